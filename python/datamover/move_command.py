@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import signal
 import sys
@@ -20,6 +19,7 @@ from typing import Any, NoReturn
 
 from datamover import launch, lifeline
 from datamover.errors import Error, InvalidArgument
+from datamover.interrupted_output import Output
 
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
@@ -255,68 +255,54 @@ def _run(said: argparse.Namespace, several: bool) -> int:
 
 def _start_processes(nprocs: int, output: str) -> int:
     """Move by processes that are started for it; return the code to exit with."""
-    from datamover.files import addresses, names
-
-    token = os.urandom(6).hex()
-    os.environ[launch.MOVE_TOKEN] = token
+    shown = Output(output)
     with lifeline.signals_interrupt() as caught:
-        before = _identity(output)
         try:
-            path = names.place_of(names.split_member(output)[0])
-            before = _identity(path)
+            shown = _output_of(output)
+            shown.is_for_processes()
             end = launch.run_processes(nprocs, sys.argv[1:])
-            if end.status != 0 and not addresses.is_address(path):  # also where they were killed
-                from datamover.files import placing
-
-                placing.clean_up(placing.temporary_path(path, token), path)
+            if end.status != 0:  # also where they were killed
+                shown.clean_up()
+            if end.status is None and (end.interrupted_by is not None or end.code != 0):
+                return _tell_early_end(end, shown)
         except (Error, OSError) as e:
             print_error(e)
             return 1
-        except KeyboardInterrupt:  # before they were started
+        except KeyboardInterrupt:
             if not caught:
                 raise
-            return _tell_interruption(caught[0], output, before)
-    if end.interrupted_by is not None and end.status is None:
-        return _tell_interruption(end.interrupted_by, path, before)
-    if end.status is None and end.code != 0:
-        why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
-        print_error(f"the processes ended early ({why}); {_state(path, before)}")
-        return end.code if end.code > 0 else 128 - end.code
+            return _tell_interruption(caught[0], shown)
     return end.code if end.status is None else end.status
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+def _output_of(name: str) -> Output:
+    from datamover.files import names
+
+    return Output(names.place_of(names.split_member(name)[0]))
 
 
-def _state(path: str, before: tuple[int, int] | None) -> str:
-    """Say what became of an output."""
-    if "://" in path and not os.path.lexists(path):
-        whole = "where it holds zarr.json, .zarray or .zgroup, it is complete"
-        return f"{path} may hold chunks of it; {whole}"
-    after = _identity(path)
-    if after != before:
-        return f"{path} is complete"
-    return f"{path} was not written" if after is None else f"{path} is as it was"
+def _tell_early_end(end: lifeline.End, output: Output) -> int:
+    if end.interrupted_by is not None:
+        return _tell_interruption(end.interrupted_by, output)
+    why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+    print_error(f"the processes ended early ({why}); {output.words()}")
+    return end.code if end.code > 0 else 128 - end.code
 
 
-def _tell_interruption(number: signal.Signals, path: str, before: tuple[int, int] | None) -> int:
-    print_error(f"interrupted by {number.name}; {_state(path, before)}")
+def _tell_interruption(number: signal.Signals, output: Output) -> int:
+    print_error(f"interrupted by {number.name}; {output.words()}")
     return 128 + number
 
 
 def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
     """Move by this process, without MPI; return the code to exit with."""
+    there = Output(output)
     with lifeline.signals_interrupt() as caught:
-        before = _identity(output)
         shown = _ProgressBar(quiet)
         try:
             from datamover.files import move as move_files
 
+            there = _output_of(output)
             report = move_files(None, source, output, options, progress=shown.begin)
         except Error as e:
             shown.end()
@@ -326,7 +312,7 @@ def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) 
             if not caught:
                 raise
             shown.end()
-            return _tell_interruption(caught[0], output, before)
+            return _tell_interruption(caught[0], there)
         finally:
             shown.end()
     show(report, output)

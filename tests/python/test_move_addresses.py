@@ -634,6 +634,64 @@ def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, is_old_there)
     assert outcomes == {"killed", "whole"} and 9 < count < 99
 
 
+def clear_memory(memory):
+    for path in memory.find("/some"):
+        memory.rm(path)
+
+
+@pytest.mark.parametrize("is_old_there", [False, True])
+def test_what_killed_processes_left_is_removed(killed_after, monkeypatch, tmp_path, is_old_there):
+    memory = fsspec.filesystem("memory")
+    address, token = "memory://some/b.zarr", "0123456789ab"
+    np.save(tmp_path / "a.npy", ARRAY)
+    found = set()
+    for count in range(100):
+        if is_old_there:
+            dm.save(address, {"v": np.ones(2)}, comm=MPI.COMM_SELF)
+        killed_after[0] = count
+        monkeypatch.setenv("DATAMOVER_MOVE_TOKEN", token)
+        with contextlib.suppress(Killed):
+            said = {"chunks": (3, 11), "overwrite_group": is_old_there}
+            move(None, tmp_path / "a.npy", address, **said)
+        is_last, killed_after[0] = killed_after[0] > 0, 10**6
+        monkeypatch.delenv("DATAMOVER_MOVE_TOKEN")
+        before = sorted(memory.find("/some"))
+        is_there = address_place.clean_up(address, "of another move")
+        assert sorted(memory.find("/some")) == before
+        assert address_place.clean_up(address, token) == is_there
+        left = sorted(memory.find("/some"))
+        if is_there:
+            node = zarr.open(address, mode="r")
+            is_new = isinstance(node, zarr.Array)
+            np.testing.assert_array_equal(node if is_new else node["v"], ARRAY if is_new else 1)
+            assert len(left) == (4 if is_new else 3)
+            found.add("new" if is_new else "old")
+        else:
+            assert left == []
+            found.add("none")
+        clear_memory(memory)
+        if is_last:
+            break
+    assert found == ({"old", "none", "new"} if is_old_there else {"none", "new"}) and count > 5
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("nprocs", [1, 2])
+def test_an_interruption_leaves_nothing_there(bucket, tmp_path, nprocs):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).random((40, 40, 40)))
+    address = f"{bucket}/b.zarr"
+    command = [sys.executable, "-m", "datamover", "move", tmp_path / "a.npy", address]
+    command += ["--chunks", "4,4,4", "-n", str(nprocs)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and len(names(address)) < 9:
+            pass
+        process.send_signal(signal.SIGTERM)
+        words = process.communicate(timeout=100)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert words == f"error: interrupted by SIGTERM; {address} is not there\n"
+    assert names(address) == []
+
+
 def clear(address):
     import obstore
 

@@ -12,7 +12,6 @@ import functools
 import json
 import logging
 import re
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -170,21 +169,69 @@ def _marked(name: str, marker: dict[str, Any]) -> Nodes:
     return Nodes(found)
 
 
+def _asked(path: str, ask: Any, *said: Any) -> Any:
+    try:
+        return done(ask(store_at(path, read_only=True), *said))
+    except IoError:
+        raise
+    except Exception as e:
+        raise IoError(f"{path} cannot be looked at: {words_of(e)}") from e
+
+
+def _remove_at(path: str, keys: list[str], what: str) -> None:
+    try:
+        done(_remove(store_at(path, read_only=False), keys))
+    except Exception as e:
+        raise IoError(f"{path}: {what} cannot be removed: {words_of(e)}") from e
+
+
+def clean_up(path: str, token: str) -> bool:
+    """Remove what killed processes left of an output that is not whole; tell whether one is there.
+
+    That is the old one, where none of it was removed yet, or the new one.
+
+    Parameters
+    ----------
+    path : str
+    token : str
+        Of the output; what others write there stays.
+
+    Raises
+    ------
+    IoError
+        The server does not say, or does not remove.
+    """
+    keys = _asked(path, _keys)
+    is_whole = any(key in METADATA for key in keys)
+    marker = _asked(path, _document, MARKER) if MARKER in keys else {}
+    if marker.get("by") != token:
+        return is_whole
+    if not is_whole:
+        nodes = _marked("", marker)
+        _remove_at(path, [key for key in keys if nodes.own(key)], "what was written")
+    _remove_at(path, [MARKER], MARKER)
+    return is_whole
+
+
 class AddressPlace:
     """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
 
     Parameters
     ----------
     source, output : str
+    token : str
+        In the marker, of this output alone; see `placing.token`.
     overwrite, overwrite_group : bool
     """
 
-    def __init__(self, source: str, output: str, overwrite: bool, overwrite_group: bool):
+    def __init__(
+        self, source: str, output: str, token: str, overwrite: bool, overwrite_group: bool
+    ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
         self.path = output
         self._is_claimed = False
-        self._token = uuid.uuid4().hex
+        self._token = token
         self._replaced: list[str] = []  # objects
         self._there, self._nodes = Nodes({}), Nodes({})
 
@@ -213,12 +260,7 @@ class AddressPlace:
             self._check_replaced(self._replaced)
 
     def _asked(self, ask: Any, *said: Any) -> Any:
-        try:
-            return done(ask(store_at(self.path, read_only=True), *said))
-        except IoError:
-            raise
-        except Exception as e:
-            raise IoError(f"{self.path} cannot be looked at: {words_of(e)}") from e
+        return _asked(self.path, ask, *said)
 
     def _check_replaced(self, there: list[str]) -> None:
         from datamover.files.formats import option
@@ -266,14 +308,9 @@ class AddressPlace:
         self._nodes = Nodes.of_arrays(dims, groups)
         arrays = {name: sorted(n) for name, n in (self._nodes | self._there).dims.items()}
         put(self.path, MARKER, json.dumps({"by": self._token, "arrays": arrays}).encode())
-        self._remove([key for key in self._replaced if key != MARKER], "what is there")
+        replaced = [key for key in self._replaced if key != MARKER]
+        _remove_at(self.path, replaced, "what is there")
         self._is_claimed = True
-
-    def _remove(self, keys: list[str], what: str) -> None:
-        try:
-            done(_remove(store_at(self.path, read_only=False), keys))
-        except Exception as e:
-            raise IoError(f"{self.path}: {what} cannot be removed: {words_of(e)}") from e
 
     def _check_is_ours(self) -> None:
         if self._asked(_document, MARKER).get("by") != self._token:
@@ -314,7 +351,7 @@ class AddressPlace:
 
     def _remove_or_warn(self, keys: list[str], what: str) -> bool:
         try:
-            self._remove(keys, what)
+            _remove_at(self.path, keys, what)
         except IoError as e:
             log.warning("%s", e)
             return False

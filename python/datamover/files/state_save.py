@@ -105,7 +105,7 @@ class Save(Work):
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
-            said = ("", self.output, self.overwrite, self.overwrite)
+            said = ("", self.output, token, self.overwrite, self.overwrite)
             self._place = address_place.AddressPlace(*said)
         else:
             said = (None, self.output, token, self.overwrite, self.overwrite, None)

@@ -474,7 +474,7 @@ def output_place(source: str, output: str, options: MoveOptions, address: int | 
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        return address_place.AddressPlace(source, output, overwrite, overwrite_group)
+        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 

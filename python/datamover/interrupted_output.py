@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What became of an output whose move was interrupted, and what of it is to be removed?"""
+
+from __future__ import annotations
+
+import os
+
+from datamover import launch
+from datamover.errors import Error
+
+
+class Output:
+    """An output as it was before the move.
+
+    Parameters
+    ----------
+    path : str
+        As `names.place_of` gives it, without a dataset behind it.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self._before = _identity(path)
+        self._token = ""
+
+    def is_for_processes(self) -> None:
+        """Name what processes will write that this one starts, so that it can remove it."""
+        self._token = os.environ[launch.MOVE_TOKEN] = os.urandom(6).hex()
+
+    def clean_up(self) -> None:
+        """Remove what processes have left that were killed, or gave up, at a path."""
+        from datamover.files import addresses, placing
+
+        if not addresses.is_address(self.path):
+            placing.clean_up(placing.temporary_path(self.path, self._token), self.path)
+
+    def words(self) -> str:
+        """Say what became of it; of one at an address, what was left is removed first."""
+        from datamover.files import addresses
+
+        if addresses.is_address(self.path):
+            return self._words_of_address()
+        after = _identity(self.path)
+        if after != self._before:
+            return f"{self.path} is complete"
+        return f"{self.path} was not written" if after is None else f"{self.path} is as it was"
+
+    def _words_of_address(self) -> str:
+        from datamover.files import address_place
+
+        try:
+            is_there = address_place.clean_up(self.path, self._token)
+        except (Error, OSError):
+            whole = "where it holds zarr.json, .zarray or .zgroup, it is complete"
+            return f"{self.path} may hold chunks of it; {whole}"
+        return f"{self.path} is as it was, or complete" if is_there else f"{self.path} is not there"
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
