@@ -62,7 +62,8 @@ def save(
         By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
         is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,
         `UserArrays`, None without a block); or a NumPy array, number or string that is the same on
-        all processes.
+        all processes. A part without its layout is taken for such an array while it is equal on
+        all, and an error where it is not.
         Numbers and strings become attributes. Ghosts are not saved.
     comm : mpi4py.MPI.Comm, optional
         The processes; needed when there is no `XArray`.
