@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does the plan of a move by many processes deal every element once, and chunks whole?"""
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 import zarr
 
 import datamover as dm
+from datamover.files import intend
 
 
 def owners_of(layout, shape):
@@ -69,6 +71,30 @@ def test_what_cannot_be_planned(tmp_path, said, error):
     np.save(tmp_path / "b.npy", np.zeros(()))
     with pytest.raises(dm.InvalidArgument, match="nothing to plan"):
         dm.files.plan(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("output", ["b.zarr", "b.npy"])
+def test_the_least_limit_has_an_end(tmp_path, output):
+    """Slices to pencils, and shards to single elements, a few of which fit into memory."""
+    said = {"chunks": (2048, 8, 8)} if output == "b.zarr" else {}
+    shards = {} if output == "b.zarr" else {"shards": (256, 512, 512)}
+    zarr.create_array(
+        tmp_path / "a.zarr", shape=(2048, 2048, 512), dtype="f8", chunks=(1, 512, 512), **shards
+    )
+
+    def planned(max_bytes):
+        return intend(tmp_path / "a.zarr", tmp_path / output, max_bytes=max_bytes, **said)
+
+    scratch_bytes = 4 * 256 * 512 * 512 * 8 if shards else 0
+    for limit in (1000, scratch_bytes + 8):
+        with pytest.raises(dm.NoMemory) as caught:
+            planned(limit)
+        told = re.search("the least that would do is ([0-9,]+)", str(caught.value))[1]
+        least = int(told.replace(",", ""))
+        found = planned(least).plan
+        assert found.memory_bytes <= least and found.reads <= 1000 * found.source_chunks
+        with pytest.raises(dm.NoMemory):
+            planned(least - (least - scratch_bytes) // 2)
 
 
 def test_no_mpi_is_loaded(tmp_path):

@@ -29,6 +29,9 @@ RUN_COST_BYTES = 8 << 10
 COPY_COST_BYTES = 16
 #: More orders of the dimensions than those of so many are not tried.
 MAX_ORDERED_DIMS = 4
+#: A plan that reads each source chunk more often than that, and so many bytes, is none.
+MOST_READS = 1000
+BEARABLE_BYTES = 1 << 34
 #: At most so many boxes are tried as passes.
 MAX_PASS_SHAPES = 20_000
 
@@ -131,6 +134,12 @@ class ChunkPlan:
         return math.prod(
             reads_of(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
         )
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether chunks are read so often again that nobody waits for the end."""
+        is_often = not self.source.is_flat and self.reads > MOST_READS * self.source_chunks
+        return is_often and self.read_bytes > BEARABLE_BYTES
 
     @property
     def read_bytes(self) -> int:
@@ -440,10 +449,8 @@ def plan_chunks(
     (2, 128, 524288)
     """
     best: tuple[float, int, ChunkPlan] | None = None
-    least = None
+    sides = list(sides)
     for source, output in sides:
-        needed = math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
-        least = needed if least is None else min(least, needed)
         copied = _copy_cost_bytes(shape, itemsize, source, output)
         for count in _thread_counts(threads):
             room = max_bytes - count * _thread_bytes(source, output)
@@ -458,11 +465,24 @@ def plan_chunks(
             if best is None or candidate[:2] < best[:2]:
                 best = candidate
     if best is None:
-        raise NoMemory(
-            f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
-            f"{least:,}; allow more with {option('max_bytes')} or make the chunks smaller"
-        )
+        raise too_little(max_bytes, least_bytes(itemsize, sides))
     return best[2]
+
+
+def least_bytes(itemsize: int, sides: Iterable[tuple[Side, Side]]) -> int:
+    """Give the memory with which there is a plan, however often it reads a chunk."""
+    return min(
+        math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
+        for source, output in sides
+    )
+
+
+def too_little(max_bytes: int, least: int) -> NoMemory:
+    """Give the error that refuses a limit, and says which would do."""
+    return NoMemory(
+        f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
+        f"{least:,}; allow more with {option('max_bytes')} or make the chunks smaller"
+    )
 
 
 def _thread_counts(threads: int) -> list[int]:

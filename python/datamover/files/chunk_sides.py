@@ -14,7 +14,7 @@ import numpy as np
 from datamover.errors import NoMemory
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_boxes import ChunkedArray
-from datamover.files.chunk_plan import ChunkPlan, Side, plan_chunks
+from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, too_little
 from datamover.files.flat import FlatFile
 from datamover.files.flat_boxes import contiguous, grown
 from datamover.files.formats import ArraySpec, Shape
@@ -198,6 +198,52 @@ def plan_between(
     source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
 ) -> ChunkPlan:
     """Find the plan that costs least; see `plan_chunks`.
+
+    Raises
+    ------
+    NoMemory
+        No plan fits; says with which limit one does that is not endless.
+    """
+    try:
+        return _cheapest(source, sink, max_bytes, threads, processes)
+    except NoMemory:
+        raise _too_little(source, sink, max_bytes, threads, processes) from None
+
+
+def refuse_endless(
+    plan: ChunkPlan, source: Source, sink: Sink, max_bytes: int, threads: int
+) -> None:
+    """Refuse a plan of `plan_between` that reads chunks too often. NoMemory, as there."""
+    if plan.is_endless:
+        raise _too_little(source, sink, max_bytes, threads, plan.processes)
+
+
+def _too_little(
+    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int
+) -> NoMemory:
+    """Look for the least limit that does: that with which there is a plan, else somewhat more."""
+
+    def does(limit: int) -> bool:
+        try:
+            return not _cheapest(source, sink, limit, threads, processes).is_endless
+        except NoMemory:
+            return False
+
+    least = least_bytes(source.itemsize, _sides(source, sink, max_bytes))
+    if least > max_bytes and does(least):
+        return too_little(max_bytes, least)
+    low = max(least, max_bytes)
+    more = 1 << 10
+    while not does(low + more):
+        more *= 2
+    more = next(k * more // 8 for k in range(4, 9) if does(low + k * more // 8))
+    return too_little(max_bytes, low + more)
+
+
+def _cheapest(
+    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int
+) -> ChunkPlan:
+    """Find the plan that costs least.
 
     Where memory is short because every thread needs some to encode a chunk, fewer may do that at
     once than read.

@@ -38,7 +38,7 @@ from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
-from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
+from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between, refuse_endless
 from datamover.files.flat import FlatBoxes
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
 from datamover.files.handover import Described, Handover, needs_handover
@@ -643,7 +643,8 @@ class _Job:
             return
         preview, max_bytes, nprocs = self._preview(), self.options.max_bytes, self.nprocs
         sink = Sink(preview, self.spec)
-        plan = plan_between(self._source(), sink, max_bytes, self.threads, nprocs)
+        source = self._source()
+        plan = plan_between(source, sink, max_bytes, self.threads, nprocs)
         if nprocs > 1 and not plan.source.is_flat and plan.reads > plan.source_chunks:
             with contextlib.suppress(NoMemory):
                 writer = preview or FlatBoxes(self.spec)
@@ -653,6 +654,7 @@ class _Job:
                 if slabs.cost_bytes() < plan.cost_bytes:
                     self.slabs = slabs
                     return
+        refuse_endless(plan, source, sink, max_bytes, self.threads)
         self.chunk_plan = plan
 
     def _agree_on_plan(self) -> None:
