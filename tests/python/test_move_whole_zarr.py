@@ -6,6 +6,7 @@ import shutil
 import warnings
 
 import h5py
+import numcodecs
 import numpy as np
 import pytest
 import zarr
@@ -227,6 +228,35 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path, output):
     with pytest.raises(dm.IoError, match="u cannot be read"):
         move(None, tmp_path / "a.zarr", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("to", [2, 3])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_strings_keep_what_they_have(tmp_path, zarr_format, to):
+    gzip = numcodecs.GZip(3) if zarr_format == 2 else zarr.codecs.GzipCodec(level=3)
+    said = {"shards": (4,)} if zarr_format == 3 else {}
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    group.create_array("u", data=np.arange(3.0))
+    made = group.create_array(
+        "t", shape=(9,), chunks=(2,), dtype=str, compressors=gzip, fill_value="none", **said
+    )
+    made[:3] = np.array(["a", "none", "ä"], object)
+    group.create_array("plain", shape=(3,), chunks=(2,), dtype=str, compressors=None)
+    told = intend(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=to)
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=to, check="crc32c")
+    new = zarr.open_group(tmp_path / "b.zarr", mode="r")
+    assert new["t"][...].tolist() == ["a", "none", "ä", *["none"] * 6]
+    assert new["t"].chunks == (2,) and not new["plain"].compressors
+    kinds = {2: numcodecs.GZip, 3: zarr.codecs.GzipCodec}
+    assert isinstance(new["t"].compressors[0], kinds[to]) and new["t"].compressors[0].level == 3
+    if zarr_format == to:
+        assert new["t"].metadata == made.metadata
+    assert told.members["t"].files == (3 if to == zarr_format == 3 else 5) + (2 if to == 2 else 1)
+    move(None, tmp_path / "a.zarr", tmp_path / "c.zarr", zarr_format=to, compressor="blosc")
+    for name in ("t", "plain"):
+        (codec,) = zarr.open_group(tmp_path / "c.zarr", mode="r")[name].compressors
+        assert type(codec).__name__ == ("Blosc" if to == 2 else "BloscCodec")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -195,6 +195,27 @@ def test_what_is_said_comes_before_what_is_kept(tmp_path):
     assert np.array_equal(made[...], zarr.open_array(tmp_path / "a.zarr")[...].T, equal_nan=True)
 
 
+@pytest.mark.parametrize("shards", [None, (20,)])
+@pytest.mark.parametrize("kept", [
+    (), (codecs.GzipCodec(level=7),), (codecs.ZstdCodec(level=2), codecs.Crc32cCodec()),
+    (codecs.BloscCodec(cname="lz4", clevel=3, shuffle="bitshuffle"),),
+])  # fmt: skip
+def test_converted_elements_keep_their_codecs(tmp_path, kept, shards):
+    zarr.create_array(
+        tmp_path / "a.zarr", data=np.arange(100.0), chunks=(10,), shards=shards, compressors=kept
+    )
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", output_dtype="f4")
+    found = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    np.testing.assert_array_equal(found[...], np.arange(100, dtype="f4"))
+    names = [codec.to_dict() for codec in found.compressors]
+    assert found.shards == shards and len(names) == len(kept)
+    for new, old in zip(names, (codec.to_dict() for codec in kept), strict=True):
+        said = old.get("configuration", {})
+        if new["name"] == "blosc":
+            said = {**said, "typesize": 4}
+        assert new["name"] == old["name"] and new.get("configuration", {}) == said
+
+
 @pytest.mark.parametrize(
     "compressor",
     [None, numcodecs.Zstd(5), numcodecs.GZip(2), numcodecs.Blosc("lz4hc", 4), numcodecs.LZMA()],

@@ -258,9 +258,15 @@ class Kept:
             metadata[name] = self.metadata[name]
         metadata["attributes"] = with_missing(metadata["attributes"], dtype)
         codecs = self.metadata["codecs"][1:]
-        # Of blosc the elements' size is said.
-        metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
+        metadata["codecs"] += [_codec_for(codec, dtype) for codec in codecs]
         return Kept(self.chunks, metadata, lambda: self.traits().converted(dtype))
+
+
+def _codec_for(codec: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
+    """Give a codec of Zarr v3 for elements of another type, of whose size blosc is told."""
+    if codec["name"] != "blosc":
+        return codec
+    return {**codec, "configuration": {**codec["configuration"], "typesize": dtype.itemsize}}
 
 
 def attributes_of(kept: Kept | ZarrTraits | None) -> dict[str, Any]:

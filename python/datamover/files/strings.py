@@ -55,7 +55,7 @@ def copy_to_zarr(
     """
     dataset = file[name]
     with _no_warnings_of_strings():
-        made = _create(file, name, where, path, options.zarr_format)
+        made = _create(file, name, where, path, options)
         _write_all(made, lambda box: _strings(dataset, box, where), where, path, options)
     return _finished(made, path)
 
@@ -64,7 +64,7 @@ def _write_all(
     made: Any, read: Callable[[Any], np.ndarray], where: str, path: str, options: MoveOptions
 ) -> None:
     """Write the strings that `read` gives of boxes to a Zarr array, a few chunks at a time."""
-    boxes = _ChunkBoxes(made.shape, made.chunks)
+    boxes = _ChunkBoxes(made.shape, made.shards or made.chunks)
     for box in boxes:
         strings = read(box)
         boxes.took(_nbytes(strings))
@@ -175,14 +175,16 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
             traits.others["attributes"],
             traits.dimension_names,
             options.zarr_format,
+            zarr.kept_of_strings(traits, options),
         )
         _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
     return _finished(made, output)
 
 
-def chunks_in_zarr(path: str) -> Shape:
-    """Give the extents of a Zarr array's chunks; errors as of `zarr.open_strings`."""
-    return traits_of(zarr.open_strings(path)).chunks
+def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
+    """Give the extents of a copy's chunks, or shards; errors as of `zarr.open_strings`."""
+    traits = traits_of(zarr.open_strings(path))
+    return traits.chunks if zarr_format == 2 else traits.shards or traits.chunks
 
 
 def _finished(made: Any, path: str) -> dict[str, bytes]:
@@ -228,7 +230,7 @@ def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarra
         raise IoError(f"{path} cannot be read: {addresses.words_of(e)}") from e
 
 
-def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> Any:
+def _create(file: Any, name: str, where: str, path: str, options: MoveOptions) -> Any:
     dataset = file[name]
     attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
     native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
@@ -238,7 +240,8 @@ def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> An
         chunks_by_bytes(dataset),
         attributes,
         hdf5_format.dimension_names(dataset, name),
-        zarr_format,
+        options.zarr_format,
+        zarr.kept_of_strings(None, options),
     )
 
 

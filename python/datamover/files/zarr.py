@@ -521,10 +521,12 @@ def create_strings(
     attributes: dict[str, Any],
     dimension_names: Sequence[str | None] | None,
     zarr_format: int = 3,
+    kept: dict[str, Any] | None = None,
 ) -> Any:
     """Make an array of strings of any length, as xarray and zarr-python have them.
 
-    At an address its metadata are held back, by its store.
+    At an address its metadata are held back, by its store. `kept` are further arguments of
+    zarr-python's `create_array`.
     """
     said: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
     if zarr_format == 2:
@@ -533,10 +535,43 @@ def create_strings(
             said["attributes"][DIMENSIONS_V2] = list(dimension_names or ())
             # xarray takes it for missing.
             said |= {"fill_value": None, "config": {"write_empty_chunks": True}}
+    said |= kept or {}
     store = _late_store_at(path) if addresses.is_address(path) else path
     return _zarr().create_array(
         store, shape=shape, chunks=chunks, dtype=str, zarr_format=zarr_format, **said
     )
+
+
+def kept_of_strings(traits: ZarrTraits | None, options: MoveOptions) -> dict[str, Any]:
+    """Give what `create_strings` is to be told of an input in Zarr, and of what was said.
+
+    Raises
+    ------
+    Unsupported
+        The input has codecs that Zarr format 2 has not.
+    """
+    is_of_2 = options.zarr_format == 2
+    found = {} if traits is None else _of_strings_in_format(is_of_2, traits)
+    if options.compressor is not None:
+        found["compressors"] = _compressors(options.compressor)
+    elif traits is not None and is_of_2 and traits.of_format_2 is not None:
+        return found | {"compressors": traits.of_format_2["compressors"]}
+    elif traits is not None:
+        found["compressors"] = traits.compressors
+    if is_of_2 and "compressors" in found:
+        found["compressors"] = zarr_format_2.compressor(found["compressors"])
+    return found
+
+
+def _of_strings_in_format(is_of_2: bool, traits: ZarrTraits) -> dict[str, Any]:
+    """Give fill value, shards and names of chunks, as far as the format has them."""
+    if traits.of_format_2 is not None:
+        fill_value = traits.of_format_2["fill_value"]
+        return {"fill_value": fill_value} if isinstance(fill_value, str) else {}
+    if is_of_2:
+        return {}  # xarray takes a fill value there for missing
+    named = ("fill_value", "chunk_key_encoding")
+    return {"shards": traits.shards, **{name: traits.others[name] for name in named}}
 
 
 def open_strings(path: str) -> Any:

@@ -76,7 +76,7 @@ def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
     kept: ZarrTraits | None = spec.kept
     if kept is None:
         codec = "auto" if said == "kept" else said
-        found["compressors"] = _compressor(codec)
+        found["compressors"] = compressor(codec)
         return found | _described({}, spec.dimension_names, spec)
     names = kept.dimension_names if spec.dimension_names is None else spec.dimension_names
     if kept.of_format_2 is not None:
@@ -84,9 +84,9 @@ def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
         if names is not None:
             attributes = attributes | {DIMENSIONS_V2: list(names)}
         found |= kept.of_format_2 | {"attributes": attributes}
-        return found if said == "kept" else found | {"compressors": _compressor(said)}
+        return found if said == "kept" else found | {"compressors": compressor(said)}
     _refuse_codecs(kept)
-    found["compressors"] = _compressor(kept.compressors if said == "kept" else said)
+    found["compressors"] = compressor(kept.compressors if said == "kept" else said)
     if "fill_value" in kept.others:
         found["fill_value"] = kept.others["fill_value"]
     return found | _described(kept.others.get("attributes", {}), names, spec)
@@ -125,7 +125,7 @@ def _name(codec: Any) -> str:
     return codec.to_dict()["name"]
 
 
-def _compressor(codecs: Any) -> Any:
+def compressor(codecs: Any) -> Any:
     """Give numcodecs' compressor that writes the same as codecs of format 3; None and "auto" stay.
 
     Raises

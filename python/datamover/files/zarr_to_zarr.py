@@ -33,7 +33,7 @@ class ZarrToZarr(WholeZarr):
 
     def chunks_of_copied(self, name: str) -> Shape:
         """They stay."""
-        return strings.chunks_in_zarr(self.where(name))
+        return strings.chunks_in_zarr(self.where(name), self.zarr_format)
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions

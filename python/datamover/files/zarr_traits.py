@@ -126,8 +126,31 @@ class ZarrTraits:
         if "attributes" in kept:
             kept["attributes"] = with_missing(kept["attributes"], dtype)
         return dataclasses.replace(
-            self, compressors="auto", others={**kept, "fill_value": fill}, of_format_2=None
+            self,
+            compressors=_compressors_for(self.compressors, dtype),
+            others={**kept, "fill_value": fill},
+            of_format_2=None,
         )
+
+
+def _compressors_for(codecs: Any, dtype: np.dtype) -> Any:
+    """Give codecs for elements of another type; "auto" where some are not known to suit it."""
+    if codecs is None or isinstance(codecs, str):
+        return codecs
+    names = [codec.to_dict()["name"] for codec in codecs]
+    if not {*names} <= {"zstd", "gzip", "crc32c", "blosc"}:
+        return "auto"
+    return tuple(
+        _blosc_for(codec, dtype.itemsize) if name == "blosc" else codec
+        for name, codec in zip(names, codecs, strict=True)
+    )
+
+
+def _blosc_for(codec: Any, itemsize: int) -> Any:
+    """Blosc is told of the size of elements."""
+    from zarr import codecs
+
+    return codecs.BloscCodec(**{**codec.to_dict()["configuration"], "typesize": itemsize})
 
 
 def traits_of(array: Any) -> ZarrTraits:
