@@ -6,6 +6,7 @@ The bound: `--max-bytes`, 30 MB, and what the process takes after its imports an
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -94,6 +95,41 @@ def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, lim
     words = [f"{place}/{source}", f"{tmp_path}/{output}", "--max-bytes", f"{limit}M", *options]
     (grown,) = peaks([*words, "--quiet"])
     assert grown <= (limit << 20) + SLACK_BYTES
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("output", "compressor"), [("b.zarr", "zstd"), ("b.h5", None)])
+def test_strings_keep_to_the_limit_or_are_refused(tmp_path, output, compressor):
+    codec = zarr.codecs.ZstdCodec() if compressor else None
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("u", data=np.arange(4.0))
+    shape = (150_000,)
+    made = group.create_array("t", shape=shape, chunks=shape, dtype=str, compressors=codec)
+    made[...] = np.array([f"{k:060}" for k in range(*shape)], object)
+    words = [f"{tmp_path}/a.zarr", f"{tmp_path}/{output}", "--quiet", "--max-bytes"]
+    command = [sys.executable, "-m", "datamover", "move"]
+    for more in ([], ["--dry-run"]):
+        done = subprocess.run(
+            [*command, *words, "16M", *more],
+            capture_output=True, text=True, timeout=100, env=outer_environment(),
+        )  # fmt: skip
+        told = re.search("'t' of .*the least that would do is ([0-9,]+);", done.stderr)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1
+        assert os.listdir(tmp_path) == ["a.zarr"]
+    least = int(told[1].replace(",", ""))
+    (grown,) = peaks([*words, str(least)])
+    assert 16 << 20 < grown <= least + SLACK_BYTES
+
+
+def test_strings_of_hdf5_are_cut_to_the_limit(tmp_path):
+    texts = np.array([f"{k:060}" for k in range(150_000)], object)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(4.0)
+        file.create_dataset("t", data=texts, dtype=h5py.string_dtype())
+    words = [f"{tmp_path}/a.h5", f"{tmp_path}/b.zarr", "--quiet", "--max-bytes", "8M"]
+    (grown,) = peaks(words)
+    assert grown <= (8 << 20) + SLACK_BYTES
+    assert (zarr.open_array(tmp_path / "b.zarr/t", mode="r")[...] == texts).all()
 
 
 @pytest.mark.parametrize("output", ["b.zarr", "b.h5:/u"])

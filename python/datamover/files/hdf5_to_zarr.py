@@ -56,9 +56,9 @@ class Hdf5ToZarr(WholeHdf5):
         said = dataclasses.replace(options, member=name, output_format="zarr", input_format="hdf5")
         return self.source, f"{place}/{name}", said
 
-    def chunks_of_copied(self, name: str) -> Shape:
+    def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
         """Look how long the strings are."""
-        return strings.chunks_by_bytes(self.file[name])
+        return strings.chunks_by_bytes(self.file[name], options)
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions

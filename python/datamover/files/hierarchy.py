@@ -14,9 +14,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, NoMemory
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
+from datamover.files.chunk_plan import too_little
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
 from datamover.mpi import comm_address
 
@@ -57,8 +58,11 @@ class Way(Protocol):
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output (of which `place` is all) and options of one array."""
 
-    def chunks_of_copied(self, name: str) -> Shape:
+    def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
         """Give the extents of the chunks that one of `copied` gets in Zarr; while it is open."""
+
+    def bytes_of_copied(self) -> dict[str, int]:
+        """Give the memory that copying each takes, as far as that is known; while it is open."""
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
@@ -170,6 +174,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
             with way.opened():
                 each = _each(way, place.path, options)
                 if is_first:
+                    _check_memory(way, options)
                     place.check()
                     specs = _specs(each)
                     place.claim(_is_directory(output, options), _dims(way), way.groups)
@@ -213,6 +218,7 @@ def intend(
         is_directory = _is_directory(output, options)
         with way.opened():
             each = _each(way, output, options)
+            _check_memory(way, options)
             copied = _copied(way, options, is_directory)
             groups = 1 + len(list(way.groups))
         output_place(way.source, output, options, None).check()
@@ -223,6 +229,13 @@ def intend(
     return found, files + sum(one.files for one in found.values())
 
 
+def _check_memory(way: Way, options: MoveOptions) -> None:
+    """Refuse a limit of memory that copied arrays exceed."""
+    least, name = max(((n, name) for name, n in way.bytes_of_copied().items()), default=(0, ""))
+    if least > options.max_bytes:
+        raise NoMemory(f"{name!r} of {way.source}: {too_little(options.max_bytes, least)}")
+
+
 def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
     """Say what becomes of arrays that one process copies: of these nothing is planned."""
     from datamover.files.transfer import Intention
@@ -231,7 +244,7 @@ def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any
     for name, spec in way.copied.items():
         files = 1
         if is_directory:
-            chunks = num_boxes(spec.shape, way.chunks_of_copied(name))
+            chunks = num_boxes(spec.shape, way.chunks_of_copied(name, options))
             files = chunks + zarr_format_2.metadata_files(options.zarr_format)
         found[name] = Intention(spec, None, files, is_copied=True)
     return found

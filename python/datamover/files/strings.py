@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +18,16 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
+from datamover.files import (
+    addresses,
+    bounded_decode,
+    hdf5,
+    hdf5_format,
+    hdf5_traits,
+    native_attributes,
+    zarr,
+    zarr_group,
+)
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
@@ -26,6 +36,12 @@ from datamover.files.zarr_traits import traits_of
 MOST_AT_A_TIME = 1 << 16
 #: And strings of about so many bytes.
 MOST_BYTES = 1 << 23
+#: Python keeps so many bytes of a string besides its own.
+OF_STRING_BYTES = 48
+#: Copied strings are in memory so often: encoded, decoded, as Python's; measured 5.5 and 3.
+COPIES_IN_ZARR, COPIES_TO_HDF5 = 6, 4
+#: With so many of its first bytes an encoded chunk says how many it stands for.
+HEAD_BYTES = 32
 
 
 def is_of(dataset: Any) -> bool:
@@ -64,7 +80,7 @@ def _write_all(
     made: Any, read: Callable[[Any], np.ndarray], where: str, path: str, options: MoveOptions
 ) -> None:
     """Write the strings that `read` gives of boxes to a Zarr array, a few chunks at a time."""
-    boxes = _ChunkBoxes(made.shape, made.shards or made.chunks)
+    boxes = _ChunkBoxes(made.shape, made.shards or made.chunks, _most_bytes(options))
     for box in boxes:
         strings = read(box)
         boxes.took(_nbytes(strings))
@@ -134,7 +150,9 @@ def _nbytes(values: Any) -> int:
 def _sizes(values: Any) -> np.ndarray:
     """Give about the bytes of each string or list."""
     values = np.asarray(values, object)
-    sizes = np.fromiter((48 + _size(value) for value in np.ravel(values)), np.int64, values.size)
+    sizes = np.fromiter(
+        (OF_STRING_BYTES + _size(value) for value in np.ravel(values)), np.int64, values.size
+    )
     return sizes.reshape(values.shape)
 
 
@@ -179,6 +197,42 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
         )
         _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
     return _finished(made, output)
+
+
+def least_bytes(path: str, copies: int) -> int:
+    """Give the memory that copying a Zarr array takes, so many copies of its largest chunk.
+
+    As far as chunks say how large they are when decoded; at an address that is asked of none.
+    """
+    array = zarr.open_strings(path)
+    unit = array.shards or array.chunks
+    elems = math.prod(map(min, unit, array.shape))
+    texts_bytes = 0
+    if not addresses.is_address(path):
+        kind = None if array.shards else _codec_name(array)
+        sizes = (_decoded_bytes(file, kind) for file in _chunk_files(path))
+        texts_bytes = max(sizes, default=0) - 4 * elems  # the length of each stands before it
+    return copies * (OF_STRING_BYTES * elems + max(texts_bytes, 0))
+
+
+def _codec_name(array: Any) -> str | None:
+    """Give the name of a Zarr array's compressor; None where it has none, or several."""
+    if len(array.compressors) != 1:
+        return None
+    (codec,) = array.compressors
+    return codec.codec_id if hasattr(codec, "codec_id") else codec.to_dict()["name"]
+
+
+def _chunk_files(path: str) -> Iterator[str]:
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, n) for n in names if n not in zarr_group.METADATA)
+
+
+def _decoded_bytes(path: str, kind: str | None) -> int:
+    """Give the bytes of a chunk when it is decoded, or those that it has where it does not say."""
+    with open(path, "rb") as file:
+        said = kind and bounded_decode.said_bytes(kind, file.read(HEAD_BYTES))
+        return said or os.fstat(file.fileno()).st_size
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
@@ -237,7 +291,7 @@ def _create(file: Any, name: str, where: str, path: str, options: MoveOptions) -
     return zarr.create_strings(
         path,
         dataset.shape,
-        chunks_by_bytes(dataset),
+        chunks_by_bytes(dataset, options),
         attributes,
         hdf5_format.dimension_names(dataset, name),
         options.zarr_format,
@@ -245,20 +299,25 @@ def _create(file: Any, name: str, where: str, path: str, options: MoveOptions) -
     )
 
 
-def chunks_by_bytes(dataset: Any) -> Shape:
+def _most_bytes(options: MoveOptions) -> int:
+    """Give the bytes of strings that are taken at a time on their way to Zarr."""
+    return min(MOST_BYTES, options.max_bytes // COPIES_IN_ZARR)
+
+
+def chunks_by_bytes(dataset: Any, options: MoveOptions) -> Shape:
     """Give the extents of chunks that have no more bytes than are taken at a time, if rows allow.
 
     They are the dataset's, or whole rows, of fewer rows where these are long.
     """
-    chunks = dataset.chunks or _chunks(dataset.shape)
-    if not chunks or 0 in dataset.shape or dataset.file.id.get_filesize() <= MOST_BYTES:
+    chunks, most_bytes = dataset.chunks or _chunks(dataset.shape), _most_bytes(options)
+    if not chunks or 0 in dataset.shape or dataset.file.id.get_filesize() <= most_bytes:
         return chunks
-    boxes, longest_bytes = _RowBoxes(dataset), 1
+    boxes, longest_bytes = _RowBoxes(dataset, most_bytes), 1
     for box in boxes:
         sizes = _sizes(dataset[box])
         boxes.took(int(sizes.sum()))
         longest_bytes = max(longest_bytes, _mean_row_bytes(sizes, chunks))
-    return (max(1, min(chunks[0], MOST_BYTES // longest_bytes)), *chunks[1:])
+    return (max(1, min(chunks[0], most_bytes // longest_bytes)), *chunks[1:])
 
 
 def _mean_row_bytes(sizes: np.ndarray, chunks: Shape) -> int:
@@ -283,10 +342,11 @@ class _RowBoxes:
     where the file has more bytes than may be taken at a time.
     """
 
-    def __init__(self, dataset: Any):
+    def __init__(self, dataset: Any, most_bytes: int | None = None):
         self._shape: Shape = dataset.shape
+        self._most_bytes = most_bytes or MOST_BYTES
         self._most_rows = (dataset.chunks or _chunks(self._shape) or (1,))[0]
-        is_small = dataset.file.id.get_filesize() <= MOST_BYTES
+        is_small = dataset.file.id.get_filesize() <= self._most_bytes
         self._rows = self._most_rows if is_small else 1
 
     def __iter__(self) -> Iterator[tuple[slice, ...]]:
@@ -304,7 +364,7 @@ class _RowBoxes:
     def took(self, nbytes: int) -> None:
         """Note the bytes of the last box."""
         if self._shape:
-            fitting = MOST_BYTES * self._taken_rows // max(nbytes, 1)
+            fitting = self._most_bytes * self._taken_rows // max(nbytes, 1)
             self._rows = max(1, min(fitting, 4 * self._taken_rows, self._most_rows))
 
 
@@ -315,8 +375,9 @@ class _ChunkBoxes:
     encoded as a whole; more lie side by side along the last dimension.
     """
 
-    def __init__(self, shape: Shape, chunks: Shape):
+    def __init__(self, shape: Shape, chunks: Shape, most_bytes: int | None = None):
         self._shape, self._chunks = shape, chunks
+        self._most_bytes = most_bytes or MOST_BYTES
         self._at_once = 1
 
     def __iter__(self) -> Iterator[tuple[slice, ...]]:
@@ -341,7 +402,7 @@ class _ChunkBoxes:
     def took(self, nbytes: int) -> None:
         """Note the bytes of the last box."""
         if self._shape:
-            fitting = MOST_BYTES * self._taken // max(nbytes, 1)
+            fitting = self._most_bytes * self._taken // max(nbytes, 1)
             self._at_once = max(1, min(fitting, 4 * self._taken))
 
 

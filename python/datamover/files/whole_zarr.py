@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, zarr_group
+from datamover.files import addresses, strings, zarr_group
 from datamover.files.formats import ArraySpec, Shape
 
 
@@ -26,7 +26,11 @@ class WholeZarr:
         Of the group itself.
     groups : dict
         The attributes of those in it, by name.
+    copies : int
+        How often a copied string is in memory.
     """
+
+    copies: int
 
     def __init__(self, source: str):
         self.source = source
@@ -60,6 +64,10 @@ class WholeZarr:
     def is_copied(self, metadata: dict[str, Any]) -> bool:
         """Tell whether no mover takes an array, and one process copies it."""
         return zarr_group.has_strings(metadata)
+
+    def bytes_of_copied(self) -> dict[str, int]:
+        """Each goes chunk by chunk, and a chunk is decoded as a whole."""
+        return {n: strings.least_bytes(self.where(n), self.copies) for n in self.copied}
 
     def check(self) -> None:
         """Refuse what cannot be in the output."""

@@ -29,6 +29,8 @@ log = logging.getLogger("datamover")
 class ZarrToHdf5(WholeZarr):
     """See `hierarchy.Way`."""
 
+    copies = strings.COPIES_TO_HDF5
+
     def is_copied(self, metadata: dict[str, Any]) -> bool:
         """Strings, which HDF5 has of any length."""
         return zarr_group.has_strings(metadata) or zarr_group.has_short_strings(metadata)

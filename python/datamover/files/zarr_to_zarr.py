@@ -16,6 +16,7 @@ class ZarrToZarr(WholeZarr):
     """See `hierarchy.Way`."""
 
     zarr_format = 3
+    copies = strings.COPIES_IN_ZARR
 
     def check(self) -> None:
         """Refuse names that zarr-python takes for others."""
@@ -31,9 +32,9 @@ class ZarrToZarr(WholeZarr):
         said = dataclasses.replace(options, input_format="zarr", output_format="zarr")
         return self.where(name), f"{place}/{name}", said
 
-    def chunks_of_copied(self, name: str) -> Shape:
+    def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
         """They stay."""
-        return strings.chunks_in_zarr(self.where(name), self.zarr_format)
+        return strings.chunks_in_zarr(self.where(name), options.zarr_format)
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
