@@ -268,6 +268,21 @@ def test_the_other_format_is_refused_in_a_group_at_an_address(tmp_path):
         assert sorted(zarr.open_group(place, mode="r")) == ["u", "w"]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("at_address", [False, True])
+def test_nothing_is_put_into_an_array(tmp_path, at_address, zarr_format):
+    np.save(tmp_path / "a.npy", np.arange(6.0))
+    array = "memory://no_group/a.zarr" if at_address else str(tmp_path / "a.zarr")
+    said = {"zarr_format": zarr_format, "overwrite": True}
+    move(None, tmp_path / "a.npy", array, chunks=(2,), **said)
+    inner = ["u"] if at_address else ["u", "c/u" if zarr_format == 3 else "0/u"]
+    for name in inner:
+        for do in (lambda *given: move(None, *given), intend):
+            with pytest.raises(dm.InvalidArgument, match=r"a\.zarr is a Zarr array: nothing in it"):
+                do(tmp_path / "a.npy", f"{array}/{name}")
+    np.testing.assert_array_equal(zarr.open_array(array, mode="r")[...], np.arange(6.0))
+
+
 @pytest.mark.parametrize("at_address", [False, True])
 def test_a_group_of_the_other_format_is_replaced(tmp_path, at_address):
     zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(4))

@@ -31,12 +31,16 @@ def format_at(output: str, said: int | None) -> int:
     Raises
     ------
     InvalidArgument
-        No such format, or another one than that of the group: Zarr would not find it there.
+        No such format, or another one than that of the group: Zarr would not find it there. Nor
+        would it within an array.
     """
     is_integer = isinstance(said, (int, np.integer))
     if said is not None and not (is_integer and said in (2, 3)):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
     group = os.path.dirname(output)
+    array = zarr_group.array_around(output)
+    if array is not None:
+        raise InvalidArgument(f"{array} is a Zarr array: nothing in it would be found")
     above = zarr_group.format_of(group) if group else None
     if above is not None and said not in (None, above):
         raise InvalidArgument(

@@ -75,6 +75,19 @@ def format_of(path: str) -> int | None:
     return None
 
 
+def array_around(path: str) -> str | None:
+    """Give the array in whose directory something lies, or in what address directly; else None."""
+    above = os.path.dirname(path)
+    while above and above != os.path.dirname(above):
+        with contextlib.suppress(IoError, OSError):
+            if is_array(above):
+                return above
+        if addresses.is_address(above):  # each one is asked for over the network
+            return None
+        above = os.path.dirname(above)
+    return None
+
+
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Go through all that is in a group and the groups in it: names and metadata.
 
