@@ -51,6 +51,10 @@ def place(tmp_path_factory):
     zarr.create_array(found / "a.zarr", data=array, chunks=(48, 64, 64))
     sharded = np.concatenate([array, array])
     zarr.create_array(found / "s.zarr", data=sharded, shards=(32, 256, 256), chunks=(16, 64, 64))
+    zarr.create_array(
+        found / "e.zarr", data=array, chunks=(32, 128, 256), serializer={"name": "bytes",
+        "configuration": {"endian": "big"}},
+    )  # fmt: skip
     with h5py.File(found / "a.h5", "w") as file:
         file.create_dataset(
             "u", data=array % 4, chunks=(16, 128, 128), compression="gzip", compression_opts=1
@@ -88,6 +92,8 @@ def peaks(words, nprocs=1, prepare=""):
         ("a.zarr", "b.h5:/u", 16, ["--writers", "3"]),
         ("a.npy", "b.h5:/u", 16, ["--chunks", "24,128,128", "--compressor", "gzip"]),
         ("s.zarr", "b.zarr", 80, ["--chunks", "64,64,64"]),
+        ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64"]),  # parts of shards are read
+        ("e.zarr", "b.npy", 18, ["--region", "7:60,100:500,100:500"]),
     ],
     ids=str,
 )

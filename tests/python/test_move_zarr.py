@@ -13,7 +13,7 @@ from mpi4py import MPI
 from zarr import codecs
 
 import datamover as dm
-from datamover.files import move
+from datamover.files import intend, move
 
 COMM = MPI.COMM_SELF
 RECORDS = [
@@ -193,6 +193,32 @@ def test_what_is_said_comes_before_what_is_kept(tmp_path):
     assert made.metadata.dimension_names == (None, "lat") and made.attrs["units"] == "K"
     assert np.isnan(made.fill_value)
     assert np.array_equal(made[...], zarr.open_array(tmp_path / "a.zarr")[...].T, equal_nan=True)
+
+
+@pytest.mark.parametrize("output", ["b.npy", "b.zarr"])
+@pytest.mark.parametrize("seed", range(2))
+def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, output, seed):
+    random = np.random.default_rng(seed)
+    chunks = tuple(int(n) for n in random.integers(2, 6, 3))
+    shards = tuple(int(c * n) for c, n in zip(chunks, random.integers(3, 6, 3), strict=True))
+    array = random.integers(0, 2, [int(n * 1.7) for n in shards]).astype("f4")
+    axes = tuple(int(a) for a in random.permutation(3))
+    zarr.create_array(tmp_path / "a.zarr", data=array, chunks=chunks, shards=shards)
+    limit = array[: shards[0], : shards[1], : shards[2]].nbytes  # read as a whole, four times that
+    said = {"axes": axes, "max_bytes": limit}
+    if output == "b.zarr":
+        said["chunks"] = tuple(int(n) for n in random.integers(1, 7, 3))
+    found = intend(tmp_path / "a.zarr", tmp_path / output, **said).plan
+    report = move(None, tmp_path / "a.zarr", tmp_path / output, check="crc32c", **said)
+    assert found.memory_bytes <= limit and (report.reads, report.slabs) == (
+        found.reads,
+        found.passes,
+    )
+    assert all(
+        n % c == 0 for n, c in zip(found.source.chunk, map(chunks.__getitem__, axes), strict=True)
+    )
+    back = np.load(tmp_path / output) if output == "b.npy" else zarr.open_array(tmp_path / output)
+    np.testing.assert_array_equal(back[...], array.transpose(axes))
 
 
 @pytest.mark.parametrize("shards", [None, (20,)])

@@ -26,6 +26,10 @@ FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
 COPY_BYTES = 64
 #: Parts of the memory limit that a box of a flat file may take.
 FLAT_BOX_PARTS = (8, 16, 64, 256)
+#: zarr-python has a chunk encoded and decoded, and parts of shards besides; measured: 3.5.
+READ_COPIES = 4
+#: Part of the memory limit that reading a shard may take; larger ones are read in parts.
+SHARD_PARTS = 4
 
 
 class Source:
@@ -57,6 +61,19 @@ class Source:
         """Extents of a chunk, in the dimensions of the output's file."""
         return tuple(self._reader.granule[a] for a in self._axes)
 
+    def chunk_within(self, max_bytes: int) -> Shape:
+        """Extents of a chunk; of a shard that is large beside the limit, those of a part of it."""
+        parts = getattr(self._reader, "parts", None)
+        if parts is None:
+            return self.chunk
+        counts = [n // part for n, part in zip(self._reader.granule, parts, strict=True)]
+        while READ_COPIES * _nbytes(counts, parts, self._stored) * SHARD_PARTS > max_bytes:
+            d = int(np.argmax(counts))
+            if counts[d] == 1:
+                break
+            counts[d] = next(n for n in range(counts[d] // 2, 0, -1) if counts[d] % n == 0)
+        return tuple(counts[a] * parts[a] for a in self._axes)
+
     @property
     def file_axes(self) -> Shape:
         """The dimensions of the output's file as they stand in the input's, slowest first."""
@@ -67,8 +84,7 @@ class Source:
         elems = math.prod(chunk)
         copies = 2 if self._has_chunks and self._reader.is_encoded else 1
         if not self.is_flat and not self._has_chunks:
-            # zarr-python has it encoded and decoded, and parts of shards besides; measured: 3.5.
-            copies = 4
+            copies = READ_COPIES
         scratch_bytes = copies * elems * self._stored.itemsize
         if self._converted != self._stored:
             scratch_bytes += elems * self.itemsize
@@ -189,6 +205,10 @@ class Sink:
         return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])
 
 
+def _nbytes(counts: list[int], parts: Shape, dtype: np.dtype) -> int:
+    return math.prod(counts) * math.prod(parts) * dtype.itemsize
+
+
 def file_axes(axes: Shape, order: str) -> Shape:
     """Give the input's dimensions as they stand in the output's file, slowest first."""
     return axes if order == "C" else axes[::-1]
@@ -292,7 +312,7 @@ def _boxes(
     source: Source, sink: Sink, shape: Shape, orders: dict, itemsize: int, max_bytes: int
 ) -> Iterator[tuple[Shape, Shape]]:
     if not source.is_flat and not sink.is_flat:
-        yield source.chunk, sink.chunk
+        yield source.chunk_within(max_bytes), sink.chunk
         return
     pieces = [n for n in FLAT_PIECE_BYTES if n * 4 <= max_bytes or n == 1]
     limits = [max_bytes // part for part in FLAT_BOX_PARTS]
@@ -305,13 +325,13 @@ def _boxes(
             tile = grown((1,) * len(shape), shape, [*orders.values()], itemsize, limit)
             yield tile, tile
         return
-    given = sink.chunk if source.is_flat else source.chunk
+    given = sink.chunk if source.is_flat else source.chunk_within(max_bytes)
     order = orders["source" if source.is_flat else "sink"]
     boxes = [contiguous(shape, order, itemsize, n) for n in pieces]
     boxes += [grown(given, shape, [order], itemsize, limit) for limit in limits]
     boxes.append(given)
     for box in boxes:
-        yield (box, sink.chunk) if source.is_flat else (source.chunk, box)
+        yield (box, sink.chunk) if source.is_flat else (given, box)
 
 
 def _widened(box: Shape, shape: Shape, dim: int, itemsize: int) -> Shape:

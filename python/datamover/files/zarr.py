@@ -158,6 +158,8 @@ class ZarrArray:
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
+        #: What a shard consists of, each of which can be read by itself; None without shards.
+        self.parts: Shape | None = tuple(array.chunks) if array.shards else None
         if math.prod(self.granule) * dtype.itemsize > DEFAULT_CHUNK_BYTES:
             return_large_blocks()
         self._array = array
@@ -172,13 +174,28 @@ class ZarrArray:
         """Fill `out` with the elements from index `lo` on."""
         if self._array.shards:
             self._refuse_empty_shards(lo, out.shape)
+        elements = out.view(self.spec.dtype)
         try:
-            out.view(self.spec.dtype)[...] = self._array[_box(lo, out)]
+            for box in self._boxes(lo, out.shape):
+                here = tuple(slice(b.start - a, b.stop - a) for a, b in zip(lo, box, strict=True))
+                elements[here] = self._array[box]
         except Exception as e:  # whatever a codec says of bytes that it cannot decode
             where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
             raise IoError(
                 f"{self._path} cannot be read {where}: {addresses.words_of(cause)}"
             ) from e
+
+    def _boxes(self, lo: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
+        """Cut a box at the ends of large chunks: of one box, zarr decodes all chunks at once."""
+        whole = tuple(slice(a, a + n) for a, n in zip(lo, shape, strict=True))
+        if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
+            yield whole
+            return
+        for _, chunk in self._chunks(lo, shape):
+            yield tuple(
+                slice(max(a.start, b.start), min(a.stop, b.stop))
+                for a, b in zip(whole, chunk, strict=True)
+            )
 
     def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
         """Refuse files of no bytes, which zarr reads as if there were none."""
