@@ -2,6 +2,8 @@
 """Has a dataset that was moved from HDF5 to HDF5 its attributes and fill value as they were?"""
 
 import json
+import os
+import struct
 import subprocess
 import sys
 
@@ -273,3 +275,22 @@ def test_lists_in_another_byte_order_are_left_out_and_named(tmp_path, caplog, ou
     else:
         found = json.loads((tmp_path / "b.zarr/u/zarr.json").read_text())["attributes"]
     assert found == ({} if is_swapped else {"lists": [0, 1, 2]})
+
+
+def test_labels_that_cannot_be_read_are_an_error(tmp_path):
+    """HDF5's own call for them ends the process by a signal."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.zeros((2, 3))
+        file["u"].dims[1].label = "x"
+    content = (tmp_path / "a.h5").read_bytes()
+    where_texts_are = struct.pack("<Q", content.index(b"GCOL"))
+    assert content.count(where_texts_are) == 1
+    broken = content.replace(where_texts_are, b"\xff" * 7 + b"\0")
+    (tmp_path / "a.h5").write_bytes(broken)
+    done = subprocess.run(
+        [sys.executable, "-m", "datamover", "move", "a.h5:/u", "b.npy"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "a.h5 is no HDF5 file that can be read" in done.stderr
+    assert os.listdir(tmp_path) == ["a.h5"]

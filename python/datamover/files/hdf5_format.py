@@ -35,6 +35,8 @@ from datamover.files.native_attributes import (
 )
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
+#: The attribute with the labels of dimensions.
+LABELS = "DIMENSION_LABELS"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
 #: And those by which a dataset is a scale of them; others are of images, tables and the like.
@@ -121,8 +123,20 @@ def dimension_names(dataset: Any, name: str) -> list[str | None] | None:
     """Give the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
         return [name.rsplit("/", 1)[-1]]
-    found = [dim.label or _scale_name(dim) for dim in dataset.dims]
+    pairs = zip(_labels(dataset), dataset.dims, strict=True)
+    found = [label or _scale_name(dim) for label, dim in pairs]
     return found if any(found) else None
+
+
+def _labels(dataset: Any) -> list[str]:
+    """Read the labels of dimensions. HDF5's own call crashes where they cannot be read."""
+    none = [""] * dataset.ndim
+    if LABELS not in dataset.attrs:
+        return none
+    words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
+    found = [w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words]
+    is_usual = len(found) == dataset.ndim and all(isinstance(word, str) for word in found)
+    return found if is_usual else none
 
 
 def _scale_name(dim: Any) -> str | None:
