@@ -159,7 +159,7 @@ private:
     std::optional<Error> error_;
     std::optional<Error> failing_;  ///< an error whose reason is looked for
     Clock::time_point reason_end_;
-    std::exception_ptr interrupted_;  ///< while it connected: raised when it has
+    std::exception_ptr interrupted_;             ///< while it connected: raised when it has
     std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;

@@ -83,8 +83,9 @@ std::string manners_of(std::string_view name) {
 
 void check_name(std::string_view name, std::string_view words) {
     if (name == "measure")
-        throw Error(ErrorCode::invalid_argument,
-                    "transport \"measure\" stands alone: nothing is joined to it, before or behind");
+        throw Error(
+            ErrorCode::invalid_argument,
+            "transport \"measure\" stands alone: nothing is joined to it, before or behind");
     if (!is_transport_name(name)) {
         std::string known = "auto";
         for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;

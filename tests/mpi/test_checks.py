@@ -93,6 +93,8 @@ def test_written_twice(comm):
     assert f"on process {last} an element is written twice" in message
     assert f"block {last}, region [{4 * last}:{4 * last + 1}, 0:2)" in message
     assert (b.local == 0).all()
+    twice = lambda: dm.Mover(plan, a, b, op="add", beta=2, check=True)  # noqa: E731
+    assert "is written twice" in refused(comm, dm.InvalidArgument, twice)  # beta would be, too
     dm.Mover(plan, a, b, op="add", check=True)()  # contributions are combined
     assert b.local.sum() == 16 + (2 if comm.rank == last else 0)
 

@@ -13,7 +13,7 @@ def local(array):
 
 @pytest.mark.parametrize("transport", ["get", "put"])
 class TestOneSided:
-    def ring(self, comm, elems, transport, library=True):
+    def plan(self, comm, elems):
         """Every process sends all it has to the next one."""
         n = comm.size
         pieces = dm.FloorPlan.uniform(dm.Region((0,), (n * elems,)), (n,), nprocs=n)
@@ -22,8 +22,13 @@ class TestOneSided:
             to = (i + 1) % n
             plan.copy(i, dm.Region((i * elems,), (i * elems + elems,)), to,
                       dm.Region((to * elems,), (to * elems + elems,)))  # fmt: skip
+        return plan
+
+    def ring(self, comm, elems, transport, library=True):
+        plan = self.plan(comm, elems)
         a, b = (
-            dm.XArray(comm, pieces, "i8") if library else np.zeros(elems, "i8") for _ in range(2)
+            dm.XArray(comm, plan.source, "i8") if library else np.zeros(elems, "i8")
+            for _ in range(2)
         )
         return dm.Mover(plan, a, b, transport=transport, comm=comm), local(a), local(b)
 
@@ -50,6 +55,27 @@ class TestOneSided:
             moved[0].free()
         for moved in movers[1::2]:
             self.assert_moves(comm, moved)
+
+    def test_small_arrays_beside_each_other_are_attached_once(self, comm, transport):
+        """Chunks that continue from one array of the library's into the next lie in one segment."""
+        plan = self.plan(comm, 8)
+        sources, destinations = ([dm.XArray(comm, plan.source, "i8") for _ in "abc"] for _ in "st")
+        mover = dm.Mover(plan, sources, destinations, transport=f"{transport}:64")
+        for k, array in enumerate(sources):
+            array.local[...] = 10 * comm.rank + k
+        mover()
+        for k, array in enumerate(destinations):
+            assert (array.local == 10 * ((comm.rank - 1) % comm.size) + k).all()
+        for library in (False, True):
+            self.assert_moves(comm, self.ring(comm, 8, transport, library))
+
+    def test_buffers_of_many_movers_share_no_pages(self, comm, transport, monkeypatch):
+        """What is attached are pages, also where nothing of the library's is shared."""
+        monkeypatch.setenv("DATAMOVER_SHARED_BYTES", "0")
+        fresh = comm.Dup()
+        movers = [self.ring(fresh, 8, transport, library=False) for _ in range(20)]
+        for moved in movers:
+            self.assert_moves(fresh, moved)
 
     def test_other_communicators_go_on_after_a_failure(self, comm, transport):
         kept, broken = self.ring(comm.Dup(), 10, transport), comm.Dup()

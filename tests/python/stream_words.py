@@ -136,9 +136,10 @@ class HandmadeStream:
         if kind is None and self.failures:
             raise self.failures[0]
 
-    def _greeted(self, listener):
+    def _greeted(self, listener, before=lambda: None):
         sock = listener.accept()[0]
         self._open.append(sock)
+        before()
         sock.sendall(said({"datamover_stream": VERSION, "nonce": "0"}))
         self.hello = read_frame(sock)
         return sock
@@ -153,9 +154,9 @@ class HandmadeStream:
         )  # fmt: skip
         return sock
 
-    def data(self):
-        """A data connection of a consumer."""
-        return self._greeted(self._data)
+    def data(self, before=lambda: None):
+        """A data connection of a consumer; `before` is called before it is greeted."""
+        return self._greeted(self._data, before)
 
 
 def heard(sock, kind):

@@ -810,6 +810,75 @@ def interrupted_behind_call(number, *functions):
         sys.settrace(old)
 
 
+@contextlib.contextmanager
+def interrupting(number):
+    """Give a call, for another thread, that raises `Interrupted` in this one and waits for it."""
+    heard = [threading.Event() for _ in range(number)]
+    calls = iter(heard)
+    arrived = iter(heard)
+
+    def interrupt(*_):
+        next(arrived).set()
+        raise Interrupted
+
+    def call():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert next(calls).wait(LIMIT_SECONDS)
+
+    old = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        yield call
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+
+
+def test_an_interruption_while_the_first_step_connects_loses_nothing():
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        stream.data(before=interrupt).sendall(whole_step(0, 5))
+        stream_words.heard(control, "done")
+
+    with (
+        interrupting(1) as interrupt,
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        with pytest.raises(Interrupted):
+            next(steps)
+        np.testing.assert_array_equal(next(steps)[1]["u"], of_step(5))
+
+
+def test_a_second_interruption_while_the_first_step_connects_ends_the_consumer():
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+
+        def twice():
+            interrupt()
+            interrupt()
+            ended.wait(LIMIT_SECONDS)
+
+        with contextlib.suppress(OSError):
+            stream.data(before=twice)
+
+    ended = threading.Event()
+    with (
+        interrupting(2) as interrupt,
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        with pytest.raises(Interrupted):
+            next(steps)
+        ended.set()
+        with pytest.raises(dm.Error):
+            next(steps)
+
+
 def test_a_step_comes_again_after_an_interruption_before_it_was_taken():
     consumer = dm.stream.Consumer
     lost, was_interrupted = [], True
