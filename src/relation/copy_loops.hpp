@@ -18,6 +18,10 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
+    /// Around both, of short rows alone.
+    std::int64_t planes = 1;
+    std::int64_t plane_source = 0;
+    std::int64_t plane_destination = 0;
 };
 
 /// One contiguous piece.

@@ -86,12 +86,18 @@ template <std::int64_t bytes>
 
 /// Rows of so few pieces that a loop along them would cost more than they do.
 template <std::int64_t bytes, std::int64_t count>
-void rows_of(const LoopShape& l, const char* s, char* d) {
-    const std::int64_t is = l.inner_source;
-    const std::int64_t id = l.inner_destination;
-    for (std::int64_t o = 0; o < l.outer; ++o, s += l.outer_source, d += l.outer_destination)
+void rows_of(const LoopShape& l, const char* source, char* destination) {
+    // Copies of its own: for all that the compiler knows, what is stored could be the shape.
+    const std::int64_t is = l.inner_source, id = l.inner_destination;
+    const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;
+    const std::int64_t ps = l.plane_source, pd = l.plane_destination, planes = l.planes;
+    for (std::int64_t p = 0; p < planes; ++p, source += ps, destination += pd) {
+        const char* s = source;
+        char* d = destination;
+        for (std::int64_t o = 0; o < outer; ++o, s += os, d += od)
 #pragma GCC unroll 8
-        for (std::int64_t k = 0; k < count; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+            for (std::int64_t k = 0; k < count; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+    }
 }
 
 template <std::int64_t bytes>
@@ -117,23 +123,19 @@ void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
     // Both sides of a halo, say, of up to six doubles.
     if constexpr (bytes > 16 && bytes <= 48 && bytes % 8 == 0)
         if (l.inner == 2) return rows_of<bytes, 2>(l, source, destination);
-    for (std::int64_t o = 0; o < l.outer; ++o) {
-        const char* s = source + o * l.outer_source;
-        char* d = destination + o * l.outer_destination;
+    const std::int64_t is = l.inner_source, id = l.inner_destination, inner = l.inner;
+    const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;
+    for (std::int64_t o = 0; o < outer; ++o, source += os, destination += od) {
+        const char* s = source;
+        char* d = destination;
         std::int64_t i = 0;
-        for (; i + 4 <= l.inner; i += 4) {
+        for (; i + 4 <= inner; i += 4, s += 4 * is, d += 4 * id) {
             move_fixed<bytes>(d, s);
-            move_fixed<bytes>(d + l.inner_destination, s + l.inner_source);
-            move_fixed<bytes>(d + 2 * l.inner_destination, s + 2 * l.inner_source);
-            move_fixed<bytes>(d + 3 * l.inner_destination, s + 3 * l.inner_source);
-            s += 4 * l.inner_source;
-            d += 4 * l.inner_destination;
+            move_fixed<bytes>(d + id, s + is);
+            move_fixed<bytes>(d + 2 * id, s + 2 * is);
+            move_fixed<bytes>(d + 3 * id, s + 3 * is);
         }
-        for (; i < l.inner; ++i) {
-            move_fixed<bytes>(d, s);
-            s += l.inner_source;
-            d += l.inner_destination;
-        }
+        for (; i < inner; ++i, s += is, d += id) move_fixed<bytes>(d, s);
     }
 }
 

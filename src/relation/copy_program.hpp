@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,22 @@
 
 namespace datamover {
 
+/// A loop that runs once, from where it begins on either side.
+struct LoopCall {
+    ShapeLoop loop = nullptr;
+    LoopShape shape;
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+};
+
 /// A part of a kernel with everything decided that can be decided before it runs.
 class CopyStep {
 public:
     virtual ~CopyStep() = default;
     virtual void run(const char* source, char* destination) const = 0;
     virtual std::string describe() const = 0;
+    /// What it does, where that is one loop.
+    virtual std::optional<LoopCall> only_call() const { return std::nullopt; }
 };
 
 using StepList = std::vector<std::unique_ptr<const CopyStep>>;
@@ -30,6 +41,8 @@ struct [[gnu::visibility("hidden")]] CopyKernel::Program {
     const ProductStorage* product = nullptr;      ///< that of the relation, or `fused`
     std::shared_ptr<const ProductStorage> fused;  ///< where nests are better run together
     std::vector<StepList> steps_of_shape;
+    /// Of each shape, where each is one loop: small nests take little more than to find their loop.
+    std::vector<LoopCall> call_of_shape;
 
     void run(const char* source, char* destination) const;
 };

@@ -73,6 +73,18 @@ std::vector<StepList> compile_shapes(const ProductStorage& product, const Elemen
     return steps;
 }
 
+/// The loop of each shape; none where any takes more than one.
+std::vector<LoopCall> only_calls(const std::vector<StepList>& steps_of_shape) {
+    std::vector<LoopCall> calls;
+    for (const StepList& steps : steps_of_shape) {
+        const std::optional<LoopCall> call =
+            steps.size() == 1 ? steps.front()->only_call() : std::nullopt;
+        if (!call) return {};
+        calls.push_back(*call);
+    }
+    return calls;
+}
+
 /// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can
 /// be gone through in another order than the message's; all else is decoded while it is copied.
 void compile(const AddressRelation::Storage& storage, const ElementMover& mover, Stores stores,
@@ -82,6 +94,7 @@ void compile(const AddressRelation::Storage& storage, const ElementMover& mover,
         program.fused = with_fused_nests(*program.product);
         if (program.fused) program.product = program.fused.get();
         program.steps_of_shape = compile_shapes(*program.product, mover, stores);
+        program.call_of_shape = only_calls(program.steps_of_shape);
         return;
     }
     std::vector<Nest> nests;
@@ -105,6 +118,14 @@ void add_names(const StepList& steps, std::string& text, std::string& last) {
 void CopyKernel::Program::run(const char* source, char* destination) const {
     for (const auto& step : steps) step->run(source, destination);
     if (product == nullptr) return;
+    if (const LoopCall* calls = call_of_shape.data(); calls != nullptr) {
+        for (const PlacedNest& nest : product->nests) {
+            const LoopCall& call = calls[nest.shape];
+            call.loop(call.shape, source + nest.source + call.source,
+                      destination + nest.destination + call.destination);
+        }
+        return;
+    }
     const StepList* of_shape = steps_of_shape.data();
     for (const PlacedNest& nest : product->nests)
         for (const auto& step : of_shape[nest.shape])

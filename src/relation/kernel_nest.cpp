@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "axis_loop.hpp"
@@ -33,10 +34,22 @@ constexpr std::int64_t quick_list_elems = 256;
 constexpr std::int64_t least_listed_elems = 64;
 /// From so many short rows on, a loop over them beats a list of their elements (measured).
 constexpr std::int64_t least_unlisted_rows = 16;
+/// The same of rows of a few elements, and of rows in each of several planes (both measured).
+constexpr std::int64_t least_short_rows = 8, least_rows_of_plane = 4;
 /// Blocks of a table up to this length are moved element by element, in bytes; along two axes,
 /// blocks shorter than this many elements are not worth a tile (both measured).
 constexpr std::int64_t short_block_bytes = 32;
 constexpr std::int64_t least_tile_elems = 8;
+
+/// Two plain loops around pieces of a fixed number of bytes.
+struct ShapeLeaf {
+    ShapeLoop loop;
+    LoopShape shape;
+    const char* name;
+
+    void operator()(const char* s, char* d) const { loop(shape, s, d); }
+    std::string describe() const { return concat(name, shape.bytes, " B"); }
+};
 
 /// Outer axes around a leaf: leaf(source, destination) runs at each of their positions.
 template <class Leaf>
@@ -57,22 +70,17 @@ public:
             walk_axes(outer_, 0, source, destination, leaf_);
     }
     std::string describe() const override { return leaf_.describe(); }
+    std::optional<LoopCall> only_call() const override {
+        if constexpr (std::is_same_v<Leaf, ShapeLeaf>)
+            if (outer_.empty()) return LoopCall{leaf_.loop, leaf_.shape, source_, destination_};
+        return std::nullopt;
+    }
 
 private:
     std::int64_t source_;
     std::int64_t destination_;
     std::vector<AxisLoop> outer_;
     Leaf leaf_;
-};
-
-/// Two plain loops around pieces of a fixed number of bytes.
-struct ShapeLeaf {
-    ShapeLoop loop;
-    LoopShape shape;
-    const char* name;
-
-    void operator()(const char* s, char* d) const { loop(shape, s, d); }
-    std::string describe() const { return concat(name, shape.bytes, " B"); }
 };
 
 /// Short contiguous pieces listed for one period.
@@ -363,11 +371,22 @@ void compile_listed(const CanonicalNest& nest, StepList& steps) {
 void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     const NestAxis along = outer.back(), across = outer[outer.size() - 2];
-    if (across.count >= least_unlisted_rows && along.count > 1) {
-        outer.resize(outer.size() - 2);
-        const LoopShape shape{nest.elem_bytes,           across.count, across.source_stride,
-                              across.destination_stride, along.count,  along.source_stride,
-                              along.destination_stride};
+    NestAxis planes;
+    planes.count = 1;
+    if (outer.size() > 2 && outer[outer.size() - 3].table == nullptr)
+        planes = outer[outer.size() - 3];
+    const bool in_planes = across.count >= least_rows_of_plane && planes.count > 1;
+    const std::int64_t rows_at_once = across.count * (in_planes ? planes.count : 1);
+    if (rows_at_once >= least_short_rows && along.count > 1) {
+        outer.resize(outer.size() - (in_planes ? 3 : 2));
+        LoopShape shape{nest.elem_bytes,           across.count, across.source_stride,
+                        across.destination_stride, along.count,  along.source_stride,
+                        along.destination_stride};
+        if (in_planes) {
+            shape.planes = planes.count;
+            shape.plane_source = planes.source_stride;
+            shape.plane_destination = planes.destination_stride;
+        }
         add_step(
             steps, nest, outer,
             ShapeLeaf{copy_loops().short_rows[size_class(nest.elem_bytes)], shape, "short rows "});

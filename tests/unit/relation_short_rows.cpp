@@ -41,21 +41,25 @@ Rows random_rows(Random& random, std::int64_t elem, std::int64_t count) {
     const std::int64_t rows = between(random, 1, 70);
     const Steps source = random_steps(random, elem, count, rows);
     const Steps destination = random_steps(random, elem, count, rows);
-    return {{elem, rows, source.outer, destination.outer, count, source.inner, destination.inner},
+    const std::int64_t planes = between(random, 1, 3);
+    return {{elem, rows, source.outer, destination.outer, count, source.inner, destination.inner,
+             planes, source.bytes, destination.bytes},
             source.first,
             destination.first,
-            source.bytes,
-            destination.bytes};
+            planes * source.bytes,
+            planes * destination.bytes};
 }
 
 std::vector<char> moved(const Rows& r, const std::vector<char>& source, std::vector<char> to) {
     const LoopShape& l = r.shape;
-    for (std::int64_t o = 0; o < l.outer; ++o)
-        for (std::int64_t i = 0; i < l.inner; ++i)
-            std::memcpy(
-                to.data() + r.destination_first + o * l.outer_destination + i * l.inner_destination,
-                source.data() + r.source_first + o * l.outer_source + i * l.inner_source,
-                static_cast<std::size_t>(l.bytes));
+    for (std::int64_t p = 0; p < l.planes; ++p)
+        for (std::int64_t o = 0; o < l.outer; ++o)
+            for (std::int64_t i = 0; i < l.inner; ++i)
+                std::memcpy(to.data() + r.destination_first + p * l.plane_destination +
+                                o * l.outer_destination + i * l.inner_destination,
+                            source.data() + r.source_first + p * l.plane_source +
+                                o * l.outer_source + i * l.inner_source,
+                            static_cast<std::size_t>(l.bytes));
     return to;
 }
 
@@ -66,7 +70,8 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
     for (const std::int64_t elem : {1, 2, 4, 8, 16, 24, 32, 40, 48})
         for (std::int64_t count = 2; count <= longest_short_row; ++count)
             for (int repeat = 0; repeat < 5; ++repeat) {
-                const Rows rows = random_rows(random, elem, count);
+                Rows rows = random_rows(random, elem, count);
+                if (size_class(elem) < 0) rows.shape.planes = 1;
                 const std::vector<char> source = random_bytes(random, rows.source_bytes);
                 const std::vector<char> before = random_bytes(random, rows.destination_bytes);
                 const std::vector<char> expected = moved(rows, source, before);
@@ -87,19 +92,24 @@ TEST(RelationShortRows, AreWhatRelationsOfThemRun) {
     Random random(62);
     for (const std::int64_t elem : {1, 2, 4, 8, 16})
         for (std::int64_t count = 2; count <= longest_short_row; ++count) {
-            const std::int64_t rows = between(random, 16, 70), step = 3 * count * elem;
+            const std::int64_t planes = between(random, 1, 5);
+            const std::int64_t rows = between(random, planes > 1 ? 4 : 8, 70);
+            const std::int64_t step = 3 * count * elem;
+            const std::int64_t plane = rows * step + elem * between(random, 1, 9);
             const auto axis = [](std::int64_t n) {
                 return std::make_shared<AxisTable>(AxisTable::interval(0, 0, n));
             };
             Product product;
+            if (planes > 1) product.axes.push_back({axis(planes), plane, plane + rows * elem});
             product.axes.push_back({axis(rows), step, step + elem});
             product.axes.push_back({axis(count), 2 * elem, 3 * elem});
             const auto relation = AddressRelation::from_products({product}, elem, elem);
-            const Rows same{{elem, rows, step, step + elem, count, 2 * elem, 3 * elem},
+            const Rows same{{elem, rows, step, step + elem, count, 2 * elem, 3 * elem, planes,
+                             plane, plane + rows * elem},
                             0,
                             0,
-                            rows * step,
-                            rows * (step + elem)};
+                            planes * plane,
+                            planes * (plane + rows * elem)};
             const std::vector<char> source = random_bytes(random, same.source_bytes);
             std::vector<char> actual = random_bytes(random, same.destination_bytes);
             const std::vector<char> expected = moved(same, source, actual);
