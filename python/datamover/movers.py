@@ -297,7 +297,8 @@ class MoverSet:
             **vars(options),
             in_phases=self._in_phases,
         )
-        if options.repeats_collectives:
+        self._repeats_collectives = options.repeats_collectives
+        if self._repeats_collectives:
             _repeating.add(self)
 
     @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
@@ -367,7 +368,7 @@ class MoverSet:
         do not wait elsewhere, before `wait`, for a process that waits for this one here.
         InvalidState when started already.
         """
-        if self in _repeating:
+        if self._repeats_collectives:
             self._refuse_another()
         self._core.start()
 
