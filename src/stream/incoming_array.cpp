@@ -7,17 +7,30 @@
 #include "stream/plan_between.hpp"
 
 namespace datamover::stream {
+namespace {
+
+/// Does something about an array, whose name stands before what is wrong with it.
+template <class Work>
+auto naming(const std::string& array, const Work& work) {
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw make_error(error.code(), "array '", array, "': ", error.what());
+    }
+}
+
+}  // namespace
 
 IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank)
     : name_(known.name),
       type_(known.type),
       wanted_(wanted.layout),
       rank_(rank),
-      plan_(plan_between(known.layout, wanted.layout)) {
+      plan_(naming(name_, [&] { return plan_between(known.layout, wanted.layout); })) {
     if (!wanted.dtype.empty() && ArrayType::of_text(wanted.dtype).text != type_.text)
         throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
                          ", the array here ", wanted.dtype);
-    for (const PeerPart& peer : plan_.incoming(rank)) {
+    for (const PeerPart& peer : naming(name_, [&] { return plan_.incoming(rank); })) {
         std::int64_t bytes = 0;
         if (__builtin_mul_overflow(peer.part.size(), type_.elem_bytes, &bytes))
             throw Error(ErrorCode::out_of_range, "a message of more than 2^63 bytes");

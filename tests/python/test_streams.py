@@ -904,6 +904,18 @@ def test_a_step_comes_again_after_an_interruption_before_it_was_taken():
     assert lost[:-1] == sorted(lost[:-1])
 
 
+def test_an_array_that_cannot_be_had_whole_is_named():
+    with_a_hole = dm.FloorPlan([dm.Region(0, 3), dm.Region(5, 8)], [0, 0], nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps(timeout=LIMIT_SECONDS)
+        out.send("v", {0: np.zeros(3), 1: np.zeros(3)}, layout=with_a_hole)
+        with pytest.raises(dm.Mismatch, match=r"array 'v': .*index \(3\).* no block"):
+            next(steps)
+
+
 def test_arrays_are_asked_for_in_every_step():
     with (
         dm.Stream(None, HERE, consumers=1) as out,
