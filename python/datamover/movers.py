@@ -511,7 +511,7 @@ class Mover(MoverSet):
         holds the blocks of one array, an empty one where a process has none; a list holds several
         arrays, which travel together, each to the one at the same place of the other list. User
         arrays are used in place, and kept alive. Of index lists and flat ranges an element may be a
-        row: the arrays are then (n, k).
+        row: the arrays are then (n, k), also where a process holds none: (0, k) for one of the two.
     op : {None, "add", "multiply", "min", "max"}
         How arriving elements are combined with those in place; None replaces them. An element that
         goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.

@@ -93,6 +93,7 @@ def peaks(words, nprocs=1, prepare=""):
         ("a.npy", "b.h5:/u", 16, ["--chunks", "24,128,128", "--compressor", "gzip"]),
         ("s.zarr", "b.zarr", 80, ["--chunks", "64,64,64"]),
         ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64"]),  # parts of shards are read
+        ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64", "--region", "16:90,64:400,:"]),
         ("e.zarr", "b.npy", 18, ["--region", "7:60,100:500,100:500"]),
     ],
     ids=str,

@@ -196,8 +196,8 @@ def test_what_is_said_comes_before_what_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("output", ["b.npy", "b.zarr"])
-@pytest.mark.parametrize("seed", range(2))
-def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, output, seed):
+@pytest.mark.parametrize(("seed", "is_region"), [(0, False), (1, True)])
+def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, output, seed, is_region):
     random = np.random.default_rng(seed)
     chunks = tuple(int(n) for n in random.integers(2, 6, 3))
     shards = tuple(int(c * n) for c, n in zip(chunks, random.integers(3, 6, 3), strict=True))
@@ -206,6 +206,11 @@ def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, outpu
     zarr.create_array(tmp_path / "a.zarr", data=array, chunks=chunks, shards=shards)
     limit = array[: shards[0], : shards[1], : shards[2]].nbytes  # read as a whole, four times that
     said = {"axes": axes, "max_bytes": limit}
+    if is_region:  # begins where a part does
+        said["region"] = tuple(
+            (c * int(random.integers(1, 3)), n - int(random.integers(c)))
+            for c, n in zip(chunks, array.shape, strict=True)
+        )
     if output == "b.zarr":
         said["chunks"] = tuple(int(n) for n in random.integers(1, 7, 3))
     found = intend(tmp_path / "a.zarr", tmp_path / output, **said).plan
@@ -218,7 +223,8 @@ def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, outpu
         n % c == 0 for n, c in zip(found.source.chunk, map(chunks.__getitem__, axes), strict=True)
     )
     back = np.load(tmp_path / output) if output == "b.npy" else zarr.open_array(tmp_path / output)
-    np.testing.assert_array_equal(back[...], array.transpose(axes))
+    moved = array[tuple(slice(*ends) for ends in said.get("region", ()))]
+    np.testing.assert_array_equal(back[...], moved.transpose(axes))
 
 
 @pytest.mark.parametrize("shards", [None, (20,)])

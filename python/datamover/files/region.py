@@ -110,6 +110,10 @@ class _RegionOfAny:
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
         self._reader, self._lo = reader, lo
         self.spec, self.granule = spec, reader.granule
+        #: As of the input, where the region begins with one of them: boxes of it are such, too.
+        self.parts = getattr(reader, "parts", None)
+        if self.parts and any(a % n for a, n in zip(lo, self.parts, strict=True)):
+            self.parts = None
         self.close = reader.close
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
