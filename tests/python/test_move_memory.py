@@ -105,9 +105,11 @@ def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, lim
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("output", "compressor"), [("b.zarr", "zstd"), ("b.h5", None)])
+@pytest.mark.parametrize(
+    ("output", "compressor"), [("b.zarr", "Zstd"), ("b.zarr", "Gzip"), ("b.h5", None)]
+)
 def test_strings_keep_to_the_limit_or_are_refused(tmp_path, output, compressor):
-    codec = zarr.codecs.ZstdCodec() if compressor else None
+    codec = getattr(zarr.codecs, f"{compressor}Codec")() if compressor else None
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("u", data=np.arange(4.0))
     shape = (150_000,)

@@ -42,6 +42,8 @@ OF_STRING_BYTES = 48
 COPIES_IN_ZARR, COPIES_TO_HDF5 = 6, 4
 #: With so many of its first bytes an encoded chunk says how many it stands for.
 HEAD_BYTES = 32
+#: One of gzip does so with its last.
+GZIP_SIZE_BYTES = 4
 
 
 def is_of(dataset: Any) -> bool:
@@ -230,9 +232,13 @@ def _chunk_files(path: str) -> Iterator[str]:
 
 def _decoded_bytes(path: str, kind: str | None) -> int:
     """Give the bytes of a chunk when it is decoded, or those that it has where it does not say."""
+    size = os.path.getsize(path)
     with open(path, "rb") as file:
+        if kind == "gzip":  # says it at the end
+            file.seek(max(0, size - GZIP_SIZE_BYTES))
+            return int.from_bytes(file.read(), "little")
         said = kind and bounded_decode.said_bytes(kind, file.read(HEAD_BYTES))
-        return said or os.fstat(file.fileno()).st_size
+    return said or size
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
