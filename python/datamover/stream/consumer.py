@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import threading
 import weakref
@@ -134,7 +135,8 @@ class Consumer:
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: who holds it takes a step
-        self._arrived: list[tuple[int, list[tuple[str, str]]] | None] = []  #: not handed over yet
+        #: Of a step that is not handed over yet: what came, the arrays, and that it is taken.
+        self._step: list[Any] = []
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
@@ -269,28 +271,38 @@ class Consumer:
             return self._take(limit)
 
     def _take(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        """Take a step. After Ctrl-C before it was taken, it comes again with the next call."""
-        if not self._arrived:
-            # Nothing of Python runs, and so no handler of a signal, until the step is in the list.
-            self._arrived.extend(map(self._end.next, (limit,)))
-        arrived = self._arrived[0]
-        if arrived is None:
-            self._arrived.clear()
+        """Take a step. After Ctrl-C before it was handed over, it comes again with the next call.
+
+        Nothing of Python runs, and so no handler of a signal, between what the engine does and the
+        note of it in the list.
+        """
+        step = self._step
+        if not step:
+            step.extend(map(self._end.next, (limit,)))
+        if step[0] is None:
+            step.clear()
             raise StopIteration
-        number, found = arrived
         try:
-            arrays = {
+            if len(step) == 1:
+                step.append(self._unpacked(step[0][1]))
+            if len(step) == 2:
+                step.extend(itertools.starmap(self._end.taken, ((),)))
+        except Exception:
+            step.clear()
+            raise
+        (number, _), arrays, _ = step
+        step.clear()
+        return number, arrays
+
+    def _unpacked(self, found: list[tuple[str, str]]) -> dict[str, Any]:
+        """Give the arrays of the step that came, of these names and dtypes."""
+        try:
+            return {
                 name: self._target(name).unpack(self._end, name, dtype) for name, dtype in found
             }
         except Exception as error:
-            self._arrived.clear()
             self._fail(error)
             raise
-        try:
-            self._end.taken()
-        finally:
-            self._arrived.clear()
-        return number, arrays
 
     def _target(self, name: str) -> _Wanted:
         """Give what is wanted of an array of the step; where all are, the first time too."""
