@@ -403,6 +403,8 @@ class MoverSet:
 
     def __call__(self, timeout: float | None = None) -> None:
         """Do start and wait."""
+        if self._repeats_collectives:
+            self._refuse_another()
         self._core(seconds(timeout))
 
     @property
