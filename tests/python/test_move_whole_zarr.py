@@ -275,3 +275,21 @@ def test_the_files_of_a_group_are_told_before(tmp_path, source, zarr_format):
     files = [name for _, _, names in os.walk(tmp_path / "b.zarr") for name in names]
     assert told.files == len(files)
     assert told.figures()["files"] == told.files
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+def test_files_of_others_beside_strings_are_no_chunks(tmp_path, zarr_format, shape):
+    """Read as chunks they would stand for gigabytes."""
+    codec = numcodecs.Blosc() if zarr_format == 2 else zarr.codecs.BloscCodec()
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    group.create_array("u", data=np.arange(3.0))
+    made = group.create_array("t", shape=shape, chunks=shape, dtype=str, compressors=codec)
+    made[...] = "text"
+    for name in ("notes.txt", ".DS_Store", "._0"):
+        (tmp_path / "a.zarr/t" / name).write_bytes(b"\x7f" * 64)
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert np.all(zarr.open_array(tmp_path / "b.zarr/t", mode="r")[...] == "text")
+    with pytest.raises(dm.NoMemory, match="'t' of"):
+        move(None, tmp_path / "a.zarr", tmp_path / "c.zarr", max_bytes=40)

@@ -83,7 +83,7 @@ class Nodes:
         if last in OF_NODES and node in self.dims:
             return True
         return any(
-            _chunk_key(number).fullmatch(key[len(above) + 1 if above else 0 :])
+            chunk_key(number).fullmatch(key[len(above) + 1 if above else 0 :])
             for above in _above(key)
             for number in self.dims.get(above, ())
         )
@@ -95,7 +95,7 @@ def _above(name: str) -> list[str]:
 
 
 @functools.cache
-def _chunk_key(dims: int) -> re.Pattern[str]:
+def chunk_key(dims: int) -> re.Pattern[str]:
     """Give what the chunks of an array have for names, in Zarr v2 and v3."""
     if dims == 0:
         return re.compile("c|0")

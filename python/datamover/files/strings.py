@@ -19,6 +19,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import (
+    address_place,
     addresses,
     bounded_decode,
     hdf5,
@@ -26,7 +27,6 @@ from datamover.files import (
     hdf5_traits,
     native_attributes,
     zarr,
-    zarr_group,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
@@ -212,7 +212,7 @@ def least_bytes(path: str, copies: int) -> int:
     texts_bytes = 0
     if not addresses.is_address(path):
         kind = None if array.shards else _codec_name(array)
-        sizes = (_decoded_bytes(file, kind) for file in _chunk_files(path))
+        sizes = (_decoded_bytes(file, kind) for file in _chunk_files(path, array.ndim))
         texts_bytes = max(sizes, default=0) - 4 * elems  # the length of each stands before it
     return copies * (OF_STRING_BYTES * elems + max(texts_bytes, 0))
 
@@ -225,9 +225,11 @@ def _codec_name(array: Any) -> str | None:
     return codec.codec_id if hasattr(codec, "codec_id") else codec.to_dict()["name"]
 
 
-def _chunk_files(path: str) -> Iterator[str]:
+def _chunk_files(path: str, dims: int) -> Iterator[str]:
+    is_chunk = address_place.chunk_key(dims).fullmatch
     for folder, _, names in os.walk(path):
-        yield from (os.path.join(folder, n) for n in names if n not in zarr_group.METADATA)
+        files = (os.path.join(folder, name) for name in names)
+        yield from (file for file in files if is_chunk(os.path.relpath(file, path)))
 
 
 def _decoded_bytes(path: str, kind: str | None) -> int:
