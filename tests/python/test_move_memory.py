@@ -106,14 +106,22 @@ def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, lim
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("output", "compressor"), [("b.zarr", "Zstd"), ("b.zarr", "Gzip"), ("b.h5", None)]
+    ("output", "compressor", "in_shards"),
+    [
+        ("b.zarr", "Zstd", False),
+        ("b.zarr", "Gzip", False),
+        ("b.h5", None, False),
+        ("b.zarr", "Zstd", True),
+        ("b.zarr", "Gzip", True),
+    ],
 )
-def test_strings_keep_to_the_limit_or_are_refused(tmp_path, output, compressor):
+def test_strings_keep_to_the_limit_or_are_refused(tmp_path, output, compressor, in_shards):
     codec = getattr(zarr.codecs, f"{compressor}Codec")() if compressor else None
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("u", data=np.arange(4.0))
     shape = (150_000,)
-    made = group.create_array("t", shape=shape, chunks=shape, dtype=str, compressors=codec)
+    boxes = {"chunks": (50_000,), "shards": shape} if in_shards else {"chunks": shape}
+    made = group.create_array("t", shape=shape, dtype=str, compressors=codec, **boxes)
     made[...] = np.array([f"{k:060}" for k in range(*shape)], object)
     words = [f"{tmp_path}/a.zarr", f"{tmp_path}/{output}", "--quiet", "--max-bytes"]
     command = [sys.executable, "-m", "datamover", "move"]

@@ -28,7 +28,7 @@ from datamover.files import (
     native_attributes,
     zarr,
 )
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
 
@@ -44,6 +44,8 @@ COPIES_IN_ZARR, COPIES_TO_HDF5 = 6, 4
 HEAD_BYTES = 32
 #: One of gzip does so with its last.
 GZIP_SIZE_BYTES = 4
+#: The index of a shard has two integers for each chunk, and a checksum behind all.
+INDEX_ROW_BYTES, CHECKSUM_BYTES = 16, 4
 
 
 def is_of(dataset: Any) -> bool:
@@ -211,8 +213,7 @@ def least_bytes(path: str, copies: int) -> int:
     elems = math.prod(map(min, unit, array.shape))
     texts_bytes = 0
     if not addresses.is_address(path):
-        kind = None if array.shards else _codec_name(array)
-        sizes = (_decoded_bytes(file, kind) for file in _chunk_files(path, array.ndim))
+        sizes = (_decoded_bytes(file, array) for file in _chunk_files(path, array.ndim))
         texts_bytes = max(sizes, default=0) - 4 * elems  # the length of each stands before it
     return copies * (OF_STRING_BYTES * elems + max(texts_bytes, 0))
 
@@ -232,15 +233,38 @@ def _chunk_files(path: str, dims: int) -> Iterator[str]:
         yield from (file for file in files if is_chunk(os.path.relpath(file, path)))
 
 
-def _decoded_bytes(path: str, kind: str | None) -> int:
-    """Give the bytes of a chunk when it is decoded, or those that it has where it does not say."""
-    size = os.path.getsize(path)
+def _decoded_bytes(path: str, array: Any) -> int:
+    """Give the bytes of a chunk, or shard, when it is decoded, as far as it says them."""
+    kind, size = _codec_name(array), os.path.getsize(path)
     with open(path, "rb") as file:
-        if kind == "gzip":  # says it at the end
-            file.seek(max(0, size - GZIP_SIZE_BYTES))
-            return int.from_bytes(file.read(), "little")
-        said = kind and bounded_decode.said_bytes(kind, file.read(HEAD_BYTES))
-    return said or size
+        parts = _parts_of_shard(file, size, array) if array.shards else [(0, size)]
+        return sum(_said_bytes(file, *part, kind) for part in parts) if parts else size
+
+
+def _parts_of_shard(file: Any, size: int, array: Any) -> list[tuple[int, int]]:
+    """Give first and number of the bytes of each chunk in a shard; none where that is not read."""
+    said = array.metadata.codecs[0].to_dict()["configuration"]
+    if [codec["name"] for codec in said["index_codecs"]] != ["bytes", "crc32c"]:
+        return []
+    index_bytes = num_boxes(array.shards, array.chunks) * INDEX_ROW_BYTES
+    is_first = said["index_location"] == "start"
+    file.seek(0 if is_first else max(0, size - index_bytes - CHECKSUM_BYTES))
+    rows = file.read(index_bytes)
+    if len(rows) != index_bytes:
+        return []
+    endian = said["index_codecs"][0].get("configuration", {}).get("endian", "little")
+    index = np.frombuffer(rows, ">u8" if endian == "big" else "<u8").reshape(-1, 2).tolist()
+    return [(begin, nbytes) for begin, nbytes in index if begin + nbytes <= size]
+
+
+def _said_bytes(file: Any, begin: int, nbytes: int, kind: str | None) -> int:
+    """Give how many bytes encoded ones stand for, or have where they do not say it."""
+    if kind == "gzip" and nbytes >= GZIP_SIZE_BYTES:  # says it at the end
+        file.seek(begin + nbytes - GZIP_SIZE_BYTES)
+        return int.from_bytes(file.read(GZIP_SIZE_BYTES), "little")
+    file.seek(begin)
+    said = kind and bounded_decode.said_bytes(kind, file.read(min(nbytes, HEAD_BYTES)))
+    return said or nbytes
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
