@@ -1806,6 +1806,12 @@ def test_wrong_calls():
         send(out, [0])
 
 
+@pytest.mark.parametrize("ahead", [0, -1, 65, 2**63, 1.0, True, "2"])
+def test_numbers_of_steps_ahead_that_make_no_sense(ahead):
+    with dm.Stream(None, HERE) as out, pytest.raises(dm.InvalidArgument, match="1 to 64 steps$"):
+        dm.stream.connect(out.address, ahead=ahead)
+
+
 def test_x_arrays_that_cannot_take_a_step_are_refused_before_it_comes():
     from mpi4py import MPI
 

@@ -141,8 +141,12 @@ class Consumer:
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
                 raise InvalidArgument("a token must be a printable text")
-            if ahead is not None and not (type(ahead) is int and 1 <= ahead <= wire.MAX_NUMBER):
-                raise InvalidArgument(f"ahead is {ahead!r}, it must be 1 to 64 steps")
+            if ahead is not None and not (
+                type(ahead) is int and 1 <= ahead <= wire.MAX_AHEAD_STEPS
+            ):
+                raise InvalidArgument(
+                    f"ahead is {ahead!r}, it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
+                )
             options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
         self._end = _plan.Consumer(self._group.members(), address, *options)
         self._finalizer = weakref.finalize(self, self._end.stop)

@@ -22,6 +22,7 @@ MAX_NAME_BYTES = 256
 MAX_ELEM_BYTES = 1 << 16
 MAX_ARRAYS = 1 << 12
 MAX_NUMBER = 2**63 - 1
+MAX_AHEAD_STEPS = 64
 
 
 def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMBER) -> int:
