@@ -1808,7 +1808,7 @@ def test_wrong_calls():
 
 @pytest.mark.parametrize("ahead", [0, -1, 65, 2**63, 1.0, True, "2"])
 def test_numbers_of_steps_ahead_that_make_no_sense(ahead):
-    with dm.Stream(None, HERE) as out, pytest.raises(dm.InvalidArgument, match="1 to 64 steps$"):
+    with dm.Stream(None, HERE) as out, pytest.raises(dm.InvalidArgument, match=r"1 to 64 steps$"):
         dm.stream.connect(out.address, ahead=ahead)
 
 
