@@ -22,7 +22,11 @@ DATAMOVER_PUBLIC_BEGIN
  * - It returns DATAMOVER_SUCCESS or the code of what went wrong; then nothing has been made or
  * moved, results are not written, and datamover_error_message() says more.
  * - "Collective": every process of the communicator calls it, in the same order as other collective
- *   calls; where one fails, all return the same code and message. All others are local.
+ *   calls; where one fails, all return the same code and message. All others are local. A NULL
+ *   handle on one process leaves the others waiting where the call is given no communicator: those
+ *   of a distribution, a stream, or a source.
+ * - After DATAMOVER_PEER_FAILED from a move the communicator is out of use: every call with it
+ *   returns that again, and one made by MPI_Comm_dup works.
  * - An index, extent or region is an array of as many int64_t as there are dimensions (1 to 8).
  *   Regions are half-open, [lo, hi). Blocks, ranks, indices and dimensions count from 0.
  * - Sizes in bytes end in _bytes, all else counts elements.
@@ -63,7 +67,8 @@ const char* datamover_error_name(int code);
  * Returns `code`. */
 int datamover_error_set(int code, const char* message);
 /* Where any process gives a code other than 0, all return such a code and its message, else 0: for
- * what has to succeed on all before they go on. Collective. */
+ * what has to succeed on all before they go on. The message is what datamover_error_message tells
+ * on that process: of the last call that failed there, or of datamover_error_set. Collective. */
 int datamover_agree(MPI_Comm comm, int code);
 
 /* ------------------------------------------------------------------ layouts: who owns what */
@@ -79,7 +84,7 @@ typedef struct datamover_block_cyclic_options {
     int column_major_grid; /* not 0: ranks are dealt to the grid with its first dimension fastest */
     const int64_t*
         ranks; /* the rank of each block, replica by replica, in grid order; NULL: 0, 1, 2, ... */
-    int64_t num_ranks; /* length of `ranks` */
+    int64_t num_ranks; /* length of `ranks`, as many as there are blocks; 0: as with NULL */
     int64_t replicas;  /* copies of the whole array, each on a grid of its own; 0: one */
 } datamover_block_cyclic_options;
 
@@ -185,8 +190,8 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
                                    const int* axes);
 /* Fills the ghosts of a floor plan's blocks, `lower` and `upper` elements deep on either side of
  * each dimension. The region [periodic_lo, periodic_hi) wraps around where wraps[d] is not 0
- * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL: nowhere). corners = 0: faces
- * only. O(1). */
+ * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL, or a region without points:
+ * nowhere). corners = 0: faces only. O(1). */
 int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
                    const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
                    const int* wraps, int corners);
@@ -371,7 +376,9 @@ typedef struct datamover_mover_options {
     const double* alpha;   /* real and imaginary part of the factor of arriving elements; NULL: 1 */
     const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
     int conjugate;         /* not 0: arriving complex elements are conjugated */
-    int64_t max_bytes;     /* of message buffers and staging on this process; 0: no limit */
+    int64_t max_bytes;     /* of message buffers and staging on this process; 0: no limit. At least
+                              an element, in whole lines of 64 bytes, and 128 bytes more for each
+                              process that it sends to, and for each that it receives from */
     /* Not 0: verifies, here and in rebind, that sizes match for every pair, no element is written
      * twice and none is read that is written; the message names process, block and region. Where
      * one process asks, all do. Takes time and memory in the elements. (That all processes bring
@@ -447,7 +454,8 @@ int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamove
  * in the same order on all of them; several may be in flight. Until wait returns (or test is done)
  * the caller writes neither source nor destination. */
 int datamover_mover_start(datamover_mover* mover);
-/* Does what can be done now; `done` is set to 1 when complete here, else to 0. */
+/* Does what can be done now; `done` is set to 1 when complete here, else to 0. When complete the
+ * mover is no longer in flight: test and wait are DATAMOVER_INVALID_STATE until the next start. */
 int datamover_mover_test(datamover_mover* mover, int* done);
 /* Returns when the destination is complete here and the source may be overwritten. After
  * `timeout_seconds` (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT, the

@@ -70,10 +70,10 @@ typedef struct datamover_targets {
 
 /* What may be said of a distribution; zeros and NULLs stand for the defaults. */
 typedef struct datamover_distribution_options {
-    int64_t max_bytes; /* extra memory that a move may take on this process; 0: no limit */
-    const char*
-        method;    /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort" */
-    int any_order; /* not 0: elements may arrive in an order that the method chooses */
+    int64_t max_bytes;  /* extra memory that a move may take on this process; 0: no limit */
+    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort";
+                           another word is an error of the first move */
+    int any_order;      /* not 0: elements may arrive in an order that the method chooses */
 } datamover_distribution_options;
 
 /* An array of elements that is moved: its n-th element belongs to the n-th target. */
@@ -103,12 +103,15 @@ int datamover_distribution_elems(const datamover_distribution* distribution, int
 
 /* Begins to move all columns, columns[k] into results[k], by "partition" in stable order, without
  * waiting for other processes. Until wait returns the program writes neither columns nor results.
- * What does not fit on any process (DATAMOVER_MISMATCH where a result is too small), test and wait
- * return on all; nothing has moved then. All processes start moves in the same order.
- * DATAMOVER_INVALID_STATE with a move in flight. */
+ * What does not fit on any process (DATAMOVER_MISMATCH where a result is too small,
+ * DATAMOVER_UNSUPPORTED where the options say another method), test and wait return on all; nothing
+ * has moved then. All processes start moves in the same order. DATAMOVER_INVALID_STATE with a move
+ * of this distribution in flight, or eight of the communicator's: then distributions on it can
+ * neither be made nor move until one has been waited for. */
 int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
                                  const datamover_column* columns, const datamover_room* results);
-/* Does what can be done now; `done` is set to 1 when complete here, else to 0. Local. */
+/* Does what can be done now; `done` is set to 1 when complete here, else to 0. When complete it is
+ * no longer in flight: test and wait are DATAMOVER_INVALID_STATE then. Local. */
 int datamover_distribution_test(datamover_distribution* distribution, int* done);
 /* Returns when everything has arrived here and the columns may be changed. After `timeout_seconds`
  * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT: still in flight. */

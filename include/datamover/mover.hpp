@@ -44,7 +44,8 @@ struct MoverOptions {
     /// is written, as far as a few comparisons for each tell.)
     bool check = false;
     /// Most bytes of message buffers and staging memory of this process, 0 for no limit. Messages
-    /// then go in rounds. Too little for an element per message: invalid_argument.
+    /// then go in rounds. Too little (an element, in whole lines of 64 bytes, and 128 bytes more
+    /// for each process that it sends to and each that it receives from): invalid_argument.
     std::int64_t max_bytes = 0;
 };
 
@@ -168,7 +169,8 @@ public:
     /// process must not wait elsewhere, before its own wait, for a peer that waits for it here.
     /// Throws invalid_state when already started, peer_failed.
     void start();
-    /// Does what can be done now; true when complete here. Throws invalid_state when not started.
+    /// Does what can be done now; true when complete here: then it is no longer in flight, and wait
+    /// would throw. Throws invalid_state when not started.
     bool test();
     /// Returns when the destination is complete here and the source may be overwritten. Throws
     /// invalid_state when not started, and timeout (naming the processes waited for) when
