@@ -66,9 +66,11 @@ struct UserTransportContext {
 };
 
 /// A way to carry, bound to the pairs of one mover on this process. The library calls start, then
-/// progress until that says complete; again and again. Neither waits for another process. What
-/// they throw ends the round, which all processes are told. One that is destroyed in a round (which
-/// has failed) waits for nobody.
+/// progress until that says complete; again and again. Neither waits for another process. With a
+/// progress thread (progress.hpp), where MPI was initialised with MPI_THREAD_MULTIPLE, that thread
+/// calls them too, never while another call of the same object runs. What they throw ends the
+/// round, which all processes are told: the mover's communicator is out of use then. One that is
+/// destroyed in a round (which has failed) waits for nobody.
 class UserTransport {
 public:
     virtual ~UserTransport() = default;
