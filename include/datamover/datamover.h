@@ -30,9 +30,9 @@ DATAMOVER_PUBLIC_BEGIN
  * - An index, extent or region is an array of as many int64_t as there are dimensions (1 to 8).
  *   Regions are half-open, [lo, hi). Blocks, ranks, indices and dimensions count from 0.
  * - Sizes in bytes end in _bytes, all else counts elements.
- * - Seconds to wait are a finite number above 0, or what a function says of others. 0 is
- *   DATAMOVER_INVALID_ARGUMENT (the _test functions do not wait), but datamover_stream_next takes it
- *   and looks once.
+ * - Seconds to wait are a finite number above 0, or what a function says of others. With 0 a call
+ *   that would have to wait is DATAMOVER_INVALID_ARGUMENT: the _test functions do not wait. Only
+ *   datamover_stream_next takes 0, and looks once.
  * - A NULL pointer, where none is allowed, is DATAMOVER_INVALID_ARGUMENT. What cannot be checked is
  *   the caller's to get right: that a pointer points to as much as it should, a string ends in 0, a
  *   handle has not been freed, a communicator neither.
