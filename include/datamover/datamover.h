@@ -87,7 +87,7 @@ typedef struct datamover_block_cyclic_options {
     int column_major_grid; /* not 0: ranks are dealt to the grid with its first dimension fastest */
     const int64_t*
         ranks; /* the rank of each block, replica by replica, in grid order; NULL: 0, 1, 2, ... */
-    int64_t num_ranks; /* length of `ranks`, as many as there are blocks; 0: as with NULL */
+    int64_t num_ranks; /* length of `ranks`, as many as there are blocks */
     int64_t replicas;  /* copies of the whole array, each on a grid of its own; 0: one */
 } datamover_block_cyclic_options;
 
@@ -193,7 +193,7 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
                                    const int* axes);
 /* Fills the ghosts of a floor plan's blocks, `lower` and `upper` elements deep on either side of
  * each dimension. The region [periodic_lo, periodic_hi) wraps around where wraps[d] is not 0
- * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL, or a region without points:
+ * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL:
  * nowhere). corners = 0: faces only. O(1). */
 int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
                    const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,

@@ -30,10 +30,10 @@ struct WorkedOut;
 /// hi[d]; then both sides need as many in each dimension. Source: an entry of KeLP's MotionPlan.
 struct SectionCopy {
     std::int64_t source_block = 0;
-    Region source_region;
+    Region source_region{};
     std::int64_t destination_block = 0;
-    Region destination_region;
-    std::vector<int> axes;
+    Region destination_region{};
+    std::vector<int> axes{};
     Point source_step{};       ///< of the source region's dimensions; without dimensions: 1 in each
     Point destination_step{};  ///< likewise of the destination region
 
@@ -50,9 +50,9 @@ struct SectionCopy {
 /// redistribution from `destination` to `source`, the other way: every source block that holds an
 /// element sends it, and the destination block that would have sent it receives.
 struct Redistribution {
-    Region source_region;
-    Region destination_region;
-    std::vector<int> axes;
+    Region source_region{};
+    Region destination_region{};
+    std::vector<int> axes{};
     bool partial = false;
     bool reversed = false;
     bool adjoint = false;
@@ -65,10 +65,10 @@ struct Redistribution {
 /// ends of `periodic` where a dimension of it is not empty. Expanded only for the blocks that are
 /// asked for.
 struct HaloExchange {
-    Point lower;
-    Point upper;
-    Region domain;               ///< extents that wrap around
-    std::vector<bool> periodic;  ///< per dimension
+    Point lower{};
+    Point upper{};
+    Region domain{};               ///< extents that wrap around
+    std::vector<bool> periodic{};  ///< per dimension
     bool corners = true;
     bool reversed = false;  ///< ghosts go back to the interiors
     /// With several colours only the points of one move: those of which the sum of the global
@@ -234,10 +234,10 @@ MotionPlan panel_broadcast(const Layout& layout, const Region& region, int along
 struct LevelOptions {
     /// So many points of the level that is read are wanted beyond each side, per dimension; none
     /// where the points have no dimensions.
-    Point lower, upper;
-    Region periodic;          ///< of the level that is read, where it wraps around; empty: nowhere
-    std::vector<bool> wraps;  ///< in these dimensions of it; empty: in all
-    bool partial = false;     ///< points that no block holds are left out
+    Point lower{}, upper{};
+    Region periodic{};  ///< of the level that is read, where it wraps around; empty: nowhere
+    std::vector<bool> wraps{};  ///< in these dimensions of it; empty: in all
+    bool partial = false;       ///< points that no block holds are left out
 };
 
 /// What a prolongation reads: every block of the fine level gets the coarse points beneath it,

@@ -32,7 +32,7 @@ class Producer;
 class Stream {
 public:
     /// No stream.
-    Stream() = default;
+    Stream();
     /// Process 0 listens at "tcp://host:port", an address of its machine that consumers can reach;
     /// port 0 for any that is free. The others listen at ports of their own. Collective. Throws io
     /// (the address cannot be listened at), invalid_argument.

@@ -56,7 +56,7 @@ struct WholeStreamArray {
 class StreamSource {
 public:
     /// No stream.
-    StreamSource() = default;
+    StreamSource();
     /// Connects to "tcp://host:port". Collective. Throws timeout (nobody listens), io (somebody
     /// else does), invalid_state (the stream has ended, or wants another token), invalid_argument.
     StreamSource(MPI_Comm comm, const std::string& address,

@@ -16,8 +16,8 @@ namespace datamover DATAMOVER_PUBLIC {
 struct UserBlock {
     std::int64_t block = 0;
     std::byte* origin = nullptr;  ///< the element with local index 0 in every dimension
-    Point strides_bytes;
-    Point ghost_lower, ghost_upper;  ///< extra elements per side of each dimension; empty: none
+    Point strides_bytes{};
+    Point ghost_lower{}, ghost_upper{};  ///< extra elements per side of each dimension; empty: none
 };
 
 /// One process's part of an array, in memory that must outlive the movers bound to it. Local.

@@ -87,12 +87,12 @@ struct UserTransportKind {
     std::string name;
     /// Whether it can carry from one rank to another, which may be on one node. Both processes give
     /// the same answer. Empty: always.
-    std::function<bool(std::int64_t from, std::int64_t to, bool same_node)> carries;
+    std::function<bool(std::int64_t from, std::int64_t to, bool same_node)> carries{};
     /// Makes one for the pairs of a mover that it carries; on each process with such pairs. An
     /// exception is raised on all processes, and nothing is bound. Calls nothing collective.
     std::function<std::unique_ptr<UserTransport>(const UserTransportContext&,
                                                  std::vector<PairMessages>)>
-        bind;
+        bind{};
 };
 
 /// Makes a kind known for the rest of the program: by its name in MoverOptions::transport, and to

@@ -24,8 +24,11 @@ BlockCyclicOptions options_of(const datamover_block_cyclic_options* given_option
     if (given_options->first_process)
         options.first_process = values(given_options->first_process, dims, "first_process");
     options.column_major_grid = given_options->column_major_grid != 0;
-    if (given_options->ranks)
+    if (given_options->ranks || given_options->num_ranks != 0) {
         options.ranks = values(given_options->ranks, given_options->num_ranks, "ranks");
+        if (options.ranks.empty())
+            throw make_error(ErrorCode::invalid_argument, "ranks has no entry");
+    }
     if (given_options->replicas != 0) options.replicas = given_options->replicas;
     return options;
 }

@@ -29,7 +29,7 @@ submodule (datamover) datamover_distributions
             bind(c, name='datamover_distribution_elems') result(code)
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: distribution
-            integer(c_int64_t), intent(out) :: given, received
+            integer(c_int64_t), intent(inout) :: given, received
             integer(c_int) :: code
         end function
         function c_start(distribution, columns, results) &

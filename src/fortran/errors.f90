@@ -22,7 +22,7 @@ submodule (datamover) datamover_errors
         function c_dims(layout, dims) bind(c, name='datamover_layout_dims') result(code)
             import :: c_ptr, c_int
             type(c_ptr), value :: layout
-            integer(c_int), intent(out) :: dims
+            integer(c_int), intent(inout) :: dims
             integer(c_int) :: code
         end function
     end interface

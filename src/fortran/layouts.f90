@@ -54,14 +54,14 @@ submodule (datamover) datamover_layouts
             result(code)
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout
-            integer(c_int64_t), intent(out) :: count
+            integer(c_int64_t), intent(inout) :: count
             integer(c_int) :: code
         end function
         function c_owner(layout, block, rank) bind(c, name='datamover_layout_owner') result(code)
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: block
-            integer(c_int64_t), intent(out) :: rank
+            integer(c_int64_t), intent(inout) :: rank
             integer(c_int) :: code
         end function
         function c_blocks_of(layout, rank, blocks, capacity, count) &
@@ -69,7 +69,7 @@ submodule (datamover) datamover_layouts
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout, blocks
             integer(c_int64_t), value :: rank, capacity
-            integer(c_int64_t), intent(out) :: count
+            integer(c_int64_t), intent(inout) :: count
             integer(c_int) :: code
         end function
         function c_block_extents(layout, block, extents) &
@@ -77,7 +77,7 @@ submodule (datamover) datamover_layouts
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: block
-            integer(c_int64_t), intent(out) :: extents(*)
+            integer(c_int64_t), intent(inout) :: extents(*)
             integer(c_int) :: code
         end function
         function c_block_region(layout, block, lo, hi) &
@@ -85,7 +85,7 @@ submodule (datamover) datamover_layouts
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: block
-            integer(c_int64_t), intent(out) :: lo(*), hi(*)
+            integer(c_int64_t), intent(inout) :: lo(*), hi(*)
             integer(c_int) :: code
         end function
         function c_local_shape(layout, rank, extents) &
@@ -93,7 +93,7 @@ submodule (datamover) datamover_layouts
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: rank
-            integer(c_int64_t), intent(out) :: extents(*)
+            integer(c_int64_t), intent(inout) :: extents(*)
             integer(c_int) :: code
         end function
         function c_global_index(layout, rank, local, global) &
@@ -102,7 +102,7 @@ submodule (datamover) datamover_layouts
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: rank
             integer(c_int64_t), intent(in) :: local(*)
-            integer(c_int64_t), intent(out) :: global(*)
+            integer(c_int64_t), intent(inout) :: global(*)
             integer(c_int) :: code
         end function
     end interface

@@ -15,6 +15,8 @@ StreamSource::StreamSource(MPI_Comm comm, const std::string& address,
     : consumer_(std::make_unique<stream::Consumer>(
           std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
 
+// Here, where what is kept is known: programs see its name alone.
+StreamSource::StreamSource() = default;
 StreamSource::~StreamSource() = default;
 StreamSource::StreamSource(StreamSource&&) noexcept = default;
 StreamSource& StreamSource::operator=(StreamSource&&) noexcept = default;

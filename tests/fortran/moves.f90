@@ -486,6 +486,8 @@ contains
         type(datamover_mover) :: mover
         integer, target :: a(4), b(5)
         integer, allocatable, target :: not_there(:)
+        integer, allocatable :: extents(:)
+        integer(int64) :: told
         integer :: code
         character(200) :: text
         call never%block_cyclic([4], '(blok)', nprocs, stat=code, errmsg=text)
@@ -498,6 +500,14 @@ contains
         call expect(code == datamover_out_of_range, 'the least number')
         call plan%redistribute(never, never, stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument, 'a layout that was not made')
+        call never%local_shape(0, extents, stat=code)
+        call expect(code == datamover_invalid_argument .and. size(extents) == 0, 'no extents of none')
+        call never%block_extents(1, extents, stat=code)
+        call expect(code == datamover_invalid_argument .and. size(extents) == 0, 'no block of none')
+        call never%blocks_of(0, extents, stat=code)
+        call expect(code == datamover_invalid_argument .and. size(extents) == 0, 'no blocks of none')
+        call never%num_blocks(told, stat=code)
+        call expect(code == datamover_invalid_argument .and. told == 0, 'none has no blocks')
         call layout%block_cyclic([4 * int(nprocs)], '(block)', nprocs, stat=code)
         call expect(code == datamover_success, 'a good layout')
         call plan%redistribute(layout, layout, [1], stat=code, errmsg=text)
