@@ -18,7 +18,7 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
-    /// Around both, of short rows alone.
+    /// Around both, of short rows and of pairs of pieces alone.
     std::int64_t planes = 1;
     std::int64_t plane_source = 0;
     std::int64_t plane_destination = 0;
@@ -69,6 +69,12 @@ constexpr int longest_fixed_piece = 64;
 constexpr std::int64_t least_streamed_piece = 256;
 constexpr int longest_short_row = 7;  ///< elements
 constexpr int tile_edge = 8;          ///< elements
+
+/// Whether two pieces of so many bytes in each row, as both sides of a halo, are a loop of their
+/// own: up to six doubles.
+constexpr bool go_in_pairs(std::int64_t bytes) {
+    return bytes > 16 && bytes <= 48 && bytes % 8 == 0;
+}
 
 /// The loops compiled for one instruction set level.
 struct CopyLoops {

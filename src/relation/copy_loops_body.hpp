@@ -90,14 +90,14 @@ void rows_of(const LoopShape& l, const char* source, char* destination) {
     // Copies of its own: for all that the compiler knows, what is stored could be the shape.
     const std::int64_t is = l.inner_source, id = l.inner_destination;
     const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;
-    const std::int64_t ps = l.plane_source, pd = l.plane_destination, planes = l.planes;
-    for (std::int64_t p = 0; p < planes; ++p, source += ps, destination += pd) {
-        const char* s = source;
-        char* d = destination;
+    const auto move_plane = [=](const char* s, char* d) {
         for (std::int64_t o = 0; o < outer; ++o, s += os, d += od)
 #pragma GCC unroll 8
             for (std::int64_t k = 0; k < count; ++k) move_fixed<bytes>(d + k * id, s + k * is);
-    }
+    };
+    move_plane(source, destination);  // mostly the only one
+    for (std::int64_t p = 1; p < l.planes; ++p)
+        move_plane(source + p * l.plane_source, destination + p * l.plane_destination);
 }
 
 template <std::int64_t bytes>
@@ -120,8 +120,7 @@ void short_rows(const LoopShape& l, const char* source, char* destination) {
 
 template <std::int64_t bytes>
 void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
-    // Both sides of a halo, say, of up to six doubles.
-    if constexpr (bytes > 16 && bytes <= 48 && bytes % 8 == 0)
+    if constexpr (go_in_pairs(bytes))
         if (l.inner == 2) return rows_of<bytes, 2>(l, source, destination);
     const std::int64_t is = l.inner_source, id = l.inner_destination, inner = l.inner;
     const std::int64_t os = l.outer_source, od = l.outer_destination, outer = l.outer;

@@ -45,6 +45,12 @@ struct [[gnu::visibility("hidden")]] CopyKernel::Program {
     std::vector<LoopCall> call_of_shape;
 
     void run(const char* source, char* destination) const;
+
+private:
+    /// Of all nests, by the steps of their shapes.
+    void run_steps(const char* source, char* destination) const;
+    /// The same where each shape is one call.
+    void run_calls(const char* source, char* destination) const;
 };
 
 /// The program of a relation, without its storage. Throws as AddressRelation::kernel does.

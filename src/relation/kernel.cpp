@@ -118,18 +118,26 @@ void add_names(const StepList& steps, std::string& text, std::string& last) {
 void CopyKernel::Program::run(const char* source, char* destination) const {
     for (const auto& step : steps) step->run(source, destination);
     if (product == nullptr) return;
-    if (const LoopCall* calls = call_of_shape.data(); calls != nullptr) {
-        for (const PlacedNest& nest : product->nests) {
-            const LoopCall& call = calls[nest.shape];
-            call.loop(call.shape, source + nest.source + call.source,
-                      destination + nest.destination + call.destination);
-        }
-        return;
-    }
+    if (call_of_shape.empty())
+        run_steps(source, destination);
+    else
+        run_calls(source, destination);
+}
+
+void CopyKernel::Program::run_steps(const char* source, char* destination) const {
     const StepList* of_shape = steps_of_shape.data();
     for (const PlacedNest& nest : product->nests)
         for (const auto& step : of_shape[nest.shape])
             step->run(source + nest.source, destination + nest.destination);
+}
+
+void CopyKernel::Program::run_calls(const char* source, char* destination) const {
+    const LoopCall* calls = call_of_shape.data();
+    for (const PlacedNest& nest : product->nests) {
+        const LoopCall& call = calls[nest.shape];
+        call.loop(call.shape, source + nest.source + call.source,
+                  destination + nest.destination + call.destination);
+    }
 }
 
 void CopyKernel::operator()(const void* source, void* destination) const {

@@ -35,7 +35,7 @@ constexpr std::int64_t least_listed_elems = 64;
 /// From so many short rows on, a loop over them beats a list of their elements (measured).
 constexpr std::int64_t least_unlisted_rows = 16;
 /// The same of rows of a few elements, and of rows in each of several planes (both measured).
-constexpr std::int64_t least_short_rows = 8, least_rows_of_plane = 4;
+constexpr std::int64_t least_short_rows = 8, least_rows_of_plane = 6;
 /// Blocks of a table up to this length are moved element by element, in bytes; along two axes,
 /// blocks shorter than this many elements are not worth a tile (both measured).
 constexpr std::int64_t short_block_bytes = 32;
@@ -266,6 +266,15 @@ std::int64_t num_positions(const NestAxis& axis) {
     return axis.table == nullptr ? axis.count : axis.table->size();
 }
 
+/// Takes the next axis into a loop too, where that is plain.
+void take_planes(LoopShape& shape, std::vector<NestAxis>& outer) {
+    if (outer.empty() || outer.back().table != nullptr) return;
+    shape.planes = outer.back().count;
+    shape.plane_source = outer.back().source_stride;
+    shape.plane_destination = outer.back().destination_stride;
+    outer.pop_back();
+}
+
 /// Innermost two plain axes, in the order of the destination.
 void compile_strided(const CanonicalNest& nest, Stores stores, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
@@ -289,6 +298,7 @@ void compile_strided(const CanonicalNest& nest, Stores stores, StepList& steps) 
         std::swap(shape.inner_source, shape.outer_source);
         std::swap(shape.inner_destination, shape.outer_destination);
     }
+    if (shape.inner == 2 && go_in_pairs(shape.bytes)) take_planes(shape, outer);
     std::int64_t times = 1;
     for (const NestAxis& axis : outer) times *= num_positions(axis);
     add_step(steps, nest, outer, shape_leaf(shape, times, stores));
@@ -371,22 +381,15 @@ void compile_listed(const CanonicalNest& nest, StepList& steps) {
 void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     const NestAxis along = outer.back(), across = outer[outer.size() - 2];
-    NestAxis planes;
-    planes.count = 1;
-    if (outer.size() > 2 && outer[outer.size() - 3].table == nullptr)
-        planes = outer[outer.size() - 3];
-    const bool in_planes = across.count >= least_rows_of_plane && planes.count > 1;
-    const std::int64_t rows_at_once = across.count * (in_planes ? planes.count : 1);
-    if (rows_at_once >= least_short_rows && along.count > 1) {
-        outer.resize(outer.size() - (in_planes ? 3 : 2));
+    const bool has_planes = outer.size() > 2 && outer[outer.size() - 3].table == nullptr;
+    const bool in_planes = has_planes && across.count >= least_rows_of_plane;
+    const std::int64_t planes = in_planes ? outer[outer.size() - 3].count : 1;
+    if (across.count * planes >= least_short_rows && along.count > 1) {
+        outer.resize(outer.size() - 2);
         LoopShape shape{nest.elem_bytes,           across.count, across.source_stride,
                         across.destination_stride, along.count,  along.source_stride,
                         along.destination_stride};
-        if (in_planes) {
-            shape.planes = planes.count;
-            shape.plane_source = planes.source_stride;
-            shape.plane_destination = planes.destination_stride;
-        }
+        if (in_planes) take_planes(shape, outer);
         add_step(
             steps, nest, outer,
             ShapeLeaf{copy_loops().short_rows[size_class(nest.elem_bytes)], shape, "short rows "});
