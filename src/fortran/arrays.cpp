@@ -73,7 +73,7 @@ int describe(const Memory& a, const datamover_layout* layout, std::int64_t block
             return refuse(DATAMOVER_INVALID_ARGUMENT, "ghosts are " + std::to_string(lower) +
                                                           " and " + std::to_string(upper) +
                                                           " deep" + in_dimension(d));
-        if (a.extents[d] != wanted && !a.first)  // its extents are nobody's
+        if (a.extents[d] != wanted && !a.first)
             return refuse(DATAMOVER_INVALID_ARGUMENT, "the array is not allocated, or is empty");
         if (a.extents[d] != wanted)
             return refuse(DATAMOVER_MISMATCH, "the array has extent " +
@@ -111,7 +111,8 @@ int datamover_fortran_attach(Attached** attached, const datamover_layout* layout
                              const std::int64_t* ghost_upper) try {
     const auto type = static_cast<datamover_type>(a->elem_type);
     const std::int64_t elem_bytes = a->elem_bytes;
-    if (a->dims > 0 && a->extents[a->dims - 1] == -1)
+    // Of what is not allocated the extents are nobody's.
+    if (a->first && a->dims > 0 && a->extents[a->dims - 1] == -1)
         return refuse(DATAMOVER_INVALID_ARGUMENT,
                       "the array is of assumed size: its last extent "
                       "is not known here");

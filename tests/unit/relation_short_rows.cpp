@@ -93,7 +93,7 @@ TEST(RelationShortRows, AreWhatRelationsOfThemRun) {
     for (const std::int64_t elem : {1, 2, 4, 8, 16})
         for (std::int64_t count = 2; count <= longest_short_row; ++count) {
             const std::int64_t planes = between(random, 1, 5);
-            const std::int64_t rows = between(random, planes > 1 ? 4 : 8, 70);
+            const std::int64_t rows = between(random, planes > 1 ? 6 : 8, 70);
             const std::int64_t step = 3 * count * elem;
             const std::int64_t plane = rows * step + elem * between(random, 1, 9);
             const auto axis = [](std::int64_t n) {
