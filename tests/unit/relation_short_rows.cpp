@@ -71,7 +71,8 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
         for (std::int64_t count = 2; count <= longest_short_row; ++count)
             for (int repeat = 0; repeat < 5; ++repeat) {
                 Rows rows = random_rows(random, elem, count);
-                if (size_class(elem) < 0) rows.shape.planes = 1;
+                if (size_class(elem) < 0 && !(count == 2 && go_in_pairs(elem)))
+                    rows.shape.planes = 1;
                 const std::vector<char> source = random_bytes(random, rows.source_bytes);
                 const std::vector<char> before = random_bytes(random, rows.destination_bytes);
                 const std::vector<char> expected = moved(rows, source, before);
