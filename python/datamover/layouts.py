@@ -89,16 +89,21 @@ def dense_memory(
     >>> [(b.block, b.offset_bytes, b.valid.lo) for b in memory.blocks], memory.end_bytes
     ([(0, 56, (-1, -1)), (2, 376, (-1, -1))], 640)
     """
-    if not isinstance(layout, Layout):
-        raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
     return _plan.dense_memory(
-        layout,
+        checked(layout),
         integer(rank, "rank"),
         integer(elem_bytes, "elem_bytes"),
         text(order, "order"),
         _widths(ghost, "ghost"),
         None if ghost_upper is None else _widths(ghost_upper, "ghost_upper"),
     )
+
+
+def checked(layout: Layout) -> Layout:
+    """Give a layout, or refuse what is none; not for users."""
+    if not isinstance(layout, Layout):
+        raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+    return layout
 
 
 def _widths(ghost: int | Sequence[int], name: str) -> int | tuple[int, ...]:

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
 from . import _plan
@@ -26,7 +26,7 @@ from ._plan import (
 )
 from .arguments import flag, integer, integers, is_several
 from .errors import InvalidArgument, Mismatch, WrongType
-from .layouts import Layout
+from .layouts import Layout, checked
 
 if TYPE_CHECKING:
     from .relabelling import Relabelling
@@ -144,8 +144,8 @@ def redistribute(
 block of the source holds it; a partial redistribution leaves out such elements
     """
     plan = _plan.redistribute(
-        _checked(source),
-        _checked(destination),
+        checked(source),
+        checked(destination),
         None if axes is None else integers(axes, "axes"),
         None if source_region is None else _region(source_region, "source_region"),
         None if destination_region is None else _region(destination_region, "destination_region"),
@@ -330,7 +330,7 @@ def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPl
     ({0: 96, 1: 96}, {}, {2: 96, 3: 96})
     """
     return _plan.panel_broadcast(
-        _checked(layout), _region(region, "region"), integer(along, "along")
+        checked(layout), _region(region, "region"), integer(along, "along")
     )
 
 
@@ -402,17 +402,8 @@ def prolongation(
     >>> plan.outgoing(0)
     {0: 4, 1: 5, 2: 4}
     """
-    lower, upper = _sides(width, fine)
-    domain = _wrapping_domain(periodic, wraps, coarse)
-    return _plan.prolongation(
-        _checked(coarse),
-        fine,
-        integers(factor, "factor"),
-        lower,
-        upper,
-        domain,
-        wraps,
-        flag(partial, "partial"),
+    return _between_levels(
+        _plan.prolongation, coarse, fine, factor, width, periodic, wraps, partial
     )
 
 
@@ -465,24 +456,25 @@ def restriction(
     >>> plan.destination.region(0), plan.incoming(1)
     (Region((0, 0), (6, 6)), {0: 18, 1: 18})
     """
-    lower, upper = _sides(width, coarse)
-    domain = _wrapping_domain(periodic, wraps, fine)
-    return _plan.restriction(
-        _checked(fine),
-        coarse,
-        integers(factor, "factor"),
-        lower,
-        upper,
-        domain,
-        wraps,
-        flag(partial, "partial"),
+    return _between_levels(_plan.restriction, fine, coarse, factor, width, periodic, wraps, partial)
+
+
+def _between_levels(
+    make: Callable[..., MotionPlan],
+    read: Layout,
+    filled: Layout,
+    factor: int | Sequence[int],
+    width: Width,
+    periodic: Region | bool | None,
+    wraps: Sequence[bool] | None,
+    partial: bool,
+) -> MotionPlan:
+    lower, upper = _sides(width, filled)
+    domain = _wrapping_domain(periodic, wraps, read)
+    factors = integers(factor, "factor")
+    return make(
+        checked(read), filled, factors, lower, upper, domain, wraps, flag(partial, "partial")
     )
-
-
-def _checked(layout: Layout) -> Layout:
-    if not isinstance(layout, Layout):
-        raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
-    return layout
 
 
 def _region(region: Region, name: str) -> Region:
@@ -503,15 +495,15 @@ def _wrapping_domain(
     if wraps is not None and not (is_several(wraps) and all(isinstance(w, bool) for w in wraps)):
         raise WrongType(f"wraps is {wraps!r}, it must be a bool for each dimension")
     if periodic is True:
-        return _checked(layout).domain
+        return checked(layout).domain
     if periodic is None or periodic is False:
         if wraps is not None and any(wraps):
             raise InvalidArgument(
                 "wraps says which dimensions of a periodic domain wrap around, and none is "
                 "periodic: give periodic=True, or its Region, too"
             )
-        return Region.empty_region(_checked(layout).dims)
-    if periodic.empty and not _checked(layout).domain.empty:
+        return Region.empty_region(checked(layout).dims)
+    if periodic.empty and not checked(layout).domain.empty:
         raise InvalidArgument(
             "the periodic domain holds no point: give the Region that wraps around, or True for "
             "that of the blocks"
@@ -521,7 +513,7 @@ def _wrapping_domain(
 
 def _sides(width: Width, layout: Layout) -> tuple[Sequence[int], Sequence[int]]:
     """Return the widths of the lower and of the upper sides, one for each dimension."""
-    dims = _checked(layout).dims
+    dims = checked(layout).dims
     entries = list(width) if is_several(width) else [width] * dims
     if len(entries) != dims:
         raise Mismatch(f"width {width!r} has {len(entries)} entries, the layout {dims} dimensions")

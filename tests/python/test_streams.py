@@ -271,6 +271,14 @@ def array_told(layout):
 STEP_TOLD = said({"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0})
 
 
+def once_a_step_is_told(stream):
+    """The control connection of a consumer that was told of an array and its first step."""
+    control = stream.control()
+    stream_words.heard(control, "credit")
+    control.sendall(array_told(LINE) + STEP_TOLD)
+    return control
+
+
 def whole_step(place, number):
     """The message that says all of a step."""
     data = of_step(number).tobytes()
@@ -437,9 +445,7 @@ def refused_segment(file, match, position=0):
     data = of_step(0).tobytes()
 
     def sending(stream):
-        control = stream.control()
-        stream_words.heard(control, "credit")
-        control.sendall(array_told(LINE) + STEP_TOLD)
+        control = once_a_step_is_told(stream)
         header = stream_words.SHARED_MAGIC, _plan.crc32c(data), 0, 0, 0, len(data), 0, position
         files = [] if file is None else [file]
         socket.send_fds(stream.data(), [stream_words.chunk_header(*header)], files)
@@ -834,9 +840,7 @@ def interrupting(number):
 
 def test_an_interruption_while_the_first_step_connects_loses_nothing():
     def sending(stream):
-        control = stream.control()
-        stream_words.heard(control, "credit")
-        control.sendall(array_told(LINE) + STEP_TOLD)
+        control = once_a_step_is_told(stream)
         stream.data(before=interrupt).sendall(whole_step(0, 5))
         stream_words.heard(control, "done")
 
@@ -853,9 +857,7 @@ def test_an_interruption_while_the_first_step_connects_loses_nothing():
 
 def test_a_second_interruption_while_the_first_step_connects_ends_the_consumer():
     def sending(stream):
-        control = stream.control()
-        stream_words.heard(control, "credit")
-        control.sendall(array_told(LINE) + STEP_TOLD)
+        once_a_step_is_told(stream)
 
         def twice():
             interrupt()
@@ -1348,9 +1350,7 @@ def test_the_reason_of_a_connection_that_ends_is_waited_for():
     ended = threading.Event()
 
     def sending(stream):
-        control = stream.control()
-        stream_words.heard(control, "credit")
-        control.sendall(array_told(LINE) + STEP_TOLD)
+        control = once_a_step_is_told(stream)
         stream_words.close(stream.data())
         ended.set()
         control.sendall(said({"type": "failed", "code": "timeout", "words": "some reason"}))

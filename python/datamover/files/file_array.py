@@ -50,7 +50,7 @@ from datamover.files.state_load import native_dtype
 from datamover.files.state_steps import file_ranks
 from datamover.files.state_work import MAX_BYTES
 from datamover.files.zarr import ZarrArray
-from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
+from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address, tell_that_left
 from datamover.plans import redistribute
 
@@ -165,9 +165,7 @@ class _Request:
         self, path, layout, nprocs, mode, dtype, order, chunks, compressor, ranks, max_bytes,
         overwrite,
     ):  # fmt: skip
-        if not isinstance(layout, Layout):
-            raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
-        if layout.nprocs != nprocs:
+        if checked(layout).nprocs != nprocs:
             raise Mismatch(
                 f"the layout is for {layout.nprocs} processes, the communicator has {nprocs}"
             )

@@ -19,8 +19,8 @@ from datamover.arguments import integer, memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.counted import counted
-from datamover.errors import InvalidArgument, Mismatch, WrongType
-from datamover.layouts import Layout
+from datamover.errors import InvalidArgument, Mismatch
+from datamover.layouts import Layout, checked
 from datamover.stream import wire
 from datamover.stream.group import Group
 from datamover.stream.message_parts import KnownMemory, LocalMemory, local_memory
@@ -253,8 +253,7 @@ class Stream:
                 return known.layout
             else:
                 raise InvalidArgument("layout is needed where the array is no XArray")
-        if not isinstance(layout, Layout):
-            raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+        checked(layout)
         if isinstance(array, XArray) and layout != array.layout:
             raise Mismatch("the layout is not that of the XArray")
         return layout
