@@ -289,11 +289,13 @@ public:
         if (movers_memory == Memory::Kind::library) library_.emplace(comm, pattern, movers_memory);
     }
 
-    void run() {
+    /// `also`: transports beside those of the library's list, such as "p2p:64K".
+    void run(const std::vector<std::string>& also) {
         // "auto" before "measure": later it would use what that found.
         add_mover("auto");
         for (const auto& kind : datamover::transport::transport_kinds())
             if (kind.name != "self") add_mover(kind.name);
+        for (const std::string& transport : also) add_mover(transport);
         add_mover("measure");
         for (const auto& [name, way] :
              {std::pair{"manual", Way::manual}, std::pair{"datatypes", Way::datatypes},
@@ -358,8 +360,10 @@ private:
                     if (trials.empty()) trials = told_by_step(made, trials_of);
                     return made;
                 });
-                facts = {{"free_seconds", free_seconds_},
-                         {"carried_by", told_by_step(movers, carried_by)}};
+                const bool in_a_manner = transport.find(':') != std::string::npos;
+                facts = {
+                    {"free_seconds", free_seconds_},
+                    {"carried_by", in_a_manner ? transport : told_by_step(movers, carried_by)}};
                 if (transport == "measure") facts.emplace_back("trials", trials);
                 return [movers]() mutable {
                     for (Mover& mover : movers) mover();
@@ -417,11 +421,12 @@ int main(int argc, char** argv) {
         std::ifstream in(argc > 1 ? argv[1] : "");
         const double seconds = argc > 2 ? std::atof(argv[2]) : 1;
         const bool users = argc > 3 && std::string(argv[3]) == "user";
+        const std::vector<std::string> also(argv + std::min(argc, 4), argv + argc);
         int processes = 1;
         MPI_Comm_size(MPI_COMM_WORLD, &processes);
         while (const auto pattern = bench::read_pattern(in, processes))
             Field(MPI_COMM_WORLD, *pattern, seconds,
                   users ? Memory::Kind::user : Memory::Kind::library)
-                .run();
+                .run(also);
     });
 }

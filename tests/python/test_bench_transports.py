@@ -9,7 +9,8 @@ from datamover.bench.transports import judge, sum_up
 
 #: With so many processes and such options, these cases.
 RUNS = [
-    (2, (), ("wrf-y-4", "lammps-atomic-114", "nas-mg-x-34", "fft2-256", "3-7", "halo-64-1")),
+    (2, ("--also", "p2p:16K", "--also", "p2p:4032"),
+     ("wrf-y-4", "lammps-atomic-114", "nas-mg-x-34", "fft2-256", "3-7", "halo-64-1")),
     (3, ("--node-size", "1", "--user-arrays"),
      ("specfem-oc-493", "specfem-mt-5600", "milc-8-8-8-8", "section", "transpose-rows")),
 ]  # fmt: skip
@@ -37,6 +38,7 @@ def test_every_contender_moves_what_it_should(tmp_path, processes, more, names):
     assert set(contenders) == set(names)
     for case, present in contenders.items():
         everywhere = {"auto", "measure", "p2p", "datatype", "collective", "neighbour"}
+        everywhere |= {name for name in more if name.startswith("p2p:")}
         assert present >= BY_HAND | {f"datamover:{name}" for name in everywhere}, case
         assert ("alltoallw" in present) == (
             not case.startswith(("wrf", "milc", "nas", "lam", "spec"))

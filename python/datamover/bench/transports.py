@@ -41,6 +41,10 @@ def bench(
         bool, typer.Option(help="Movers between private arrays, not the library's.")
     ] = False,
     large: Annotated[bool, typer.Option(help="Halos of 256³ blocks too.")] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TRANSPORT", help="One more transport to time, such as p2p:64K."),
+    ] = None,
 ) -> None:
     """Move data by every transport and by hand: redistributions, halos, DDTBench's ping-pongs."""
     with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
@@ -50,7 +54,7 @@ def bench(
         file = Path(scratch) / "cases"
         file.write_text("".join(c.line() + "\n" for c in cases))
         whose = "user" if user_arrays else "library"
-        command = [programs.program("transports"), str(file), str(seconds), whose]
+        command = [programs.program("transports"), str(file), str(seconds), whose, *(also or [])]
         environment = {"DATAMOVER_TUNING_FILE": ""}  # nothing is known from before
         if node_size:
             environment["DATAMOVER_NODE_SIZE"] = str(node_size)
