@@ -21,18 +21,23 @@ namespace {
 /// Messages of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_width = 4;
 
-/// How long packed messages are at the most. The receiver takes one apart while the sender puts the
-/// next one together, which pays where each of them has one of the two to do; a process that has
+/// How long messages are at the most. The receiver takes one apart while the sender puts the next
+/// one together, which pays most where each of them has one of the two to do; a process that has
 /// both loses what the calls take. On one machine MPI hands short messages over at once, also with
 /// its own few bytes before them, and takes longer ones out of the sender's memory, which is better
 /// for much, and where nothing is packed (measured, docs/decisions/0011).
 std::int64_t longest_message(const BindContext& context, const Pair& pair) {
+    constexpr std::int64_t two_way_bytes = 256 << 10;
     if (context.manner.chunk_bytes > 0) return context.chunk_bytes;
     const bool near = context.group->on_same_machine(pair.peer);
-    if (!context.packs || (near && !context.one_way)) return context.chunk_bytes;
     const std::int64_t bytes = context.message_bytes(pair);
-    if (near && bytes <= mpi::quick_total_bytes)
+    const std::int64_t quick_bytes =
+        context.packs ? mpi::quick_total_bytes : mpi::quick_unpacked_total_bytes;
+    if (near && context.one_way && bytes <= quick_bytes)
         return std::min(context.chunk_bytes, mpi::quick_message_bytes);
+    if (!context.packs) return context.chunk_bytes;
+    if (near && !context.one_way)
+        return plan::pipelined_piece_bytes(bytes, context.chunk_bytes, two_way_bytes);
     return plan::pipelined_piece_bytes(bytes, context.chunk_bytes);
 }
 

@@ -38,5 +38,11 @@ TEST(PieceLength, NeverMoreThanALimitLeaves) {
     EXPECT_EQ(pipelined_piece_bytes(std::int64_t{1} << 62, mib), mib);
 }
 
+TEST(PieceLength, OtherLengthsAreStretchedAlike) {
+    EXPECT_EQ(pipelined_piece_bytes(256 * mib, mib, 256 * kib), 256 * kib);
+    EXPECT_EQ(pipelined_piece_bytes(256 * mib + 1, mib, 256 * kib), 512 * kib);
+    EXPECT_EQ(pipelined_piece_bytes(gib, 100 * kib, 256 * kib), 100 * kib);
+}
+
 }  // namespace
 }  // namespace datamover
