@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +15,7 @@ from .arguments import memory_limit, number, seconds, word
 from .arrays import UserArrays, XArray, number_name
 from .collective_calls import agreeing, binding, leaving, refused_by
 from .counted import counted
-from .errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
+from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
 
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
     OneArray = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
     Arrays = OneArray | Sequence[OneArray]
 
-#: Those with "poison:" that repeat operations of all processes, which MPI tells apart by order.
-_repeating: weakref.WeakSet[MoverSet] = weakref.WeakSet()
-
-_IN_ONE_ORDER = frozenset(["collective", "neighbour"])
 _OPS = ("replace", "add", "multiply", "min", "max")
 
 
@@ -138,12 +132,6 @@ class MoverOptions:
             )
         self.conjugate, self.check = bool(conjugate), bool(check)
         self.max_bytes = memory_limit(max_bytes)
-
-    @property
-    def repeats_collectives(self) -> bool:
-        """Whether each move is repeated, with operations that all processes start in one order."""
-        names = re.split("[:+]", self.transport)
-        return names[0] == "poison" and not _IN_ONE_ORDER.isdisjoint(names)
 
 
 class _Parts:
@@ -297,9 +285,6 @@ class MoverSet:
             **vars(options),
             in_phases=self._in_phases,
         )
-        self._repeats_collectives = options.repeats_collectives
-        if self._repeats_collectives:
-            _repeating.add(self)
 
     @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
     def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
@@ -368,17 +353,7 @@ class MoverSet:
         do not wait elsewhere, before `wait`, for a process that waits for this one here.
         InvalidState when started already.
         """
-        if self._repeats_collectives:
-            self._refuse_another()
         self._core.start()
-
-    def _refuse_another(self) -> None:
-        """Refuse to start while another one is in flight whose repeated move may come between."""
-        if any(other.in_flight for other in _repeating if other is not self):
-            raise InvalidState(
-                'another mover with "poison:" and "collective" or "neighbour" is in flight: wait '
-                "for it first"
-            )
 
     def test(self) -> bool:
         """Do what can be done now; True when complete here. InvalidState when not started.
@@ -403,8 +378,6 @@ class MoverSet:
 
     def __call__(self, timeout: float | None = None) -> None:
         """Do start and wait."""
-        if self._repeats_collectives:
-            self._refuse_another()
         self._core(seconds(timeout))
 
     @property

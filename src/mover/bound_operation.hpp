@@ -39,8 +39,17 @@ public:
     }
 
     void announce() override {
-        now_ = 0;
+        take_turns();
+        announce_again();
+    }
+    /// Takes the turns of one passage through the phases. Only while the mover is started: then all
+    /// processes take theirs in the same order.
+    void take_turns() {
         for (Phase& phase : phases_) phase.take_turns();
+    }
+    /// Of a passage whose turns were taken before.
+    void announce_again() {
+        now_ = 0;
         phases_[now_].announce();
     }
     void begin() override { phases_[now_].begin(); }

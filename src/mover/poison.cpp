@@ -131,6 +131,7 @@ void PoisonedOperation::announce() {
     second_ = false;
     arrays_.fill(false);
     inner_.announce();
+    inner_.take_turns();  // of the second time: other movers may be started before it begins
 }
 
 Progress PoisonedOperation::progress() {
@@ -145,7 +146,7 @@ Progress PoisonedOperation::progress() {
     second_ = true;
     arrays_.keep_result();
     arrays_.fill(true);
-    inner_.announce();
+    inner_.announce_again();
     inner_.begin();
     return Progress::some;
 }

@@ -90,12 +90,14 @@ void TurnTransport::all_have_bound(std::int64_t operations) {
 }
 
 void TurnTransport::take_turn() {
-    next_ = 0;
-    if (operations_ > 0) turn_ = group_->take_turn();
+    if (operations_ > 0) turns_[turns_taken_++ % turns_.size()] = group_->take_turn();
 }
 
 void TurnTransport::start() {
-    if (next_ < operations_ && group_->is_turn(turn_)) begin();
+    if (operations_ == 0) return;
+    next_ = 0;
+    turn_ = turns_[turns_begun_++ % turns_.size()];
+    if (group_->is_turn(turn_)) begin();
 }
 
 Progress TurnTransport::progress() {

@@ -10,6 +10,9 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,7 +99,9 @@ private:
     int number_;            ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
-    std::uint64_t turn_ = 0;
+    std::array<std::uint64_t, 2> turns_{};  ///< taken and not yet begun
+    std::size_t turns_taken_ = 0, turns_begun_ = 0;
+    std::uint64_t turn_ = 0;           ///< begun
     std::optional<OrderCheck> order_;  ///< none where nothing moves
 };
 
