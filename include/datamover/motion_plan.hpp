@@ -194,16 +194,16 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
 
 /// Fills the ghosts of a layout's blocks, `lower` and `upper` deep per dimension. The layout is a
 /// floor plan, or block-cyclic with one interval per process in each dimension (`block`, `*`).
-/// `periodic` is the domain that wraps around (an empty region: none), in the dimensions where
+/// `periodic` is the domain that wraps around (of no dimensions: none), in the dimensions where
 /// `wraps` is true (empty: all). Deeper than a block and up to 10^5 periodic images around a block
 /// are fine. Where interiors overlap, the lowest block number sends. Without corners only faces are
 /// filled. With several `colours` (at most 64) only the ghosts of one are filled: of points whose
 /// indices, summed where an interior holds them, leave `colour` when divided by `colours`; 2 for
 /// the red or the black points of a checkerboard. Ghosts that no interior or image holds stay as
 /// they are. Throws mismatch (dimensions), invalid_argument (negative widths, a periodic domain
-/// shorter than the blocks together, a colour that is none), unsupported (index lists; cyclic
-/// dimensions). Local, O(1), but O(P) for P processes of a block-cyclic layout. Source: KeLP's halo
-/// update from grow and intersect.
+/// without points or shorter than the blocks together, no such colour), unsupported (index lists;
+/// cyclic dimensions). Local, O(1), but O(P) for P processes of a block-cyclic layout. Source:
+/// KeLP's halo update from grow and intersect.
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic = {}, const std::vector<bool>& wraps = {},
                 bool corners = true, std::int64_t colours = 1, std::int64_t colour = 0);
@@ -235,7 +235,7 @@ struct LevelOptions {
     /// So many points of the level that is read are wanted beyond each side, per dimension; none
     /// where the points have no dimensions.
     Point lower{}, upper{};
-    Region periodic{};  ///< of the level that is read, where it wraps around; empty: nowhere
+    Region periodic{};  ///< of the level that is read, where it wraps; of no dimensions: nowhere
     std::vector<bool> wraps{};  ///< in these dimensions of it; empty: in all
     bool partial = false;       ///< points that no block holds are left out
 };

@@ -486,7 +486,7 @@ def _region(region: Region, name: str) -> Region:
 def _wrapping_domain(
     periodic: Region | bool | None, wraps: Sequence[bool] | None, layout: Layout
 ) -> Region:
-    """Return the domain that wraps around, empty where nothing does; refuse what says neither."""
+    """Return the domain that wraps around, of no dimensions for none; refuse what says neither."""
     if not isinstance(periodic, (bool, Region, type(None))):
         raise WrongType(
             f"periodic is {periodic!r}, it must be True, False or the Region that wraps around; "
@@ -502,12 +502,7 @@ def _wrapping_domain(
                 "wraps says which dimensions of a periodic domain wrap around, and none is "
                 "periodic: give periodic=True, or its Region, too"
             )
-        return Region.empty_region(checked(layout).dims)
-    if periodic.empty and not checked(layout).domain.empty:
-        raise InvalidArgument(
-            "the periodic domain holds no point: give the Region that wraps around, or True for "
-            "that of the blocks"
-        )
+        return Region.empty_region(0)
     return periodic
 
 

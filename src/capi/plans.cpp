@@ -42,14 +42,9 @@ int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, co
 
 namespace {
 
-Region domain_or_none(const int64_t* lo, const int64_t* hi, const Layout& layout) {
+Region domain_or_none(const int64_t* lo, const int64_t* hi, int dims) {
     if (!lo && !hi) return {};
-    const Region domain = region(lo, hi, layout.dims(), "periodic_lo or periodic_hi");
-    if (domain.empty() && !layout.domain().empty())
-        throw make_error(ErrorCode::invalid_argument,
-                         "the periodic domain holds no point: give the region that wraps around, "
-                         "or NULL for none");
-    return domain;
+    return region(lo, hi, dims, "periodic_lo or periodic_hi");
 }
 
 std::vector<bool> flags_or_none(const int* flags, int dims) {
@@ -63,7 +58,7 @@ LevelOptions options_of(const datamover_level_options* options, const Layout& la
     const int dims = layout.dims();
     return {point_or_none(options->lower, dims, "lower"),
             point_or_none(options->upper, dims, "upper"),
-            domain_or_none(options->periodic_lo, options->periodic_hi, layout),
+            domain_or_none(options->periodic_lo, options->periodic_hi, dims),
             flags_or_none(options->wraps, dims), options->partial != 0};
 }
 
@@ -78,7 +73,7 @@ int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floo
         const int dims = layout.dims();
         hand_out(plan, "plan",
                  halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"),
-                      domain_or_none(periodic_lo, periodic_hi, layout), flags_or_none(wraps, dims),
+                      domain_or_none(periodic_lo, periodic_hi, dims), flags_or_none(wraps, dims),
                       corners != 0, colours, colour));
     });
 }
@@ -89,10 +84,10 @@ int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_pla
     return guarded([&] {
         const Layout& layout = value_of(floor_plan, "floor_plan");
         const int dims = layout.dims();
-        hand_out(plan, "plan",
-                 axis_halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"), axis,
-                           domain_or_none(periodic_lo, periodic_hi, layout),
-                           flags_or_none(wraps, dims)));
+        hand_out(
+            plan, "plan",
+            axis_halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"), axis,
+                      domain_or_none(periodic_lo, periodic_hi, dims), flags_or_none(wraps, dims)));
     });
 }
 

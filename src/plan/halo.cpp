@@ -37,6 +37,10 @@ const FloorPlan& boxes_for_halo(const Layout& layout) {
                      "plan or a block-cyclic layout of block and * only");
 }
 
+std::vector<bool> wraps_of(const Region& periodic, int dims) {
+    return std::vector<bool>(static_cast<std::size_t>(dims), periodic.dims() > 0);
+}
+
 Point period_of(const HaloExchange& exchange, int dims) {
     Point period = Point::filled(dims, 0);
     for (int d = 0; d < dims; ++d)
@@ -94,9 +98,11 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
                          " entries say which dimensions wrap around; the floor plan has ", dims);
     }
     const bool wanted = std::ranges::find(exchange.periodic, true) != exchange.periodic.end();
-    if (wanted && exchange.domain.empty()) {
+    const bool is_none = exchange.domain.dims() == 0;
+    if (wanted && (is_none || (exchange.domain.empty() && !blocks.empty()))) {
         throw Error(ErrorCode::invalid_argument,
-                    "a dimension is to wrap around, but the periodic domain is empty");
+                    "a dimension is to wrap around, but the periodic domain holds no point: give "
+                    "the region that wraps around");
     }
     for (int d = 0; d < dims; ++d) {
         if (!wraps(exchange, d) || blocks.extent(d) <= exchange.domain.extent(d)) continue;
@@ -155,9 +161,7 @@ MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
     exchange.colours = colours;
     exchange.colour = colour;
     exchange.periodic = wraps;
-    if (wraps.empty()) {
-        exchange.periodic.assign(static_cast<std::size_t>(layout.dims()), !periodic.empty());
-    }
+    if (wraps.empty()) exchange.periodic = plan::wraps_of(periodic, layout.dims());
     MotionPlan result{layout, layout};
     result.add(std::move(exchange));
     return result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "datamover/motion_plan.hpp"
 
@@ -16,6 +17,11 @@ const FloorPlan& boxes_for_halo(const Layout& layout);
 
 /// Whether an exchange goes across the ends of dimension d.
 bool wraps(const HaloExchange& exchange, int d);
+
+/// The dimensions in which a periodic domain wraps around where nothing else is said: all. A region
+/// of no dimensions is no domain; one of some that holds no point is refused by
+/// `check_halo_exchange`.
+std::vector<bool> wraps_of(const Region& periodic, int dims);
 
 /// The length of the period per dimension, 0 where nothing wraps.
 Point period_of(const HaloExchange& exchange, int dims);

@@ -91,8 +91,7 @@ HaloExchange widths_of(const LevelOptions& options, int dims) {
     widths.upper = options.upper.dims() == 0 ? none : options.upper;
     widths.domain = options.periodic;
     widths.periodic = options.wraps;
-    if (options.wraps.empty())
-        widths.periodic.assign(static_cast<std::size_t>(dims), !options.periodic.empty());
+    if (options.wraps.empty()) widths.periodic = plan::wraps_of(options.periodic, dims);
     return widths;
 }
 

@@ -171,6 +171,7 @@ static void test_plans(void) {
     REFUSES_NULL(datamover_halo(&plan, boxes, one, one, zero, NULL, NULL, 1));
     REFUSES_NULL(datamover_halo(&plan, boxes, one, one, NULL, shape, NULL, 1));
     REFUSES_NULL(datamover_halo(&plan, boxes, negative, one, NULL, NULL, NULL, 1));
+    REFUSES_NULL(datamover_halo(&plan, boxes, one, one, zero, zero, NULL, 1));
     REFUSES_NULL(datamover_plan_new(NULL, rows, columns));
     REFUSES_NULL(datamover_plan_new(&plan, NULL, columns));
     REFUSES_NULL(datamover_plan_new(&plan, rows, NULL));

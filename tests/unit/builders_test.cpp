@@ -325,6 +325,7 @@ TEST(Levels, RefuseWhatMakesNoSense) {
         expect_error(code, [&] { restriction(fine, coarse, factor, options); });
     };
     refused(ErrorCode::invalid_argument, {1, 1}, {});
+    refused(ErrorCode::invalid_argument, {2, 2}, {{}, {}, Region({0, 0}, {4, 0}), {}, false});
     refused(ErrorCode::invalid_argument, {2, 0}, {});
     refused(ErrorCode::invalid_argument, {-2, 2}, {});
     refused(ErrorCode::mismatch, {2}, {});

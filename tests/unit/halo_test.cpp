@@ -451,5 +451,17 @@ TEST(HaloPlan, RefusesWhatDoesNotFit) {
                  [&] { halo(plan, {1, 1}, {1, 1}, Region(), {true, false}); });
 }
 
+TEST(HaloPlan, RefusesAPeriodicDomainWithoutPoints) {
+    const FloorPlan plan = FloorPlan::uniform(Region({0, 0}, {6, 6}), {2, 3}, 2);
+    const Region flat({0, 0}, {6, 0});
+    expect_error(ErrorCode::invalid_argument, [&] { halo(plan, {1, 1}, {1, 1}, flat); });
+    expect_error(ErrorCode::invalid_argument,
+                 [&] { halo(plan, {1, 1}, {1, 1}, flat, {false, true}); });
+    expect_error(ErrorCode::invalid_argument, [&] { axis_halo(plan, {1, 1}, {1, 1}, 0, flat); });
+    // The domain of blocks without points has none.
+    const FloorPlan nothing({Region::empty_region(2)}, {0});
+    EXPECT_TRUE(halo(nothing, {1, 1}, {1, 1}, nothing.bounding_box()).incoming(0).empty());
+}
+
 }  // namespace
 }  // namespace datamover

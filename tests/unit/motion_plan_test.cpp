@@ -379,7 +379,7 @@ TEST(MotionPlan, HalosMovePointByPoint) {
         const Layout tiles = layout_oracle::random_floor_plan(
             random, layout_oracle::random_shape(random, dims), random.integer(1, 5));
         const Point lower = random.point(dims, 0, ghost), upper = random.point(dims, 0, ghost);
-        const Region periodic = random.chance(50) ? tiles.domain() : Region::empty_region(dims);
+        const Region periodic = random.chance(50) ? tiles.domain() : Region{};
         const MotionPlan plan =
             halo(*tiles.floor_plan(), lower, upper, periodic, {}, random.chance(50));
         World from = layout_oracle::make_world(random, tiles, Point::filled(dims, ghost));
