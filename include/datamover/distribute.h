@@ -71,8 +71,8 @@ typedef struct datamover_targets {
 /* What may be said of a distribution; zeros and NULLs stand for the defaults. */
 typedef struct datamover_distribution_options {
     int64_t max_bytes;  /* extra memory that a move may take on this process; 0: no limit */
-    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort";
-                           another word is an error of the first move */
+    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv",
+                           "sort"; another word is DATAMOVER_INVALID_ARGUMENT */
     int any_order;      /* not 0: elements may arrive in an order that the method chooses */
 } datamover_distribution_options;
 

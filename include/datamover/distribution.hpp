@@ -84,8 +84,8 @@ public:
     /// Reads every target once and exchanges counts; the targets are not needed afterwards.
     /// Collective. O(entries) + O(processes) memory. Throws, on all processes: out_of_range for a
     /// target outside the communicator (naming the process and its first such element),
-    /// invalid_argument, wrong_type, no_memory, mpi; mismatch where `options.carry` differs between
-    /// processes. What `targets.evaluate` throws is thrown here, and told to the others.
+    /// invalid_argument (unknown method), wrong_type, no_memory, mpi; mismatch where processes give
+    /// another `options.carry`. What `targets.evaluate` throws is thrown here, and told to all.
     Distribution(MPI_Comm comm, const TargetList& targets, const DistributionOptions& options = {});
 
     std::int64_t elems() const;     ///< given by this process

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import notebook
-from .arguments import as_array, memory_limit, seconds
+from .arguments import as_array, memory_limit, seconds, word
 from .collective_calls import agreeing, leaving, refused_by
 from .counted import counted
 from .distribution_methods import DistributionMethods
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Targets = ArrayLike | tuple[ArrayLike, ArrayLike]
 
-#: How elements can be carried: ours, and the paper's.
-METHODS = ("auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort")
 #: What an element's target can be computed by: all elements of a process to as many ranks.
 TargetFunction = Callable[[np.ndarray], ArrayLike]
 
@@ -120,8 +118,7 @@ class Distribution:
         address = comm_address(comm)
 
         def prepare() -> tuple[TargetArray, bool, int]:
-            if method not in METHODS:
-                raise InvalidArgument(f"method {method!r} is none of {', '.join(METHODS)}")
+            word(method, "method")
             return TargetArray(ranks), bool(stable), memory_limit(max_bytes)
 
         targets, self.stable, limit = collectively(address, prepare)

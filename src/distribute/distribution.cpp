@@ -100,15 +100,22 @@ std::vector<ElementColumn> with_strides(std::span<const ElementColumn> columns) 
     return full;
 }
 
+/// The alternative of a name; null for "partition" and "auto". Throws invalid_argument for a name
+/// that is none.
+const alternatives::Alternative* alternative_of(const std::string& name) {
+    if (name == "auto" || name == "partition") return nullptr;
+    const alternatives::Alternative* method = alternatives::find(name);
+    if (!method)
+        throw make_error(ErrorCode::invalid_argument, "unknown method \"", name,
+                         "\"; known are auto, partition, ", alternatives::names());
+    return method;
+}
+
 /// Throws where a method cannot carry this.
 void check_method(const State& s, const std::string& name, std::span<const ElementColumn> columns,
                   bool in_place) {
-    if (name == "auto" || name == "partition") return;
-    const alternatives::Alternative* method = alternatives::find(name);
-    if (!method)
-        throw Error(
-            ErrorCode::invalid_argument,
-            "unknown method \"" + name + "\"; known are auto, partition, " + alternatives::names());
+    const alternatives::Alternative* method = alternative_of(name);
+    if (!method) return;
     if (in_place && !method->move_in_place)
         throw make_error(ErrorCode::unsupported, name, " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
@@ -208,6 +215,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
     const auto mine = distribute::trouble_of(*group, [&] {
         if (options.max_bytes < 0)
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
+        alternative_of(options.carry.method);
         auto [found, counts] = distribute::read_targets(targets, rank(), nprocs(), group->pool());
         codes = std::move(found);
         dropped = counts.back();

@@ -143,6 +143,18 @@ TEST_F(DistributionArguments, BuffersThatShareMemory) {
     expect_refused(ErrorCode::invalid_argument, [&] { distribution_.reverse(columns, results); });
 }
 
+TEST_F(DistributionArguments, AMethodThatIsNone) {
+    const TargetList targets = targets_of(ranks_);
+    for (const char* method : {"magic", "", "Auto"}) {
+        DistributionOptions options;
+        options.carry.method = method;
+        expect_refused(ErrorCode::invalid_argument,
+                       [&] { Distribution(MPI_COMM_WORLD, targets, options); });
+        if (!is_guilty()) options.carry.method = "auto";
+        EXPECT_NE(code_of([&] { Distribution(MPI_COMM_WORLD, targets, options); }), 0);
+    }
+}
+
 /// What a function that tells targets throws is thrown where it happened, and heard by all.
 TEST_F(DistributionArguments, ExceptionsOfTheCaller) {
     const auto thrown_by = [&](const std::function<void()>& raise) {
