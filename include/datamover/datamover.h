@@ -133,6 +133,9 @@ int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int6
                                  int64_t block_elems, int64_t nprocs, const int64_t* owners,
                                  int64_t num_owners);
 int datamover_layout_free(datamover_layout** layout);
+/* Another handle of the same layout: either may be freed first. The tables of floor plans and index
+ * lists are shared. */
+int datamover_layout_duplicate(datamover_layout** duplicate, const datamover_layout* layout);
 
 int datamover_layout_dims(const datamover_layout* layout, int* dims);
 int datamover_layout_nprocs(const datamover_layout* layout, int64_t* nprocs);

@@ -162,6 +162,10 @@ int datamover_layout_free(datamover_layout** layout) {
     return release(layout, "layout");
 }
 
+int datamover_layout_duplicate(datamover_layout** duplicate, const datamover_layout* layout) {
+    return guarded([&] { hand_out(duplicate, "duplicate", value_of(layout, "layout")); });
+}
+
 int datamover_layout_dims(const datamover_layout* layout, int* dims) {
     return guarded([&] { given(dims, "dims") = value_of(layout, "layout").dims(); });
 }

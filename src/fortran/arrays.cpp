@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,33 @@ struct AttachedBlock {
 /// What a program has attached so far: blocks of one layout and of one element type.
 struct Attached {
     datamover_type type = DATAMOVER_OPAQUE;
-    std::int64_t elem_bytes = 0;  ///< 0: nothing was told yet
+    std::int64_t elem_bytes = 0;
+    datamover_layout* layout = nullptr;  ///< a handle of its own: the program may free its one
     std::vector<AttachedBlock> blocks;
+
+    Attached(datamover_type of_type, std::int64_t bytes) : type(of_type), elem_bytes(bytes) {}
+    ~Attached() {
+        if (layout) datamover_layout_free(&layout);
+    }
+    Attached(const Attached&) = delete;
+    Attached& operator=(const Attached&) = delete;
 };
+
+/// Whether more of a layout and of a type may be attached.
+int check_same(const Attached& attached, const datamover_layout* layout, datamover_type type,
+               std::int64_t elem_bytes) {
+    int same_layout = 0;
+    if (const int code = datamover_layout_equal(attached.layout, layout, &same_layout)) return code;
+    if (same_layout == 0)
+        return refuse(DATAMOVER_MISMATCH, "an array is attached with one layout; detach first");
+    if (attached.type != type || attached.elem_bytes != elem_bytes)
+        return refuse(DATAMOVER_WRONG_TYPE,
+                      "blocks of one array have elements of one type; these "
+                      "have " +
+                          std::to_string(elem_bytes) + " bytes, those before " +
+                          std::to_string(attached.elem_bytes));
+    return DATAMOVER_SUCCESS;
+}
 
 /// A number type of the library; all else, such as a derived type, is bytes.
 datamover_type type_of(const CFI_cdesc_t& a) {
@@ -116,17 +141,17 @@ int datamover_fortran_attach(Attached** attached, const datamover_layout* layout
         return refuse(DATAMOVER_INVALID_ARGUMENT,
                       "the array is of assumed size: its last extent "
                       "is not known here");
-    if (*attached && ((*attached)->type != type || (*attached)->elem_bytes != elem_bytes))
-        return refuse(DATAMOVER_WRONG_TYPE,
-                      "blocks of one array have elements of one type; these "
-                      "have " +
-                          std::to_string(elem_bytes) + " bytes, those before " +
-                          std::to_string((*attached)->elem_bytes));
+    if (*attached)
+        if (const int code = check_same(**attached, layout, type, elem_bytes)) return code;
     AttachedBlock described{};
     if (block >= 0)
         if (const int code = describe(*a, layout, block, ghost_lower, ghost_upper, described))
             return code;
-    if (!*attached) *attached = new Attached{type, elem_bytes, {}};
+    if (!*attached) {
+        auto made = std::make_unique<Attached>(type, elem_bytes);
+        if (const int code = datamover_layout_duplicate(&made->layout, layout)) return code;
+        *attached = made.release();
+    }
     if (block >= 0) (*attached)->blocks.push_back(described);
     return DATAMOVER_SUCCESS;
 } catch (const std::exception&) {
@@ -139,8 +164,7 @@ void datamover_fortran_detach(Attached** attached) {
 }
 
 /// The array of all blocks that are attached.
-int datamover_fortran_array(datamover_array** array, const datamover_layout* layout,
-                            const Attached* attached) try {
+int datamover_fortran_array(datamover_array** array, const Attached* attached) try {
     if (!attached)
         return refuse(DATAMOVER_INVALID_STATE,
                       "nothing is attached to an array; attach tells the element type at least");
@@ -148,7 +172,7 @@ int datamover_fortran_array(datamover_array** array, const datamover_layout* lay
     for (const AttachedBlock& b : attached->blocks)
         blocks.push_back({b.block, b.origin, b.strides_bytes.data(), b.ghost_lower.data(),
                           b.ghost_upper.data()});
-    return datamover_array_of_blocks(array, layout, attached->type, attached->elem_bytes,
+    return datamover_array_of_blocks(array, attached->layout, attached->type, attached->elem_bytes,
                                      blocks.data(), static_cast<std::int64_t>(blocks.size()));
 } catch (const std::exception&) {
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");

@@ -14,11 +14,10 @@ submodule (datamover) datamover_arrays
             type(c_ptr), value :: ghost_lower, ghost_upper
             integer(c_int) :: code
         end function
-        function c_array(array, layout, attached) bind(c, name='datamover_fortran_array') &
-            result(code)
+        function c_array(array, attached) bind(c, name='datamover_fortran_array') result(code)
             import :: c_ptr, c_int
             type(c_ptr), intent(inout) :: array
-            type(c_ptr), value :: layout, attached
+            type(c_ptr), value :: attached
             integer(c_int) :: code
         end function
         subroutine c_detach(attached) bind(c, name='datamover_fortran_detach')
@@ -46,23 +45,18 @@ contains
             call widen(ghost_upper, 0, dims, 'ghost_upper', upper, code)
             if (code == 0) upper_at = c_loc(upper)
         end if
-        if (code == 0 .and. c_associated(self%layout) .and. &
-            .not. c_associated(self%layout, layout%handle)) &
-            code = refused(datamover_mismatch, 'an array is attached with one layout; detach first')
         if (code == 0) code = c_attach(self%attached, layout%handle, memory, &
             int(block, c_int64_t) - 1, lower_at, upper_at)
-        if (code == 0) self%layout = layout%handle
         call conclude(code, stat, errmsg)
     end procedure
 
     module procedure detach
         call c_detach(self%attached)
-        self%layout = c_null_ptr
     end procedure
 
     module procedure make_array
         handle = c_null_ptr
-        if (code == 0) code = c_array(handle, array%layout, array%attached)
+        if (code == 0) code = c_array(handle, array%attached)
     end procedure
 
     module procedure free_array

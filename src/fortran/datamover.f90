@@ -73,7 +73,7 @@ module datamover
     ! Where elements lie: arrays of the program's, each a block of a layout.
     type, public :: datamover_array
         private
-        type(c_ptr) :: layout = c_null_ptr, attached = c_null_ptr
+        type(c_ptr) :: attached = c_null_ptr
     contains
         procedure, public :: attach
         procedure, public :: detach
@@ -397,9 +397,8 @@ module datamover
 
         ! A block of `layout` lies in `memory`, with `ghost_lower` and `ghost_upper` ghosts on either
         ! side in it. Called once for each block of this process; a process without blocks gives
-        ! block = 0, and its memory tells the element type alone. The layout must not be freed before the
-        ! last call that is given the array: a mover that is bound, a source that has subscribed, need
-        ! it no more. Local.
+        ! block = 0, and its memory tells the element type alone. The layout may be freed at once.
+        ! Local.
         module subroutine attach(self, layout, memory, block, ghost_lower, ghost_upper, stat, errmsg)
             class(datamover_array), intent(inout) :: self
             type(datamover_layout), intent(in) :: layout

@@ -10,6 +10,7 @@ program moves
     call begin_test()
     if (command_argument_count() > 0) call typo()
     call every_second_row()
+    call layout_freed_after_attach()
     call transposed()
     call sections_of_any_type()
     call sums()
@@ -130,6 +131,44 @@ contains
         call plan%free()
         call rows%free()
         call tiles%free()
+    end subroutine
+
+    ! What is attached outlives the handle of its layout; another layout is made where that was.
+    subroutine layout_freed_after_attach()
+        type(datamover_layout) :: line, other
+        type(datamover_plan) :: plan
+        type(datamover_array) :: from, to
+        type(datamover_mover) :: mover
+        integer, asynchronous :: a(3), b(3)
+        integer :: code
+        a = 100 * rank + [1, 2, 3]
+        b = 0
+        call line%block_cyclic([3*nprocs], '(block)', nprocs)
+        call plan%redistribute(line, line)
+        call from%attach(line, datamover_memory(a), rank + 1)
+        call to%attach(line, datamover_memory(b), rank + 1)
+        call line%free()
+        call other%block_cyclic([2, 5*nprocs], '(*, block)', nprocs)
+        call mover%bind(comm, plan, from, to, stat=code)
+        call expect(code == datamover_success, 'a layout that was freed after attach')
+        call mover%start()
+        call mover%wait()
+        call expect(all(b == a), 'the elements of its blocks')
+        call from%attach(other, datamover_memory(a), rank + 1, stat=code)
+        call expect(code == datamover_mismatch, 'a block of another layout')
+        call line%block_cyclic([3*nprocs], '(block)', nprocs)
+        call from%detach()
+        call from%attach(line, datamover_memory(a), 0)
+        call other%free()
+        call other%block_cyclic([3*nprocs], '(block)', nprocs)
+        call from%attach(other, datamover_memory(a), rank + 1, stat=code)
+        call expect(code == datamover_success, 'a block of an equal layout')
+        call mover%free()
+        call from%detach()
+        call to%detach()
+        call plan%free()
+        call line%free()
+        call other%free()
     end subroutine
 
     subroutine transposed()

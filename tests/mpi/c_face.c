@@ -177,7 +177,9 @@ static void test_plan_by_hand(void) {
     int i, done = 0, equal = 0;
 
     for (i = 0; i < size; ++i) lo[i] = i, hi[i] = i + 1, owners[i] = i;
-    SUCCEEDS(datamover_layout_floor_plan(&cells, 1, size, lo, hi, owners, size));
+    SUCCEEDS(datamover_layout_floor_plan(&same, 1, size, lo, hi, owners, size));
+    SUCCEEDS(datamover_layout_duplicate(&cells, same));
+    SUCCEEDS(datamover_layout_free(&same));
     SUCCEEDS(datamover_layout_tiles(&same, 1, lo, hi + size - 1, hi, size, "cyclic"));
     SUCCEEDS(datamover_layout_equal(cells, same, &equal));
     CHECK(equal == 1);

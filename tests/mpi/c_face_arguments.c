@@ -93,7 +93,7 @@ static void test_making_layouts(void) {
 }
 
 static void test_asking_layouts(void) {
-    datamover_layout* rows = block_cyclic(6, 4, "(block, *)");
+    datamover_layout *rows = block_cyclic(6, 4, "(block, *)"), *copy = NULL;
     int64_t number = 7, two[2] = {7, 7};
     int small = 7;
     REFUSES_NULL(datamover_layout_dims(NULL, &small));
@@ -119,6 +119,9 @@ static void test_asking_layouts(void) {
     REFUSES_NULL(datamover_layout_block_region(rows, 0, two, NULL));
     REFUSES_NULL(datamover_layout_local_elems(NULL, 0, &number));
     REFUSES_NULL(datamover_layout_local_elems(rows, 0, NULL));
+    REFUSES_NULL(datamover_layout_duplicate(NULL, rows));
+    REFUSES_NULL(datamover_layout_duplicate(&copy, NULL));
+    CHECK(copy == NULL);
     REFUSES_NULL(datamover_layout_equal(NULL, rows, &small));
     REFUSES_NULL(datamover_layout_equal(rows, NULL, &small));
     REFUSES_NULL(datamover_layout_equal(rows, rows, NULL));
