@@ -50,6 +50,10 @@ void CellTargets::set_box(const CellBox& box) {
         lo_[d] = box.lo[d];
         count_[d] = static_cast<double>(box.cells[d]);
         per_length_[d] = count_[d] / length;
+        if (!std::isfinite(per_length_[d]))
+            throw make_error(ErrorCode::invalid_argument, "a box is too short in dimension ", d,
+                             " for ", box.cells[d],
+                             " cells: there are more to a unit of length than a double can say");
         last_[d] = count_[d] - 1;
         counts_[d] = static_cast<std::uint64_t>(box.cells[d]);
     }

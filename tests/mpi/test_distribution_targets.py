@@ -290,6 +290,18 @@ def test_particles_by_cells(comm, rng):
     np.testing.assert_array_equal(moved, np.concatenate(right))
 
 
+@pytest.mark.parametrize("make", [dm.targets.grid, dm.targets.morton, dm.targets.hilbert])
+def test_a_box_too_short_for_its_cells(comm, make):
+    unit = np.array([[0.0, 0.5], [0.3, 0.5], [1.0, 0.5]])
+    right = make(((0, 0), (1, 1)), (4, 4)).ranks(unit, 16)
+    for length in (5e-324, 1e-310, 2.0**-1022):
+        with pytest.raises(dm.InvalidArgument, match="too short in dimension 0 for 4 cells"):
+            make(((0, 0), (length, 1)), (4, 4)).ranks(unit, 16)
+    shortest = 2.0**-1021
+    ranks = make(((0, 0), (shortest, 1)), (4, 4)).ranks(unit * [shortest, 1], 16)
+    np.testing.assert_array_equal(ranks, right)
+
+
 def test_position_that_is_no_number(comm):
     positions = np.full((10, 2), 0.5)
     if comm.rank == comm.size - 1:
