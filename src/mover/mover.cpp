@@ -3,6 +3,7 @@
 #include "datamover/mover.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "bound_operation.hpp"
@@ -48,6 +49,24 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
     throw error;
 }
 
+/// Keeps other threads from starting a mover while this one changes it.
+class Held {
+public:
+    explicit Held(Round& round) : round_(round), is_held_(round.hold()) {}
+    ~Held() {
+        if (is_held_) round_.let_go();
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    explicit operator bool() const { return is_held_; }
+    /// Nothing is ever started again.
+    void keep() { is_held_ = false; }
+
+private:
+    Round& round_;
+    bool is_held_;
+};
+
 }  // namespace
 
 struct [[gnu::visibility("hidden")]] Mover::State {
@@ -59,7 +78,7 @@ struct [[gnu::visibility("hidden")]] Mover::State {
     std::unique_ptr<PoisonedOperation> poison;
     Round round;
     std::vector<MoverTrial> trials;
-    bool freed = false;
+    std::atomic<bool> freed = false;
 
     State(mpi::ProcessGroupPtr of_group, const MoverOptions& options)
         : group(std::move(of_group)),
@@ -140,7 +159,12 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         return bindings;
     }
 
-    bool is_at_rest() const { return !freed && !round.in_flight(); }
+    /// Gives back what a held mover has.
+    void free() noexcept {
+        operation.let_go();
+        for (Moves& moves : phases) moves.motions.clear();
+        freed = true;
+    }
 
     static constexpr double default_seconds = 0.2;
 
@@ -207,8 +231,8 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be bound again";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    if (!state_->is_at_rest())
-        refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
+    const Held held(state_->round);
+    if (!held) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
     std::vector<Moves> phases = state_->phases;
     std::size_t pairs = 0;
     for (const Moves& moves : phases) pairs += moves.motions.size();
@@ -228,8 +252,9 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
 void Mover::tune(double seconds) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be tuned";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
+    const Held held(state_->round);
     mpi::collectively(*state_->group, [&] {  // it may be so here alone
-        if (!state_->is_at_rest()) throw Error(ErrorCode::invalid_state, not_now);
+        if (!held) throw Error(ErrorCode::invalid_state, not_now);
     });
     if (state_->poison)
         throw Error(ErrorCode::unsupported, "a mover with \"poison:\" is not tuned");
@@ -301,18 +326,18 @@ std::int64_t Mover::extra_bytes() const {
 }
 
 void Mover::free() {
-    if (!state_) return;
-    if (in_flight())
+    if (!state_ || state_->freed) return;
+    Held held(state_->round);
+    if (!held)
         throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
-    give_up();
+    state_->free();
+    held.keep();
 }
 
 void Mover::give_up() noexcept {
     if (!state_) return;
     state_->round.give_up();
-    state_->operation.let_go();
-    for (Moves& moves : state_->phases) moves.motions.clear();
-    state_->freed = true;
+    if (state_->round.hold()) state_->free();
 }
 
 }  // namespace datamover

@@ -17,23 +17,30 @@ namespace {
 /// for a clock to be read.
 constexpr int quick_looks = 16;
 
-[[noreturn]] void refuse_second_start() {
-    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-}
-
 }  // namespace
 
 Round::~Round() {
     give_up();
 }
 
+void Round::refuse_start(Status status) const {
+    if (status == Status::held)
+        throw make_error(ErrorCode::invalid_state, "another thread binds, tunes or frees the ",
+                         what_);
+    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+}
+
 void Round::start() {
-    if (in_flight()) refuse_second_start();
-    mpi::check_still_running();
-    if (operation_.sends_messages()) mpi::check_thread();
-    group_->check_alive();
-    Status idle = Status::idle;  // of two threads that start at once, one does
-    if (!status_.compare_exchange_strong(idle, Status::in_flight)) refuse_second_start();
+    Status found = Status::idle;  // of two threads that start at once, one does
+    if (!status_.compare_exchange_strong(found, Status::in_flight)) refuse_start(found);
+    try {
+        mpi::check_still_running();
+        if (operation_.sends_messages()) mpi::check_thread();
+        group_->check_alive();
+    } catch (...) {
+        let_go();
+        throw;
+    }
     begun_ = false;
     error_.reset();
     ProgressEngine& engine = ProgressEngine::of_process();

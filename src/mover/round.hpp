@@ -59,13 +59,23 @@ public:
     void wait(std::optional<double> timeout_seconds);
     /// Ends a round in flight, telling all processes that it was given up. Never waits for peers.
     void give_up() noexcept;
-    bool in_flight() const { return status_.load(std::memory_order_acquire) != Status::idle; }
+    bool in_flight() const {
+        const Status status = status_.load(std::memory_order_acquire);
+        return status != Status::idle && status != Status::held;
+    }
+    /// Keeps other threads from starting a round while the operation changes; false in flight, and
+    /// where another thread holds it.
+    bool hold() {
+        Status idle = Status::idle;
+        return status_.compare_exchange_strong(idle, Status::held);
+    }
+    void let_go() { status_.store(Status::idle, std::memory_order_release); }
     double wait_seconds() const { return wait_seconds_.load(std::memory_order_relaxed); }
     std::int64_t completed() const { return completed_.load(std::memory_order_relaxed); }
 
 private:
     friend class ProgressEngine;
-    enum class Status { idle, in_flight, complete, failed };
+    enum class Status { idle, held, in_flight, complete, failed };
 
     bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
     void release() { claimed_.store(false, std::memory_order_release); }
@@ -89,6 +99,7 @@ private:
     void unless_failed(Check check);
     /// Returns where the round is over meanwhile.
     void throw_timeout(double seconds);
+    [[noreturn]] void refuse_start(Status status) const;
 
     mpi::ProcessGroupPtr group_;
     Operation& operation_;

@@ -3,6 +3,7 @@
 // once? Built with the thread sanitizer by `make test-long`, which then watches every access.
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -173,6 +174,49 @@ TEST_P(Threads, SeveralThreadsWaitForOneMover) {
     }
     comparisons.expect_all();
     EXPECT_EQ(moved.rounds(), steps());
+}
+
+/// Of a start and a rebind in two threads one is refused, whichever comes first. The rebind of
+/// process 0 waits for the others, which come when starts were tried.
+TEST(ThreadsAndChanges, AStartBesideARebindIsRefused) {
+    const mpi_test::OwnComm comm, signals;
+    const std::int64_t nprocs = mpi_test::world_size();
+    const datamover::BlockCyclic layout({elems_per_process * nprocs}, "(block)", nprocs);
+    const datamover::XArray from(comm, layout, 8), to(comm, layout, 8);
+    datamover::Mover mover(comm, datamover::redistribute(layout, layout), from, to);
+    const auto is_refused = [](const auto& call) {
+        try {
+            call();
+            return false;
+        } catch (const datamover::Error& e) {
+            EXPECT_EQ(e.code(), datamover::ErrorCode::invalid_state) << e.what();
+            return true;
+        }
+    };
+    std::atomic<bool> began = false;
+    bool rebind_refused = false, start_refused = false;
+    const auto rebind = [&] {
+        began = true;
+        rebind_refused = is_refused([&] { mover.rebind(from.part(), to.part()); });
+    };
+    if (mpi_test::world_rank() == 0 && nprocs > 1) {
+        std::thread other(rebind);
+        while (!began) std::this_thread::yield();
+        for (int i = 0; i < 10000 && !start_refused; ++i) {
+            std::this_thread::yield();
+            start_refused = is_refused([&] { mover(60.0); });
+        }
+        MPI_Barrier(signals);
+        other.join();
+        EXPECT_TRUE(start_refused || rebind_refused);
+    } else {
+        MPI_Barrier(signals);
+        rebind();
+    }
+    EXPECT_FALSE(is_refused([&] { mover(60.0); }));
+    mover.free();
+    EXPECT_TRUE(is_refused([&] { mover.start(); }));
+    EXPECT_NO_THROW(mover.free());
 }
 
 TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
