@@ -118,6 +118,13 @@ void bind_movers(nb::module_& m) {
             "Takes part in a rebind of the other processes as one that cannot. Collective.")
         .def("tune", &Mover::tune, nb::arg("seconds"), Released(),
              "Measures which transports are the fastest and goes over to them. Collective.")
+        .def(
+            "refuse_tune",
+            [](Mover& m, const std::string& code, const std::string& message) {
+                m.refuse_tune(Error(error_code_from_name(code), message));
+            },
+            nb::arg("code"), nb::arg("message"), Released(),
+            "Takes part in a tune of the other processes as one that cannot. Collective.")
         .def("trials", &trials_of, "What was tried to find them. Local.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
         .def("test", &Mover::test, Released(),

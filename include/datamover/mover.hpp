@@ -160,6 +160,8 @@ public:
     /// flight, unsupported for a mover with "poison:", invalid_argument unless `seconds` is above
     /// 0, and as a round does.
     void tune(double seconds = 0.2);
+    /// Takes part in a tune of the other processes as `refuse_rebind` does in a rebind. Collective.
+    [[noreturn]] void refuse_tune(const Error& error);
     /// What tune tried, or "measure"; empty where nothing was. Local.
     std::vector<MoverTrial> trials() const;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -48,10 +48,10 @@ def _wrapped(array: OneArray) -> XArray | UserArrays:
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
 
 
-def _real(value: Any) -> float:
-    """Give a number as the engine takes it: NaN for what is none, which all processes refuse."""
+def _real(value: Any, name: str) -> float:
+    """Give a number as the engine takes it, which refuses what is not finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return math.nan
+        raise WrongType(f"{name} is {value!r}, it must be a number")
     try:
         return float(value)
     except OverflowError:
@@ -312,10 +312,15 @@ class MoverSet:
         )
 
     def _refuse_rebind(self, error: BaseException) -> NoReturn:
-        def refuse(_address: int, code: str, message: str) -> None:
-            self._core.refuse_rebind(code, message)  # the communicator may have been freed
+        self._take_part_in(self._core.refuse_rebind, error)
 
-        take_part_with(refuse, self._address, error)
+    def _take_part_in(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
+        """Tell the others by the mover: the communicator may have been freed."""
+
+        def told(_address: int, code: str, message: str) -> None:
+            refuse(code, message)
+
+        take_part_with(told, self._address, error)
 
     @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
@@ -337,13 +342,19 @@ class MoverSet:
         Raises
         ------
         InvalidArgument
-            Seconds that are no positive number.
+            Seconds that are not above 0, or above 3600.
+        WrongType
+            Seconds that are no number.
         InvalidState
             In flight, or freed.
         Unsupported
             For a mover with transport "poison:…".
         """
-        self._core.tune(_real(seconds))
+        try:
+            about = _real(seconds, "seconds")
+        except WrongType as error:
+            self._take_part_in(self._core.refuse_tune, error)
+        self._core.tune(about)
 
     def start(self) -> None:
         """Begin to move. Never waits for another process, but does what can be done now.

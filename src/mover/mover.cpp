@@ -261,6 +261,11 @@ void Mover::tune(double seconds) {
     state_->tune(seconds, false);
 }
 
+void Mover::refuse_tune(const Error& error) {
+    if (state_) state_->group->agree(error);
+    throw error;
+}
+
 std::vector<MoverTrial> Mover::trials() const {
     return state_ ? state_->trials : std::vector<MoverTrial>{};
 }
