@@ -11,13 +11,16 @@
 
 #include "datamover/flat_cyclic.hpp"
 #include "layout_common.hpp"
+#include "named_arguments.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
 using bindings::array_of;
+using bindings::integer_of;
 using bindings::Integers;
+using bindings::point_of;
 
 namespace {
 
@@ -30,11 +33,13 @@ std::vector<std::int64_t> owners_of(nb::handle owners) {
     return ranks;
 }
 
-FlatCyclic of_bytes(const Point& shape, std::int64_t block_bytes, nb::handle dtype,
-                    std::int64_t nprocs, nb::handle owners) {
+FlatCyclic of_bytes(nb::handle shape, nb::handle block_bytes, nb::handle dtype, nb::handle nprocs,
+                    nb::handle owners) {
+    if (dtype.is_none()) bindings::refuse_type(dtype, "dtype", "a dtype");  // NumPy's is "f8"
     const nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
-    return FlatCyclic::of_bytes(shape, block_bytes, nb::cast<std::int64_t>(type.attr("itemsize")),
-                                nprocs, owners_of(owners));
+    return FlatCyclic::of_bytes(point_of(shape, "shape"), integer_of(block_bytes, "block_bytes"),
+                                nb::cast<std::int64_t>(type.attr("itemsize")),
+                                integer_of(nprocs, "nprocs"), owners_of(owners));
 }
 
 std::vector<std::int64_t> all_owners(const FlatCyclic& l) {
@@ -69,15 +74,16 @@ std::string repr_of(const FlatCyclic& l) {
 void bind_making(nb::class_<FlatCyclic>& c) {
     c.def(
         "__init__",
-        [](FlatCyclic* self, const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
+        [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
            nb::handle owners) {
-            new (self) FlatCyclic(shape, block_elems, nprocs, owners_of(owners));
+            new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
+                                  integer_of(nprocs, "nprocs"), owners_of(owners));
         },
-        "shape"_a, "block_elems"_a, "nprocs"_a, "owners"_a.none() = nb::none(),
+        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a.none(), "owners"_a.none() = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
                 "nprocs: int, owners: numpy.typing.ArrayLike | None = None) -> None"));
-    c.def_static("of_bytes", &of_bytes, "shape"_a, "block_bytes"_a, "dtype"_a, "nprocs"_a,
-                 "owners"_a.none() = nb::none(),
+    c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
+                 "nprocs"_a.none(), "owners"_a.none() = nb::none(),
                  nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
                          "block_bytes: int, dtype: numpy.typing.DTypeLike, nprocs: int, "
                          "owners: numpy.typing.ArrayLike | None = None) -> FlatCyclic"),

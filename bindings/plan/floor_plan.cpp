@@ -4,16 +4,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <optional>
-#include <variant>
 
 #include "layout_common.hpp"
+#include "named_arguments.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
@@ -21,7 +18,9 @@ using namespace nb::literals;
 using namespace datamover;
 using bindings::array_of;
 using bindings::in_all_dims;
+using bindings::integer_of;
 using bindings::Integers;
+using bindings::point_of;
 
 namespace {
 
@@ -54,22 +53,33 @@ Integers checked_owners(nb::handle owners) {
 }
 
 /// -1 where none is given.
-std::int64_t checked_nprocs(std::optional<std::int64_t> nprocs) {
-    if (nprocs && *nprocs < 1)
+std::int64_t checked_nprocs(nb::handle given) {
+    if (given.is_none()) return -1;
+    const std::int64_t nprocs = integer_of(given, "nprocs");
+    if (nprocs < 1)
         throw Error(ErrorCode::invalid_argument,
-                    "nprocs is " + std::to_string(*nprocs) + ", it must be at least 1");
-    return nprocs.value_or(-1);
+                    "nprocs is " + std::to_string(nprocs) + ", it must be at least 1");
+    return nprocs;
 }
 
-FloorPlan make_floor_plan(nb::handle regions, nb::handle owners,
-                          std::optional<std::int64_t> nprocs) {
+/// Whether regions are objects, else they are a table.
+bool are_objects(nb::handle regions) {
+    if (nb::hasattr(regions, "dtype")) return false;
+    if (!PySequence_Check(regions.ptr()) || PyUnicode_Check(regions.ptr()))
+        bindings::refuse_type(regions, "regions",
+                              "a sequence of Region or an array of integers (n, 2, dims)");
+    return nb::len(regions) > 0 && nb::isinstance<Region>(nb::object(regions[0]));
+}
+
+FloorPlan make_floor_plan(nb::handle regions, nb::handle owners, nb::handle nprocs) {
+    const bool objects = are_objects(regions);
     const Integers owner_of = checked_owners(owners);
     const std::int64_t procs = checked_nprocs(nprocs);
-    const bool objects = !nb::hasattr(regions, "dtype") && nb::len(regions) > 0 &&
-                         nb::isinstance<Region>(nb::object(regions[0]));
     if (!objects) return floor_plan_of_table(regions, owner_of, procs);
     std::vector<Region> boxes;
-    for (nb::handle region : regions) boxes.push_back(nb::cast<const Region&>(region));
+    for (nb::handle region : regions)
+        boxes.push_back(
+            bindings::region_of(region, "regions[" + std::to_string(boxes.size()) + "]"));
     return FloorPlan(boxes, owner_of.to_vector(), procs);
 }
 
@@ -86,27 +96,45 @@ bindings::NumpyArray<std::int64_t> table_of(const FloorPlan& plan) {
     return array_of(std::move(table), {n, 2, dims});
 }
 
-FloorPlan with_owners(const FloorPlan& plan, nb::handle owners,
-                      std::optional<std::int64_t> nprocs) {
+FloorPlan with_owners(const FloorPlan& plan, nb::handle owners, nb::handle nprocs) {
     return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs));
 }
 
 /// A domain that is to be cut: a region, or the shape of one that begins at 0.
-using Domain = std::variant<Region, Point>;
-
-Region region_of(const Domain& domain) {
-    if (const Region* region = std::get_if<Region>(&domain)) return *region;
-    return Region::from_shape(std::get<Point>(domain));
+Region domain_of(nb::handle domain) {
+    if (nb::isinstance<Region>(domain)) return nb::cast<Region>(domain);
+    nb::detail::make_caster<Point> shape;
+    if (domain.is_none() || !shape.from_python(domain, 0, nullptr))
+        bindings::refuse_type(domain, "domain", "a Region or a shape");
+    return Region::from_shape(shape.operator Point());
 }
+
+/// One number for all dimensions, or one for each.
+Point in_dims_of(const Region& domain, nb::handle numbers, const char* name) {
+    return in_all_dims(point_of(numbers, name), domain.dims());
+}
+
+/// Numbers in lists or arrays, as `wanted` says in errors.
+template <class Numbers>
+Numbers numbers_of(nb::handle given, const char* name, const char* wanted) {
+    Numbers numbers;
+    if (!nb::try_cast(given, numbers)) bindings::refuse_type(given, name, wanted);
+    return numbers;
+}
+
+using Splits = std::vector<std::vector<std::int64_t>>;
 
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
     c.def_static(
          "uniform",
-         [](const Domain& domain, const Point& grid, std::int64_t nprocs) {
-             const Region all = region_of(domain);
-             return FloorPlan::uniform(all, in_all_dims(grid, all.dims()), nprocs);
+         [](nb::handle domain, nb::handle grid, nb::handle nprocs) {
+             const Region all = domain_of(domain);
+             return FloorPlan::uniform(all, in_dims_of(all, grid, "grid"),
+                                       integer_of(nprocs, "nprocs"));
          },
-         "domain"_a, "grid"_a, "nprocs"_a,
+         "domain"_a.none(), "grid"_a.none(), "nprocs"_a.none(),
+         nb::sig("def uniform(domain: Region | int | collections.abc.Sequence[int], "
+                 "grid: int | collections.abc.Sequence[int], nprocs: int) -> FloorPlan"),
          R"doc(A domain, or a shape, cut evenly into a grid of blocks.
 
 Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
@@ -121,12 +149,16 @@ Examples
 )doc")
         .def_static(
             "tiles",
-            [](const Domain& domain, const Point& tile, std::int64_t nprocs,
-               const std::string& mapping) {
-                const Region all = region_of(domain);
-                return FloorPlan::tiles(all, in_all_dims(tile, all.dims()), nprocs, mapping);
+            [](nb::handle domain, nb::handle tile, nb::handle nprocs, nb::handle mapping) {
+                const Region all = domain_of(domain);
+                return FloorPlan::tiles(all, in_dims_of(all, tile, "tile"),
+                                        integer_of(nprocs, "nprocs"),
+                                        bindings::text_of(mapping, "mapping"));
             },
-            "domain"_a, "tile"_a, "nprocs"_a, "mapping"_a = "block",
+            "domain"_a.none(), "tile"_a.none(), "nprocs"_a.none(), "mapping"_a.none() = "block",
+            nb::sig("def tiles(domain: Region | int | collections.abc.Sequence[int], "
+                    "tile: int | collections.abc.Sequence[int], nprocs: int, "
+                    "mapping: str = 'block') -> FloorPlan"),
             R"doc(A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
 
 `mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
@@ -134,11 +166,16 @@ possible. Raises InvalidArgument, Mismatch (dimensions).
 )doc")
         .def_static(
             "from_splits",
-            [](const Domain& domain, const std::vector<std::vector<std::int64_t>>& splits,
-               std::int64_t nprocs) {
-                return FloorPlan::from_splits(region_of(domain), splits, nprocs);
+            [](nb::handle domain, nb::handle splits, nb::handle nprocs) {
+                return FloorPlan::from_splits(
+                    domain_of(domain),
+                    numbers_of<Splits>(splits, "splits", "a list of integers for each dimension"),
+                    integer_of(nprocs, "nprocs"));
             },
-            "domain"_a, "splits"_a, "nprocs"_a,
+            "domain"_a.none(), "splits"_a.none(), "nprocs"_a.none(),
+            nb::sig("def from_splits(domain: Region | int | collections.abc.Sequence[int], "
+                    "splits: collections.abc.Sequence[collections.abc.Sequence[int]], "
+                    "nprocs: int) -> FloorPlan"),
             R"doc(A domain, or a shape, cut at given coordinates.
 
 `splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
@@ -146,10 +183,14 @@ rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), Inval
 )doc")
         .def_static(
             "bisected",
-            [](const Domain& domain, const std::vector<double>& weights) {
-                return FloorPlan::bisected(region_of(domain), weights);
+            [](nb::handle domain, nb::handle weights) {
+                return FloorPlan::bisected(
+                    domain_of(domain),
+                    numbers_of<std::vector<double>>(weights, "weights", "a list of numbers"));
             },
-            "domain"_a, "weights"_a,
+            "domain"_a.none(), "weights"_a.none(),
+            nb::sig("def bisected(domain: Region | int | collections.abc.Sequence[int], "
+                    "weights: collections.abc.Sequence[float]) -> FloorPlan"),
             R"doc(A domain, or a shape, cut by recursive bisection, block i for rank i.
 
 Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
@@ -212,11 +253,10 @@ Examples
 )doc");
     c.def(
         "__init__",
-        [](FloorPlan* self, nb::handle regions, nb::handle owners,
-           std::optional<std::int64_t> nprocs) {
+        [](FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs) {
             new (self) FloorPlan(make_floor_plan(regions, owners, nprocs));
         },
-        "regions"_a, "owners"_a, "nprocs"_a.none() = nb::none(),
+        "regions"_a.none(), "owners"_a.none(), "nprocs"_a.none() = nb::none(),
         nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
                 "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
                 "nprocs: int | None = None) -> None"));
@@ -229,7 +269,7 @@ Examples
         .def_prop_ro(
             "owners", [](const FloorPlan& l) { return array_of(l.owners()); }, nb::rv_policy::move,
             nb::rv_policy::reference, "The rank of each block (int64), a copy.")
-        .def("with_owners", &with_owners, "owners"_a, "nprocs"_a = nb::none(),
+        .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a.none() = nb::none(),
              R"doc(The same blocks with other owners, as after balancing the load anew.
 
 `owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
@@ -265,6 +305,6 @@ Raises Mismatch when the dimensions differ.
              })
         .def("__getstate__", [](const FloorPlan& l) { return state_of(l); })
         .def("__setstate__", [](FloorPlan& self, const nb::tuple& s) {
-            new (&self) FloorPlan(make_floor_plan(s[0], s[1], nb::cast<std::int64_t>(s[2])));
+            new (&self) FloorPlan(make_floor_plan(s[0], s[1], s[2]));
         });
 }

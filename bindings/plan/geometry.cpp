@@ -5,14 +5,20 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "casters.hpp"
 #include "datamover/region.hpp"
+#include "named_arguments.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using datamover::Point;
 using datamover::Region;
 using datamover::bindings::in_all_dims;
+using datamover::bindings::integer_of;
+using datamover::bindings::point_of;
 
 namespace {
 
@@ -39,6 +45,12 @@ private:
     Point next_;
     bool done_;
 };
+
+/// What does not fit an int is as wrong as the largest one.
+int dims_of(nb::handle dims) {
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    return static_cast<int>(std::clamp<std::int64_t>(integer_of(dims, "dims"), -most, most));
+}
 
 nb::tuple slices(const Region& region, const Point& origin) {
     nb::list result;
@@ -101,11 +113,25 @@ Region((2, 2), (4, 6))
 >>> a.subtracted(b)
 [Region((0, 0), (2, 6)), Region((2, 0), (4, 2))]
 )doc")
-        .def(nb::init<const Point&, const Point&>(), "lo"_a, "hi"_a)
-        .def_static("from_shape", &Region::from_shape, "shape"_a,
-                    "The box [0, shape). Raises InvalidArgument on a negative extent.")
-        .def_static("empty_region", &Region::empty_region, "dims"_a,
-                    "The empty region of a number of dimensions.")
+        .def(
+            "__init__",
+            [](Region* self, nb::handle lo, nb::handle hi) {
+                const Point lowest = point_of(lo, "lo"), end = point_of(hi, "hi");
+                new (self) Region(lowest, end);
+            },
+            "lo"_a.none(), "hi"_a.none(),
+            nb::sig("def __init__(self, lo: int | collections.abc.Sequence[int], "
+                    "hi: int | collections.abc.Sequence[int]) -> None"))
+        .def_static(
+            "from_shape",
+            [](nb::handle shape) { return Region::from_shape(point_of(shape, "shape")); },
+            "shape"_a.none(),
+            nb::sig("def from_shape(shape: int | collections.abc.Sequence[int]) -> Region"),
+            "The box [0, shape). Raises InvalidArgument on a negative extent.")
+        .def_static(
+            "empty_region", [](nb::handle dims) { return Region::empty_region(dims_of(dims)); },
+            "dims"_a.none(), nb::sig("def empty_region(dims: int) -> Region"),
+            "The empty region of a number of dimensions.")
         .def_prop_ro("dims", &Region::dims, "Number of dimensions.")
         .def_prop_ro("lo", &Region::lo, "The lowest corner.")
         .def_prop_ro("hi", &Region::hi, "One past the highest corner, in each dimension.")

@@ -11,6 +11,7 @@
 
 #include "datamover/scalapack_descriptor.hpp"
 #include "layout_common.hpp"
+#include "named_arguments.hpp"
 #include "numpy_arrays.hpp"
 #include "orders.hpp"
 
@@ -18,7 +19,11 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
 using bindings::array_of;
+using bindings::integer_of;
 using bindings::Integers;
+using bindings::point_of;
+using bindings::point_or_none;
+using bindings::text_of;
 
 namespace {
 
@@ -41,14 +46,14 @@ nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
     return lists;
 }
 
-std::string text_of(nb::handle object) {
+std::string repr_text(nb::handle object) {
     return nb::cast<std::string>(nb::repr(object));
 }
 
 std::string repr_of(const BlockCyclic& l) {
-    return "BlockCyclic(" + text_of(nb::cast(l.shape())) + ", " +
-           text_of(nb::cast(l.distribution())) + ", nprocs=" + std::to_string(l.nprocs()) +
-           ", grid=" + text_of(nb::cast(l.grid())) +
+    return "BlockCyclic(" + repr_text(nb::cast(l.shape())) + ", " +
+           repr_text(nb::cast(l.distribution())) + ", nprocs=" + std::to_string(l.nprocs()) +
+           ", grid=" + repr_text(nb::cast(l.grid())) +
            (l.replicas() > 1 ? ", replicas=" + std::to_string(l.replicas()) : "") + ")";
 }
 
@@ -66,8 +71,9 @@ BlockCyclic block_cyclic_from(const nb::tuple& s) {
         identity ? nb::object(nb::none()) : nb::object(s[6]), nb::cast<std::int64_t>(s[7]));
 }
 
-BlockCyclic from_scalapack(nb::handle descriptor, const Point& grid, std::int64_t nprocs,
-                           const std::string& grid_order, nb::handle ranks) {
+BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::handle nprocs,
+                           nb::handle grid_order, nb::handle ranks) {
+    const Point grid = point_of(given_grid, "grid");
     const Integers given(descriptor, "entries of a descriptor");
     if (given.values().size() != 9)
         throw Error(ErrorCode::invalid_argument, "a ScaLAPACK descriptor has 9 entries, not " +
@@ -83,14 +89,16 @@ BlockCyclic from_scalapack(nb::handle descriptor, const Point& grid, std::int64_
                                                          " of a descriptor does not fit an int");
             return static_cast<int>(entry);
         });
-    ProcessGrid processes{grid[0], grid[1], bindings::column_major(grid_order, "grid_order"), {}};
+    const std::string order = text_of(grid_order, "grid_order");
+    ProcessGrid processes{grid[0], grid[1], bindings::column_major(order, "grid_order"), {}};
     if (!ranks.is_none()) processes.ranks = Integers(ranks, "ranks").to_vector();
-    return ScalapackDescriptor::from_entries(entries).layout(processes, nprocs);
+    return ScalapackDescriptor::from_entries(entries).layout(processes,
+                                                             integer_of(nprocs, "nprocs"));
 }
 
 void bind_scalapack(nb::class_<BlockCyclic>& c) {
-    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a, "grid"_a, "nprocs"_a,
-                 "grid_order"_a = "C", "ranks"_a.none() = nb::none(),
+    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
+                 "nprocs"_a.none(), "grid_order"_a.none() = "C", "ranks"_a.none() = nb::none(),
                  nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
                          "grid: collections.abc.Sequence[int], nprocs: int, grid_order: str = 'C', "
                          "ranks: numpy.typing.ArrayLike | None = None) -> BlockCyclic"),
@@ -224,15 +232,18 @@ Examples
 )doc");
     c.def(
         "__init__",
-        [](BlockCyclic* self, const Point& shape, const std::string& distribution,
-           std::int64_t nprocs, const Point& grid, const Point& first_process,
-           const std::string& grid_order, nb::handle ranks, std::int64_t replicas) {
-            new (self) BlockCyclic(make_block_cyclic(shape, distribution, nprocs, grid,
-                                                     first_process, grid_order, ranks, replicas));
+        [](BlockCyclic* self, nb::handle shape, nb::handle distribution, nb::handle nprocs,
+           nb::handle grid, nb::handle first_process, nb::handle grid_order, nb::handle ranks,
+           nb::handle replicas) {
+            new (self) BlockCyclic(make_block_cyclic(
+                point_of(shape, "shape"), text_of(distribution, "distribution"),
+                integer_of(nprocs, "nprocs"), point_or_none(grid, "grid"),
+                point_or_none(first_process, "first_process"), text_of(grid_order, "grid_order"),
+                ranks, integer_of(replicas, "replicas")));
         },
-        "shape"_a, "distribution"_a, "nprocs"_a, "grid"_a.none() = nb::none(),
-        "first_process"_a.none() = nb::none(), "grid_order"_a = "C", "ranks"_a.none() = nb::none(),
-        "replicas"_a = 1,
+        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a.none(), "grid"_a.none() = nb::none(),
+        "first_process"_a.none() = nb::none(), "grid_order"_a.none() = "C",
+        "ranks"_a.none() = nb::none(), "replicas"_a.none() = 1,
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
                 "nprocs: int, grid: int | collections.abc.Sequence[int] | None = None, "
                 "first_process: int | collections.abc.Sequence[int] | None = None, "
@@ -289,8 +300,14 @@ array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 }
 
 IndexList make_index_list(const Point& shape, nb::handle lists) {
+    const nb::object each = nb::steal(PyObject_GetIter(lists.ptr()));
+    if (!each.is_valid()) {
+        PyErr_Clear();
+        bindings::refuse_type(lists, "lists",
+                              "a sequence of arrays of integers, one for each rank");
+    }
     std::vector<std::int64_t> offsets{0}, indices;
-    for (nb::handle list : lists) {
+    for (nb::handle list : each) {
         const Integers of_rank(list, "indices of a list");
         indices.insert(indices.end(), of_rank.values().begin(), of_rank.values().end());
         offsets.push_back(static_cast<std::int64_t>(indices.size()));
@@ -330,10 +347,10 @@ Examples
 )doc");
     c.def(
         "__init__",
-        [](IndexList* self, const Point& shape, nb::handle lists) {
-            new (self) IndexList(make_index_list(shape, lists));
+        [](IndexList* self, nb::handle shape, nb::handle lists) {
+            new (self) IndexList(make_index_list(point_of(shape, "shape"), lists));
         },
-        "shape"_a, "lists"_a,
+        "shape"_a.none(), "lists"_a.none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], "
                 "lists: collections.abc.Iterable[numpy.typing.ArrayLike]) -> None"));
     bindings::add_common(c);

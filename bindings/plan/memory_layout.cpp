@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "casters.hpp"
+#include "named_arguments.hpp"
 #include "orders.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
 using bindings::in_all_dims;
+using bindings::integer_of;
 
 namespace {
 
@@ -48,15 +50,21 @@ valid : Region
 )doc")
         .def(
             "__init__",
-            [](BlockMemory* self, std::int64_t block, std::int64_t offset_bytes,
-               const Point& strides_bytes, const Region& valid) {
-                if (strides_bytes.dims() != valid.dims())
+            [](BlockMemory* self, nb::handle block, nb::handle offset_bytes,
+               nb::handle strides_bytes, nb::handle valid) {
+                const BlockMemory given{integer_of(block, "block"),
+                                        integer_of(offset_bytes, "offset_bytes"),
+                                        bindings::point_of(strides_bytes, "strides_bytes"),
+                                        bindings::region_of(valid, "valid")};
+                if (given.strides_bytes.dims() != given.valid.dims())
                     throw Error(ErrorCode::mismatch,
-                                "strides " + strides_bytes.to_string() + " for a block of " +
-                                    std::to_string(valid.dims()) + " dimensions");
-                new (self) BlockMemory{block, offset_bytes, strides_bytes, valid};
+                                "strides " + given.strides_bytes.to_string() + " for a block of " +
+                                    std::to_string(given.valid.dims()) + " dimensions");
+                new (self) BlockMemory(given);
             },
-            "block"_a, "offset_bytes"_a, "strides_bytes"_a, "valid"_a)
+            "block"_a.none(), "offset_bytes"_a.none(), "strides_bytes"_a.none(), "valid"_a.none(),
+            nb::sig("def __init__(self, block: int, offset_bytes: int, "
+                    "strides_bytes: int | collections.abc.Sequence[int], valid: Region) -> None"))
         .def_ro("block", &BlockMemory::block, "The block's number.")
         .def_ro("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base.")
         .def_prop_ro(
@@ -93,15 +101,20 @@ begin_bytes, end_bytes : int
 )doc")
         .def(
             "__init__",
-            [](MemoryLayout* self, std::vector<BlockMemory> blocks, std::int64_t begin_bytes,
-               std::int64_t end_bytes) {
+            [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
+                std::vector<BlockMemory> blocks;
+                if (!nb::try_cast(given, blocks))
+                    bindings::refuse_type(given, "blocks", "a sequence of BlockMemory");
                 const auto before = [](const BlockMemory& a, const BlockMemory& b) {
                     return a.block < b.block;
                 };
                 std::sort(blocks.begin(), blocks.end(), before);
-                new (self) MemoryLayout{std::move(blocks), begin_bytes, end_bytes};
+                new (self) MemoryLayout{std::move(blocks), integer_of(begin_bytes, "begin_bytes"),
+                                        integer_of(end_bytes, "end_bytes")};
             },
-            "blocks"_a, "begin_bytes"_a, "end_bytes"_a)
+            "blocks"_a.none(), "begin_bytes"_a.none(), "end_bytes"_a.none(),
+            nb::sig("def __init__(self, blocks: collections.abc.Sequence[BlockMemory], "
+                    "begin_bytes: int, end_bytes: int) -> None"))
         .def_ro("blocks", &MemoryLayout::blocks, "The blocks, ascending by number.")
         .def_ro("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base.")
         .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")

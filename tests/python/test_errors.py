@@ -7,6 +7,7 @@ import pydoc
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import datamover as dm
@@ -94,6 +95,78 @@ def test_wrong_kinds_of_arguments_of_functions_are_one_sentence(call, words):
     with pytest.raises(dm.WrongType, match=words) as caught:
         call(dm.BlockCyclic((4,), "(block)", nprocs=2))
     assert "\n" not in str(caught.value)
+
+
+BOX = dm.Region(0, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dm.Region("a", 4), "lo is 'a', it must be an integer or a sequence of integers"),
+        (lambda: dm.Region((0, 0), None), "hi is None, it must be an integer or a sequence"),
+        (lambda: dm.Region((0, 0), (4, 4.5)), r"hi is \(4, 4.5\), it must be an integer or"),
+        (lambda: dm.Region(0, [["x" * 99]]), "hi is a list, it must be an integer or a sequence"),
+        (lambda: dm.Region.from_shape("4"), "shape is '4'"),
+        (lambda: dm.Region.empty_region(2.0), "dims is 2.0, it must be an integer"),
+        (lambda: dm.BlockCyclic(None, "(block)", 2), "shape is None"),
+        (lambda: dm.BlockCyclic(4, ("block",), 2), r"distribution is \('block',\), .* a string"),
+        (lambda: dm.BlockCyclic(4, "(block)", "2"), "nprocs is '2', it must be an integer"),
+        (lambda: dm.BlockCyclic(4, "(block)", 2.0), "nprocs is 2.0, it must be an integer"),
+        (lambda: dm.BlockCyclic(4, "(block)", np.ones(2, int)), r"nprocs is array\(\[1, 1\]\)"),
+        (lambda: dm.BlockCyclic(4, "(block)", 2, grid="2"), "grid is '2'"),
+        (lambda: dm.BlockCyclic(4, "(block)", 2, first_process=0.5), "first_process is 0.5"),
+        (lambda: dm.BlockCyclic(4, "(block)", 2, grid_order=None), "grid_order is None"),
+        (lambda: dm.BlockCyclic(4, "(block)", 2, replicas=None), "replicas is None"),
+        (lambda: dm.BlockCyclic.from_scalapack([1] * 9, 2.5, 4), "grid is 2.5"),
+        (lambda: dm.BlockCyclic.from_scalapack([1] * 9, (2, 2), None), "nprocs is None"),
+        (lambda: dm.IndexList(None, [[0]]), "shape is None"),
+        (lambda: dm.IndexList(4, 5), "lists is 5, it must be a sequence of arrays"),
+        (lambda: dm.IndexList(4, None), "lists is None"),
+        (lambda: dm.FlatCyclic("ab", 2, 2), "shape is 'ab'"),
+        (lambda: dm.FlatCyclic(4, 2.5, 2), "block_elems is 2.5"),
+        (lambda: dm.FlatCyclic(4, 2, None), "nprocs is None"),
+        (lambda: dm.FlatCyclic.of_bytes(4, "8", "f8", 2), "block_bytes is '8'"),
+        (lambda: dm.FlatCyclic.of_bytes(4, 8, None, 2), "dtype is None"),
+        (lambda: dm.FloorPlan(None, [0]), "regions is None, it must be a sequence of Region"),
+        (lambda: dm.FloorPlan("ab", [0, 1]), "regions is 'ab'"),
+        (lambda: dm.FloorPlan([BOX, 5], [0, 0]), r"regions\[1\] is 5, it must be a Region"),
+        (lambda: dm.FloorPlan([BOX], None), "owners must be integers"),
+        (lambda: dm.FloorPlan([BOX], [0], nprocs="x"), "nprocs is 'x'"),
+        (lambda: dm.FloorPlan([BOX], [0]).with_owners([0], 1.5), "nprocs is 1.5"),
+        (lambda: dm.FloorPlan.uniform("x", 2, 2), "domain is 'x', it must be a Region or a shape"),
+        (lambda: dm.FloorPlan.uniform(BOX, "x", 2), "grid is 'x'"),
+        (lambda: dm.FloorPlan.uniform(BOX, 2, None), "nprocs is None"),
+        (lambda: dm.FloorPlan.tiles(None, 2, 2), "domain is None"),
+        (lambda: dm.FloorPlan.tiles(BOX, None, 2), "tile is None"),
+        (lambda: dm.FloorPlan.tiles(BOX, 2, 2, mapping=3), "mapping is 3, it must be a string"),
+        (lambda: dm.FloorPlan.from_splits(BOX, [2], 2), r"splits is \[2\], .* a list of integers"),
+        (lambda: dm.FloorPlan.from_splits(BOX, [[2]], 2.0), "nprocs is 2.0"),
+        (lambda: dm.FloorPlan.bisected(BOX, ["a"]), r"weights is \['a'\], .* a list of numbers"),
+        (lambda: dm.BlockMemory(0, 0, "a", BOX), "strides_bytes is 'a'"),
+        (lambda: dm.BlockMemory(0, 0, 8, (0, 4)), r"valid is \(0, 4\), it must be a Region"),
+        (lambda: dm.MemoryLayout([5], 0, 8), r"blocks is \[5\], .* a sequence of BlockMemory"),
+    ],
+)
+def test_what_layouts_are_made_of_is_named_where_its_type_is_wrong(call, words):
+    with pytest.raises(dm.WrongType, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: dm.BlockCyclic(4, "(block)", 2**70), dm.OutOfRange, "nprocs does not fit 64 bits"),
+        (lambda: dm.BlockCyclic(2**70, "(block)", 2), dm.OutOfRange, "does not fit 64 bits"),
+        (lambda: dm.BlockCyclic(4, "\ud800", 2), dm.InvalidArgument, "which is no text"),
+        (lambda: dm.Region.empty_region(2**40), dm.InvalidArgument, "dimensions"),
+        (lambda: dm.Region.empty_region(-(2**70)), dm.OutOfRange, "dims does not fit"),
+    ],
+)
+def test_what_layouts_are_made_of_may_be_too_large(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
 
 
 def test_importing_the_package_loads_neither_mpi_nor_numpy():
