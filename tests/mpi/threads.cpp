@@ -176,6 +176,30 @@ TEST_P(Threads, SeveralThreadsWaitForOneMover) {
     EXPECT_EQ(moved.rounds(), steps());
 }
 
+/// The progress thread begins their second time when it likes: between their starts here, behind
+/// them on another process.
+TEST(ThreadsAndPoison, MoversThatRepeatACollectiveMoveAreInFlightTogether) {
+    const mpi_test::OwnComm comm;
+    datamover::MoverOptions options;
+    options.transport = "poison:collective";
+    RowsToColumns movers[] = {{comm, options}, {comm, options}, {comm, options}};
+    const datamover::ProgressThread progress;
+    mpi_test::Comparisons comparisons;
+    for (int step = 0; step < steps(); ++step) {
+        for (int i = 0; i < 3; ++i) movers[i].fill(step + 1000 * i);
+        for (RowsToColumns& mover : movers) {
+            mover.start();
+            if ((mpi_test::world_rank() + step) % 2 == 0) {
+                EXPECT_GT(arithmetic(), 0.0);
+            }
+        }
+        for (int i = 0; i < 3; ++i) movers[(i + mpi_test::world_rank()) % 3].wait();
+        for (int i = 0; i < 3; ++i)
+            comparisons.note(movers[i].arrived(step + 1000 * i), "step " + std::to_string(step));
+    }
+    comparisons.expect_all();
+}
+
 /// Of a start and a rebind in two threads one is refused, whichever comes first. The rebind of
 /// process 0 waits for the others, which come when starts were tried.
 TEST(ThreadsAndChanges, AStartBesideARebindIsRefused) {
