@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 import h5py
+import numcodecs
 import numpy as np
 import pytest
 import zarr
-from loopback import Killed, Silent, serving
+from loopback import Killed, Ranges, Silent, serving
 from test_move_addresses import names, others
 from test_move_netcdf import sample
 from zarr.storage import FsspecStore, LocalStore, ObjectStore
@@ -354,3 +355,49 @@ def test_by_processes_of_the_command(bucket, tmp_path, capsys):
     assert done.returncode == 0, done.stderr
     assert_same_groups(here, words[1], changed=("u", "none", "filled"))
     assert zarr.open_group(store_at(words[1]), mode="r")["u"].chunks == (2, 5)
+
+
+@pytest.mark.parametrize("compressor", ["Zstd", "GZip", "LZMA", None])
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
+def test_strings_at_an_address_are_bounded_by_their_size(bucket, tmp_path, compressor, output):
+    codec = compressor and getattr(numcodecs, compressor)()
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=2)
+    group.create_array("u", data=np.arange(3.0))
+    texts = np.array(["", "ä" * 1000, *["x" * 900_000] * 3, "y"], object)
+    made = group.create_array("texts", shape=(6,), chunks=(3,), dtype=str, compressors=codec)
+    made[...] = texts
+    move(None, tmp_path / "a.zarr", f"{bucket}/a.zarr")
+    source = f"{bucket}/a.zarr"
+    with pytest.raises(dm.NoMemory, match=r"'texts' of .* the least that would do is"):
+        move(None, source, tmp_path / output, max_bytes=2_000_000)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    move(None, source, tmp_path / output, max_bytes=10_000_000)
+    if output == "b.zarr":
+        found = zarr.open_array(tmp_path / "b.zarr/texts", mode="r")[...]
+    else:
+        with h5py.File(tmp_path / "b.h5") as file:
+            found = file["texts"].asstr()[...]
+    assert (np.asarray(found, object) == texts).all()
+
+
+class RangesOrWhole(Ranges):
+    """Gives what is asked for, as servers do."""
+
+    def do_GET(self):
+        is_part = "Range" in self.headers and os.path.isfile(self.translate_path(self.path))
+        (Ranges if is_part else Silent).do_GET(self)
+
+
+@pytest.mark.parametrize("handler", [Silent, RangesOrWhole])
+def test_strings_over_http_are_bounded_by_their_size(tmp_path, handler):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("u", data=np.arange(3.0))
+    texts = np.array(["x" * 900_000, "y"], object)
+    group.create_array("texts", shape=(4,), chunks=(2,), dtype=str)[:2] = texts
+    zarr.consolidate_metadata(tmp_path / "a.zarr")
+    with serving(tmp_path, handler) as server:
+        with pytest.raises(dm.NoMemory, match=r"'texts' of .* the least that would do is"):
+            move(None, f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=1_000_000)
+        move(None, f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=10_000_000)
+    found = zarr.open_array(tmp_path / "b.zarr/texts", mode="r")[...]
+    assert (np.asarray(found, object) == ["x" * 900_000, "y", "", ""]).all()

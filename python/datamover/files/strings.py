@@ -7,10 +7,10 @@ zarr-python, some rows at a time.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,16 +19,16 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import (
-    address_place,
     addresses,
-    bounded_decode,
     hdf5,
     hdf5_format,
     hdf5_traits,
     native_attributes,
+    string_chunks,
+    string_sizes,
     zarr,
 )
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
 
@@ -40,12 +40,8 @@ MOST_BYTES = 1 << 23
 OF_STRING_BYTES = 48
 #: Copied strings are in memory so often: encoded, decoded, as Python's; measured 5.5 and 3.
 COPIES_IN_ZARR, COPIES_TO_HDF5 = 6, 4
-#: With so many of its first bytes an encoded chunk says how many it stands for.
-HEAD_BYTES = 32
-#: One of gzip does so with its last.
-GZIP_SIZE_BYTES = 4
-#: The index of a shard has two integers for each chunk, and a checksum behind all.
-INDEX_ROW_BYTES, CHECKSUM_BYTES = 16, 4
+#: And so often where not all of a chunk become Python's: encoded twice, decoded, encoded anew.
+COPIES_OF_BYTES = 4
 
 
 def is_of(dataset: Any) -> bool:
@@ -91,7 +87,7 @@ def _write_all(
         _write_in_zarr(made, box, strings, where, path, options)
 
 
-def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | None]:
+def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[str | None]:
     """Write a Zarr array to an open file, with its attributes; return the names of dimensions."""
     array = zarr.open_strings(path)
     traits = traits_of(array)
@@ -100,17 +96,40 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
     spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
-    boxes = _ChunkBoxes(array.shape, traits.chunks)
-    for box in boxes:
-        strings = _strings_of_zarr(array, box, path)
-        nbytes = _nbytes(strings)
-        boxes.took(nbytes)
-        hdf5.check_growth(file, nbytes)
+    for box, strings in _pieces_of_zarr(array, path, options):
+        hdf5.check_growth(file, _nbytes(strings))
         made[box] = strings
+        checks = options.check is not None
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
-            raise IoError(f"{path}: other strings are read again than were written")
+            raise _others_read_again(path)
     hdf5_traits.write_of_json(path, made, attributes)
     return list(traits.dimension_names or ())
+
+
+def _pieces_of_zarr(
+    array: Any, path: str, options: MoveOptions
+) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+    """Go through the strings of an open array, some at a time: indices, and strings."""
+    if string_chunks.are_plain(array):
+        chunks = string_chunks.StringChunks(array, path, _most_chunk_bytes(options))
+        for cell in chunks.cells():
+            with _reading(path, chunks.name(cell)):
+                encoded = chunks.read(cell)
+                strings = None if encoded is None else chunks.decode(encoded)
+                del encoded
+                pieces = chunks.pieces(cell, strings)
+            while True:
+                with _reading(path, chunks.name(cell)):
+                    piece = next(pieces, None)
+                if piece is None:
+                    break
+                yield piece
+        return
+    boxes = _ChunkBoxes(array.shape, array.chunks)
+    for box in boxes:
+        strings = _strings_of_zarr(array, box, path)
+        boxes.took(_nbytes(strings))
+        yield box, strings
 
 
 def are_rows_copied(dataset: Any) -> bool:
@@ -199,72 +218,63 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
             options.zarr_format,
             zarr.kept_of_strings(traits, options),
         )
-        _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
+        if _are_chunks_the_same(array, made):
+            _copy_chunks(array, made, path, output, options)
+        else:
+            _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
     return _finished(made, output)
 
 
-def least_bytes(path: str, copies: int) -> int:
-    """Give the memory that copying a Zarr array takes, so many copies of its largest chunk.
+def _are_chunks_the_same(array: Any, made: Any) -> bool:
+    """Tell whether chunks of both hold the same strings, and stand for themselves."""
+    are_plain = string_chunks.are_plain(array) and string_chunks.are_plain(made)
+    return are_plain and array.chunks == made.chunks
 
-    As far as chunks say how large they are when decoded; at an address that is asked of none.
+
+def _copy_chunks(array: Any, made: Any, path: str, output: str, options: MoveOptions) -> None:
+    """Copy chunk by chunk what these are when they are decoded."""
+    most_bytes = _most_chunk_bytes(options)
+    source = string_chunks.StringChunks(array, path, most_bytes)
+    target = string_chunks.StringChunks(made, output, most_bytes)
+    is_same = source.is_encoded_as(target)
+    for cell in source.cells():
+        with _reading(path, source.name(cell)):
+            encoded = source.read(cell)
+            strings = None if encoded is None else source.decode(encoded)
+            if strings is not None:
+                collections.deque(source.pieces(cell, strings), 0)  # all are UTF-8
+        if strings is not None:
+            if not is_same:
+                encoded = None  # gives its memory back
+                encoded = target.encode(strings)
+            del strings
+            with _writing(made, output):
+                target.write(cell, encoded)
+            if options.check and target.read(cell) != encoded:
+                raise _others_read_again(path)
+        elif array.fill_value != made.fill_value or made.metadata.zarr_format == 2:
+            box = source.box(cell)
+            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, output, options)
+
+
+def _most_chunk_bytes(options: MoveOptions) -> int:
+    return options.max_bytes // COPIES_OF_BYTES
+
+
+def least_bytes(path: str, copies: int) -> int:
+    """Give the memory that copying a Zarr array takes: so many copies of its largest chunk.
+
+    Chunks of which not all strings become Python's at once take less.
     """
     array = zarr.open_strings(path)
     unit = array.shards or array.chunks
     elems = math.prod(map(min, unit, array.shape))
-    texts_bytes = 0
-    if not addresses.is_address(path):
-        sizes = (_decoded_bytes(file, array) for file in _chunk_files(path, array.ndim))
-        texts_bytes = max(sizes, default=0) - 4 * elems  # the length of each stands before it
+    found = string_sizes.sizes_of(path, array)
+    if string_chunks.are_plain(array):
+        filled_bytes = OF_STRING_BYTES * elems if found.are_missing else 0
+        return max(COPIES_OF_BYTES * found.largest_bytes, filled_bytes)
+    texts_bytes = found.largest_bytes - 4 * elems  # the length of each stands before it
     return copies * (OF_STRING_BYTES * elems + max(texts_bytes, 0))
-
-
-def _codec_name(array: Any) -> str | None:
-    """Give the name of a Zarr array's compressor; None where it has none, or several."""
-    if len(array.compressors) != 1:
-        return None
-    (codec,) = array.compressors
-    return codec.codec_id if hasattr(codec, "codec_id") else codec.to_dict()["name"]
-
-
-def _chunk_files(path: str, dims: int) -> Iterator[str]:
-    is_chunk = address_place.chunk_key(dims).fullmatch
-    for folder, _, names in os.walk(path):
-        files = (os.path.join(folder, name) for name in names)
-        yield from (file for file in files if is_chunk(os.path.relpath(file, path)))
-
-
-def _decoded_bytes(path: str, array: Any) -> int:
-    """Give the bytes of a chunk, or shard, when it is decoded, as far as it says them."""
-    kind, size = _codec_name(array), os.path.getsize(path)
-    with open(path, "rb") as file:
-        parts = _parts_of_shard(file, size, array) if array.shards else [(0, size)]
-        return sum(_said_bytes(file, *part, kind) for part in parts) if parts else size
-
-
-def _parts_of_shard(file: Any, size: int, array: Any) -> list[tuple[int, int]]:
-    """Give first and number of the bytes of each chunk in a shard; none where that is not read."""
-    said = array.metadata.codecs[0].to_dict()["configuration"]
-    if [codec["name"] for codec in said["index_codecs"]] != ["bytes", "crc32c"]:
-        return []
-    index_bytes = num_boxes(array.shards, array.chunks) * INDEX_ROW_BYTES
-    is_first = said["index_location"] == "start"
-    file.seek(0 if is_first else max(0, size - index_bytes - CHECKSUM_BYTES))
-    rows = file.read(index_bytes)
-    if len(rows) != index_bytes:
-        return []
-    endian = said["index_codecs"][0].get("configuration", {}).get("endian", "little")
-    index = np.frombuffer(rows, ">u8" if endian == "big" else "<u8").reshape(-1, 2).tolist()
-    return [(begin, nbytes) for begin, nbytes in index if begin + nbytes <= size]
-
-
-def _said_bytes(file: Any, begin: int, nbytes: int, kind: str | None) -> int:
-    """Give how many bytes encoded ones stand for, or have where they do not say it."""
-    if kind == "gzip" and nbytes >= GZIP_SIZE_BYTES:  # says it at the end
-        file.seek(begin + nbytes - GZIP_SIZE_BYTES)
-        return int.from_bytes(file.read(GZIP_SIZE_BYTES), "little")
-    file.seek(begin)
-    said = kind and bounded_decode.said_bytes(kind, file.read(min(nbytes, HEAD_BYTES)))
-    return said or nbytes
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
@@ -297,16 +307,36 @@ def _write_in_zarr(
     path: str,
     options: MoveOptions,
 ) -> None:
-    try:
+    with _writing(made, path):
         made[box] = strings
+    if options.check and not np.array_equal(np.asarray(made[box], object), strings):
+        raise _others_read_again(where)
+
+
+@contextlib.contextmanager
+def _writing(made: Any, path: str) -> Iterator[None]:
+    """Have nothing written later where something fails, and say what fails at an address."""
+    try:
+        yield
     except BaseException as e:
         if addresses.is_address(path):
             made.store.abandon(e)  # what it writes later would stay
         if addresses.is_address(path) and isinstance(e, Exception):
             raise IoError(f"{path} cannot be written: {addresses.words_of(e)}") from e
         raise
-    if options.check and not np.array_equal(np.asarray(made[box], object), strings):
-        raise IoError(f"{where}: other strings are read again than were written")
+
+
+@contextlib.contextmanager
+def _reading(path: str, key: str) -> Iterator[None]:
+    """Say what cannot be read."""
+    try:
+        yield
+    except Exception as e:  # whatever a codec says of bytes that it cannot decode
+        raise IoError(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
+
+
+def _others_read_again(where: str) -> IoError:
+    return IoError(f"{where}: other strings are read again than were written")
 
 
 def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarray:

@@ -63,13 +63,12 @@ class ZarrToHdf5(WholeZarr):
             for name, attributes in self.groups.items():
                 _make_group(f"{self.source}/{name}", made, name, attributes)
             dimensions = {}
-            for name, (spec, options) in specs.items():
-                hdf5_format.create_in(made, name, spec, options)
+            for name, (spec, said) in specs.items():
+                hdf5_format.create_in(made, name, spec, said)
                 hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
-                where, checks = self.where(name), options.check is not None
-                dimensions[name] = strings.copy_to_hdf5(where, made, name, checks)
+                dimensions[name] = strings.copy_to_hdf5(self.where(name), made, name, options)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())

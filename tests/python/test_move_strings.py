@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do strings of Zarr come over as they are, of whatever chunks and codecs, and within memory?"""
+
+import lzma
+
+import h5py
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+import datamover as dm
+from datamover.files import move, string_chunks, string_sizes
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of types that are no part of Zarr v3 yet
+
+
+def texts_of(shape, seed=4):
+    """Draw strings, some empty, some no ASCII, some long."""
+    rng = np.random.default_rng(seed)
+    kinds = ["", "a", "äö", "日本語" * 5, "long " * 200]
+    return np.array(kinds, object)[rng.integers(0, len(kinds), shape)]
+
+
+def make_group(path, texts, zarr_format=3, **said):
+    """Make a group with strings `t`, of which the last are not written."""
+    group = zarr.create_group(path, zarr_format=zarr_format)
+    group.create_array("u", data=np.arange(3.0))
+    made = group.create_array("t", shape=texts.shape, dtype=str, **said)
+    made[...] = texts
+    return made
+
+
+def strings_at(path):
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            return np.asarray(file["t"].asstr()[()], object)
+    return np.asarray(zarr.open_array(path / "t", mode="r")[...], object)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [((), ()), ((7,), (3,)), ((5, 6), (2, 4)), ((3, 4, 5), (3, 1, 2)), ((3, 4, 5), (2, 3, 9))],
+)
+@pytest.mark.parametrize("most", [1, 2, 7, 4096])
+@pytest.mark.parametrize("output", ["b.h5", "b.zarr"])
+def test_strings_of_any_shape_come_over(tmp_path, monkeypatch, shape, chunks, most, output):
+    monkeypatch.setattr(string_chunks, "PIECE_STRINGS", most)
+    texts = np.array("äb", object) if shape == () else texts_of(shape)
+    make_group(tmp_path / "a.zarr", texts, chunks=chunks)
+    move(None, tmp_path / "a.zarr", tmp_path / output, check="crc32c")
+    assert np.array_equal(strings_at(tmp_path / output), texts)
+
+
+V3 = zarr.codecs
+CODECS = [
+    (3, None), (3, V3.ZstdCodec(checksum=True)), (3, V3.GzipCodec()),
+    (3, (V3.GzipCodec(), V3.Crc32cCodec())), (3, V3.BloscCodec()),
+    (2, None), (2, numcodecs.LZMA()), (2, numcodecs.BZ2()), (2, numcodecs.Zlib()),
+    (2, numcodecs.LZ4()), (2, numcodecs.Blosc()), (2, numcodecs.GZip()),
+    (2, numcodecs.LZMA(format=lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2}])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("zarr_format", "codec"), CODECS, ids=str)
+def test_decoded_bytes_are_known_before(tmp_path, zarr_format, codec):
+    texts = texts_of(300)
+    array = make_group(tmp_path / "a.zarr", texts, zarr_format, chunks=(100,), compressors=codec)
+    expected = max(
+        4 + sum(4 + len(text.encode()) for text in texts[i : i + 100]) for i in (0, 100, 200)
+    )
+    found = string_sizes.sizes_of(f"{tmp_path}/a.zarr/t", array)
+    assert found == (expected, False)
+    for output in ("b.zarr", "b.h5"):
+        move(None, tmp_path / "a.zarr", tmp_path / output, check="crc32c")
+        assert np.array_equal(strings_at(tmp_path / output), texts)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_that_are_not_there_stay_so(tmp_path, zarr_format):
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    group.create_array("u", data=np.arange(3.0))
+    made = group.create_array("t", shape=(9,), chunks=(2,), dtype=str, fill_value="ä")
+    made[3:5] = np.array(["b", "c"], object)
+    for output in ("b.zarr", "b.h5", "c.zarr"):
+        other = {"zarr_format": 5 - zarr_format} if output == "c.zarr" else {}
+        move(None, tmp_path / "a.zarr", tmp_path / output, check="crc32c", **other)
+        assert list(strings_at(tmp_path / output)) == [*"äääbcääää"]
+
+
+def test_frames_of_zstd_that_do_not_say_their_size_are_bounded(tmp_path):
+    array = make_group(tmp_path / "a.zarr", texts_of(4000), chunks=(4000,))
+    chunk = tmp_path / "a.zarr/t/c/0"
+    data = numcodecs.Zstd().decode(chunk.read_bytes())
+    blocks = [data[i : i + 100_000] for i in range(0, len(data), 100_000)]
+    frame = b"\x28\xb5\x2f\xfd" + bytes([0, 0x58])  # no size, a window of 2 MiB
+    for k, block in enumerate(blocks):
+        is_last = k == len(blocks) - 1
+        frame += (is_last | len(block) << 3).to_bytes(3, "little") + block
+    chunk.write_bytes(frame)
+    found = string_sizes.sizes_of(f"{tmp_path}/a.zarr/t", array).largest_bytes
+    assert len(data) <= found < len(data) + (1 << 17)
+
+
+def test_codecs_of_which_nothing_is_known_are_refused(tmp_path):
+    codecs = [V3.GzipCodec(), V3.ZstdCodec()]
+    make_group(tmp_path / "a.zarr", texts_of(3), chunks=(3,), compressors=codecs)
+    with pytest.raises(dm.Unsupported, match=r"a\.zarr/t .* gzip, zstd: how much memory"):
+        move(None, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def cut(data):
+    return data[:-3]
+
+
+def of_more_strings(data):
+    return b"\x09" + data[1:]
+
+
+def of_no_text(data):
+    return data.replace(b"a", b"\xff")
+
+
+@pytest.mark.parametrize("damage", [cut, of_more_strings, of_no_text])
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
+def test_broken_chunks_are_named(tmp_path, damage, output):
+    texts = np.array(["a", "b", "c"], object)
+    make_group(tmp_path / "a.zarr", texts, chunks=(3,), compressors=None)
+    chunk = tmp_path / "a.zarr/t/c/0"
+    chunk.write_bytes(damage(chunk.read_bytes()))
+    with pytest.raises(dm.IoError, match=r"a\.zarr/t cannot be read in chunk c/0: "):
+        move(None, tmp_path / "a.zarr", tmp_path / output)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
