@@ -95,6 +95,8 @@ def peaks(words, nprocs=1, prepare=""):
         ("s.zarr", "b.zarr", 80, ["--chunks", "64,64,64"]),
         ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64"]),  # parts of shards are read
         ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64", "--region", "16:90,64:400,:"]),
+        ("s.zarr", "b.zarr", 12, ["--chunks", "8,64,64", "--region", "7:90,33:401,5:"]),
+        ("s.zarr", "b.npy", 12, ["--region", "7:90,33:401,64:", "--axes", "2,0,1"]),
         ("e.zarr", "b.npy", 18, ["--region", "7:60,100:500,100:500"]),
     ],
     ids=str,

@@ -196,8 +196,10 @@ def test_what_is_said_comes_before_what_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("output", ["b.npy", "b.zarr"])
-@pytest.mark.parametrize(("seed", "is_region"), [(0, False), (1, True)])
-def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, output, seed, is_region):
+@pytest.mark.parametrize(
+    ("seed", "begin"), [(0, None), (1, "with a part"), (2, "within"), (3, "within")]
+)
+def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, output, seed, begin):
     random = np.random.default_rng(seed)
     chunks = tuple(int(n) for n in random.integers(2, 6, 3))
     shards = tuple(int(c * n) for c, n in zip(chunks, random.integers(3, 6, 3), strict=True))
@@ -206,10 +208,11 @@ def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, outpu
     zarr.create_array(tmp_path / "a.zarr", data=array, chunks=chunks, shards=shards)
     limit = array[: shards[0], : shards[1], : shards[2]].nbytes  # read as a whole, four times that
     said = {"axes": axes, "max_bytes": limit}
-    if is_region:  # begins where a part does
+    if begin:
+        within = [int(random.integers(1, c)) if begin == "within" else 0 for c in chunks]
         said["region"] = tuple(
-            (c * int(random.integers(1, 3)), n - int(random.integers(c)))
-            for c, n in zip(chunks, array.shape, strict=True)
+            (c * int(random.integers(1, 3)) + w, n - int(random.integers(c)))
+            for c, n, w in zip(chunks, array.shape, within, strict=True)
         )
     if output == "b.zarr":
         said["chunks"] = tuple(int(n) for n in random.integers(1, 7, 3))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,12 +67,23 @@ class Source:
         if parts is None:
             return self.chunk
         counts = [n // part for n, part in zip(self._reader.granule, parts, strict=True)]
-        while READ_COPIES * _nbytes(counts, parts, self._stored) * SHARD_PARTS > max_bytes:
+        while READ_COPIES * self._parts_bytes(counts) * SHARD_PARTS > max_bytes:
             d = int(np.argmax(counts))
             if counts[d] == 1:
                 break
             counts[d] = next(n for n in range(counts[d] // 2, 0, -1) if counts[d] % n == 0)
         return tuple(counts[a] * parts[a] for a in self._axes)
+
+    def _parts_bytes(self, counts: Sequence[int]) -> int:
+        """Give the bytes of the parts of a shard that a box of so many of them may meet."""
+        begins_within = getattr(self._reader, "begins_within", None) or (False,) * len(counts)
+        met = (
+            min((count + within) * part, whole)
+            for count, within, part, whole in zip(
+                counts, begins_within, self._reader.parts, self._reader.granule, strict=True
+            )
+        )
+        return math.prod(met) * self._stored.itemsize
 
     @property
     def file_axes(self) -> Shape:
@@ -85,7 +96,13 @@ class Source:
         copies = 2 if self._has_chunks and self._reader.is_encoded else 1
         if not self.is_flat and not self._has_chunks:
             copies = READ_COPIES
-        scratch_bytes = copies * elems * self._stored.itemsize
+        nbytes = elems * self._stored.itemsize
+        if parts := getattr(self._reader, "parts", None):
+            given = tuple(chunk[b] for b in self._back)
+            nbytes = self._parts_bytes(
+                [-(-n // part) for n, part in zip(given, parts, strict=True)]
+            )
+        scratch_bytes = copies * nbytes
         if self._converted != self._stored:
             scratch_bytes += elems * self.itemsize
         return Side(chunk, self.file_axes, scratch_bytes, self.is_flat)
@@ -203,10 +220,6 @@ class Sink:
 
     def _of_file(self, per_dimension: Shape) -> Shape:
         return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])
-
-
-def _nbytes(counts: list[int], parts: Shape, dtype: np.dtype) -> int:
-    return math.prod(counts) * math.prod(parts) * dtype.itemsize
 
 
 def file_axes(axes: Shape, order: str) -> Shape:

@@ -110,10 +110,12 @@ class _RegionOfAny:
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
         self._reader, self._lo = reader, lo
         self.spec, self.granule = spec, reader.granule
-        #: As of the input, where the region begins with one of them: boxes of it are such, too.
-        self.parts = getattr(reader, "parts", None)
-        if self.parts and any(a % n for a, n in zip(lo, self.parts, strict=True)):
-            self.parts = None
+        #: As of the input.
+        self.parts: Shape | None = getattr(reader, "parts", None)
+        #: In which dimensions the region begins within a part, so that boxes do, too.
+        self.begins_within = self.parts and tuple(
+            a % n != 0 for a, n in zip(lo, self.parts, strict=True)
+        )
         self.close = reader.close
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
