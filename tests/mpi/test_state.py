@@ -385,7 +385,13 @@ def test_arrays_that_all_have_alike(comm, place):
     array, whole = rows(comm)
     table = np.arange(6.0).reshape(2, 3)
     mask = np.array([True, False])
-    said = {"u": array, "table": table, "mask": mask, "z": np.complex64(1 + 2j), "n": np.int32(5)}
+    said = {
+        "u": array,
+        "table": (table, None),
+        "mask": (mask, None),
+        "z": np.complex64(1 + 2j),
+        "n": np.int32(5),
+    }
     for end in ("zarr", "h5"):
         path = f"{place}/a.{end}"
         dm.save(path, said)
@@ -408,7 +414,7 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, z
     u = dm.XArray(comm, rows, ghost=1)
     u.interior()[...] = values[np.ix_(*rows.global_indices(comm.rank))]
     z = heights[line.global_indices(comm.rank)[0]]
-    state = {"u": u, "z": (z, line), "part/u": u, "p": np.arange(3), "one": np.array(2.5)}
+    state = {"u": u, "z": (z, line), "part/u": u, "p": (np.arange(3), None), "one": np.array(2.5)}
     dimensions = {"u": ("z", "y"), "z": ["z"], "part/u": ("n", "xyz")}
     path = f"{place}/state.{end}"
     said = {"dimensions": dimensions, "zarr_format": zarr_format, "wait": wait}
@@ -445,7 +451,7 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, z
 def test_names_of_dimensions_that_do_not_fit(comm, place, end, dimensions, error, words):
     rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
     u = dm.XArray(comm, rows)
-    state = {"u": u, "p": np.arange(3.0), "part/u": np.ones(6)}
+    state = {"u": u, "p": (np.arange(3.0), None), "part/u": (np.ones(6), None)}
     with pytest.raises(error, match=words):
         dm.save(f"{place}/state.{end}", state, comm=comm, dimensions=dimensions)
     assert not os.path.exists(f"{place}/state.{end}")
@@ -585,10 +591,13 @@ WRONG = [
     ({}, {"": 4}, dm.InvalidArgument),
     ({}, {"zarr.json": 4}, dm.InvalidArgument),
     ({}, {"a": 4, "a/b": 5}, dm.InvalidArgument),
-    ({}, {"a\\b": np.zeros(3)}, dm.Unsupported),
-    ({}, {"a\\b/u": np.zeros(3)}, dm.Unsupported),
+    ({}, {"a\\b": (np.zeros(3), None)}, dm.Unsupported),
+    ({}, {"a\\b/u": (np.zeros(3), None)}, dm.Unsupported),
     ({}, {"a": np.array([None])}, dm.WrongType),
     ({}, {"a": (np.zeros(3), 7)}, dm.WrongType),
+    ({}, {"a": (None, None)}, dm.WrongType),
+    ({}, {"a": (7, None)}, dm.WrongType),
+    ({}, {"a": (np.ma.masked_equal([1, 2], 2), None)}, dm.WrongType),
     ({}, {"a": np.ma.masked_equal([1, 2], 2)}, dm.WrongType),
     ({}, {"a": np.longdouble(2)}, dm.Unsupported),
     ({"writers": 0}, {"a": 1}, dm.InvalidArgument),
@@ -599,7 +608,7 @@ WRONG = [
     ({"max_bytes": None}, {"a": 1}, dm.WrongType),
     ({"chunks": {"a": (2,)}}, {"a": 1}, dm.InvalidArgument),
     ({"chunks": 3}, {"a": 1}, dm.WrongType),
-    ({"compressor": "bogus"}, {"a": np.zeros(3)}, dm.InvalidArgument),
+    ({"compressor": "bogus"}, {"a": (np.zeros(3), None)}, dm.InvalidArgument),
     ({"overwrite": "no"}, {"a": 1}, dm.WrongType),
     ({"wait": "no"}, {"a": 1}, dm.WrongType),
     ({"path": "a.txt"}, {"a": 1}, dm.InvalidArgument),
@@ -645,6 +654,22 @@ def test_what_cannot_be_saved_is_an_error_on_all(comm, place, everywhere):
     comm.Barrier()
 
 
+def test_that_parts_are_equal_does_not_make_them_a_whole(comm, place):
+    part = np.zeros((3, 2))
+    if comm.size == 1:
+        dm.save(f"{place}/a.zarr", {"p": part}, comm=comm)
+        assert stored(f"{place}/a.zarr", "p").shape == (3, 2)
+        return
+    for other in (part, part + comm.rank):
+        with pytest.raises(dm.InvalidArgument, match=r"'p' .*\(array, layout\).*\(array, None\)"):
+            dm.save(f"{place}/a.zarr", {"p": other, "n": np.float32(2)}, comm=comm)
+    with pytest.raises(dm.InvalidArgument, match=r"'p' "):
+        dm.save(f"{place}/a.zarr", {"p": part if comm.rank else (part, None)}, comm=comm)
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
 def test_processes_that_differ_are_told_in_what(comm, place):
     if comm.size == 1:
         pytest.skip("takes several processes")
@@ -653,7 +678,7 @@ def test_processes_that_differ_are_told_in_what(comm, place):
     for mine, words in [
         ({"step": 2 if last else 1}, "'step'"),
         ({"b" if last else "a": 1}, "names"),
-        ({"table": np.arange(3) + last}, r"'table'.* is given as \(array, layout\)"),
+        ({"table": (np.arange(3) + last, None)}, r"'table'.* is given as \(array, layout\)"),
     ]:
         with pytest.raises(dm.Mismatch, match=words):
             dm.save(f"{place}/a.zarr", {"u": array, **mine})
@@ -700,7 +725,7 @@ def test_arrays_without_elements(comm, place):
     empty = np.zeros((0, 4), "f4")
     for end in ("zarr", "h5"):
         path = f"{place}/a.{end}"
-        dm.save(path, {"e": empty}, comm=comm)
+        dm.save(path, {"e": (empty, None)}, comm=comm)
         assert stored(path, "e").shape == (0, 4)
         found = dm.load(path, {"e": None}, comm=comm)["e"]
         assert found.shape == (0, 4) and found.dtype == "f4"

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import agreeing, refused_by
 from datamover.files import addresses, formats, names, state_addresses
-from datamover.files.state_items import check_items, communicator, state_of, targets_of
+from datamover.files.state_items import (
+    check_items,
+    communicator,
+    refuse_unsaid,
+    state_of,
+    targets_of,
+)
 from datamover.files.state_load import Load
 from datamover.files.state_save import Save, Saving
 from datamover.files.state_steps import file_ranks
@@ -61,10 +67,11 @@ def save(
     arrays : mapping
         By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
         is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,
-        `UserArrays`, None without a block); or a NumPy array, number or string that is the same on
-        all processes. A part without its layout is taken for such an array while it is equal on
-        all, and an error where it is not.
-        Numbers and strings become attributes. Ghosts are not saved.
+        `UserArrays`, None without a block); a pair (array, None), where array is a NumPy array that
+        is the same on all processes and stored once; or a number or string that is the same on all.
+        One process may give such an array alone; of several that is an error, even where it is
+        equal on all, since it may be a part. Numbers and strings become attributes. Ghosts are not
+        saved.
     comm : mpi4py.MPI.Comm, optional
         The processes; needed when there is no `XArray`.
     overwrite : bool
@@ -103,7 +110,8 @@ def save(
         Processes give different names, shapes, dtypes, values or options; an element that nobody
         holds; a layout for another number of processes.
     InvalidArgument, WrongType, Unsupported
-        Names, values, options or dtypes that the format does not have.
+        Names, values, options or dtypes that the format does not have; an array of several
+        processes of which nothing says whether it is a part.
     NoMemory
         `max_bytes` is too little for a chunk, or with ``wait=False`` for all.
 
@@ -132,6 +140,7 @@ def save(
             state_addresses.check_saved(output, comm.size)
         found = Save(comm, address, output, state_of(arrays))
         check_items(found.state.items, comm)
+        refuse_unsaid(found.state, comm.size)
         found.set_options(
             overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
         )

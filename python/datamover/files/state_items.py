@@ -64,11 +64,15 @@ class Item:
 
 @dataclasses.dataclass
 class State:
-    """What is saved: distributed arrays, and what is the same on all processes; sorted by name."""
+    """What is saved: distributed arrays, and what is the same on all processes; sorted by name.
+
+    `unsaid` names those of `arrays` of which nobody said that they are the same on all.
+    """
 
     items: dict[str, Item]
     arrays: dict[str, np.ndarray]
     values: dict[str, Value]
+    unsaid: list[str] = dataclasses.field(default_factory=list)
 
     def shapes(self) -> dict[str, Shape]:
         """Give the extents of all arrays by their names."""
@@ -91,9 +95,13 @@ def state_of(given: Any) -> State:
     check_names(list(given))
     found = State({}, {}, {})
     for name, value in sorted(given.items()):
+        if isinstance(value, np.ndarray) and value.ndim:
+            found.unsaid.append(name)
+        if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
+            value = _whole(name, value[0])
         if isinstance(value, (XArray, tuple)):
             found.items[name] = _item(name, value)
-        elif _is_plain(value):
+        elif _is_plain(value) and not is_whole:
             found.values[name] = value.item()
         elif isinstance(value, (np.ndarray, np.generic, complex)):
             refuse_mask(value, repr(name))
@@ -104,9 +112,35 @@ def state_of(given: Any) -> State:
         else:
             raise WrongType(
                 f"{name!r} is a {type(value).__name__}; it must be an XArray, a pair "
-                "(array, layout), a NumPy array, a number or a string"
+                "(array, layout) or (array, None), a NumPy array, a number or a string"
             )
     return found
+
+
+def _whole(name: str, array: Any) -> Any:
+    """Give an array of which it was said that it is the same on all processes."""
+    if not isinstance(array, (np.ndarray, np.generic)):
+        raise WrongType(
+            f"{name!r} is a pair ({type(array).__name__}, None); (array, None) is a NumPy array "
+            "that is the same on all processes"
+        )
+    return array
+
+
+def refuse_unsaid(state: State, nprocs: int) -> None:
+    """Refuse arrays of several processes that may be parts, or the same on all. Local.
+
+    That parts are equal, as zeros are, is chance: it is no sign of what they are.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    if nprocs > 1 and state.unsaid:
+        raise InvalidArgument(
+            f"{state.unsaid[0]!r} is an array without a layout: say (array, layout) where each "
+            "process has its part, and (array, None) where the whole is the same on all"
+        )
 
 
 def check_names(names: list[Any]) -> None:
