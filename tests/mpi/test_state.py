@@ -654,6 +654,22 @@ def test_what_cannot_be_saved_is_an_error_on_all(comm, place, everywhere):
     comm.Barrier()
 
 
+def test_one_process_needs_no_communicator(comm, place):
+    table = np.arange(6.0).reshape(2, 3)
+    layout = dm.BlockCyclic(table.shape, "(block, *)", nprocs=1)
+    path = f"{place}/a.zarr"
+    if comm.size > 1:
+        for call in (lambda: dm.save(path, {"n": 1}), lambda: dm.load(path, {"u": layout})):
+            with pytest.raises(dm.InvalidArgument, match=f"comm is needed.*{comm.size} processes"):
+                call()
+        assert os.listdir(place) == []
+        return
+    dm.save(path, {"u": (table, layout), "table": table, "n": 1})
+    found = dm.load(path, {"u": layout, "table": None})
+    assert (found["u"].local == table).all() and (found["table"] == table).all()
+    assert found["n"] == 1
+
+
 def test_that_parts_are_equal_does_not_make_them_a_whole(comm, place):
     part = np.zeros((3, 2))
     if comm.size == 1:

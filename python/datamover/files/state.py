@@ -73,7 +73,8 @@ def save(
         equal on all, since it may be a part. Numbers and strings become attributes. Ghosts are not
         saved.
     comm : mpi4py.MPI.Comm, optional
-        The processes; needed when there is no `XArray`.
+        The processes; those of the first `XArray`, if not said, or this process where MPI has
+        started no other.
     overwrite : bool
         Whether an output that is there is replaced, be it a whole Zarr group.
     chunks : mapping, optional
@@ -174,7 +175,8 @@ def load(
         `save`; or None, for a whole NumPy array on each process. Arrays that are not named are not
         loaded. Elements are converted to those of the given array as by a `Mover`.
     comm : mpi4py.MPI.Comm, optional
-        The processes; needed when there is no `XArray`.
+        The processes; those of the first `XArray`, if not said, or this process where MPI has
+        started no other.
     readers : int or sequence of int, optional
         How many processes read, or which; all, if not said.
     max_bytes : int

@@ -20,6 +20,7 @@ from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
 from datamover.layouts import Layout
 from datamover.mpi import collectively, gathered
+from datamover.mpi_modules import load_mpi4py
 from datamover.windows import byte_bounds
 
 if TYPE_CHECKING:
@@ -261,14 +262,22 @@ def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
 
 
 def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
-    """Give the communicator that was said, or that of the first XArray. Local."""
+    """Give the communicator that was said, or that of the first XArray, or this process alone.
+
+    The last where MPI has started no other process: of several each would write the same file.
+    """
     if comm is not None:
         return comm
     for value in given.values() if isinstance(given, Mapping) else ():
         if isinstance(value, XArray):
             return value.comm
+    mpi = load_mpi4py()
+    nprocs = mpi.COMM_WORLD.size
+    if nprocs == 1:
+        return mpi.COMM_SELF
     raise InvalidArgument(
-        "comm is needed where no XArray was given; MPI.COMM_SELF is this process alone"
+        f"comm is needed where no XArray was given: there are {nprocs} processes; MPI.COMM_SELF is "
+        "this process alone"
     )
 
 
