@@ -333,10 +333,45 @@ def test_what_would_mean_something_else_is_refused_before_anything_moves(tmp_pat
         with pytest.raises(dm.Unsupported, match="which is no UTF-8"):
             move(None, tmp_path / "a.h5", tmp_path / output)
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["text"] = "only"
-    with pytest.raises(dm.InvalidArgument, match="has no datasets but of strings"):
-        move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+        file["null"] = h5py.Empty("f4")
+    with pytest.raises(dm.InvalidArgument, match="has no datasets that Zarr has"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.zarr")
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.parametrize("kinds", [["null"], ["text"], ["unwritten"], ["null", "text", "u"]])
+@pytest.mark.parametrize("output", ["b.h5", "b.zarr"])
+def test_datasets_without_a_shape_and_files_of_strings_alone(tmp_path, caplog, kinds, output):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        if "null" in kinds:
+            file["g/null"] = h5py.Empty("f4")
+            file["g/null"].attrs["units"] = "m"
+            file["again"] = file["g/null"]
+        if "text" in kinds:
+            file.create_dataset("text", data=["a", "ä"], dtype=h5py.string_dtype())
+        if "unwritten" in kinds:
+            file.create_dataset("unwritten", (3,), "f8")
+        if "u" in kinds:
+            file["u"] = np.arange(3.0)
+    if (kinds, output) == (["null"], "b.zarr"):
+        return  # there is nothing that Zarr has
+    assert intend(tmp_path / "a.h5", tmp_path / output).members
+    report = move(None, tmp_path / "a.h5", tmp_path / output, check="crc32c")
+    is_left_out = "null" in kinds and output == "b.zarr"
+    said = [record.getMessage() for record in caplog.records]
+    assert all("left out: it is a dataset without a shape" in words for words in said)
+    assert len(said) == 2 * is_left_out
+    assert report.num_arrays == len(kinds) - is_left_out and str(report)
+    if output == "b.h5":
+        check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+        return
+    found = dict(zarr.open_group(tmp_path / "b.zarr", mode="r").arrays())
+    assert found.keys() == {*kinds} - {"null"}
+    if "text" in kinds:
+        assert list(found["text"][...]) == ["a", "ä"]
+        move(None, tmp_path / "b.zarr", tmp_path / "c.h5", check="crc32c")
+        with h5py.File(tmp_path / "c.h5") as file:
+            assert list(file["text"].asstr()) == ["a", "ä"]
 
 
 def test_a_failure_leaves_nothing(tmp_path):

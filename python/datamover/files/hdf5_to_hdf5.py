@@ -41,9 +41,6 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def check(self) -> None:
         """Refuse what would mean something else in another file."""
-        if not self.arrays:  # one is needed; whatever it is
-            for name in [n for n in self.copied if _is_unwritten(self.file[n])][:1]:
-                self.arrays[name] = self.copied.pop(name).shape
         for name in self.copied:
             dataset = self.file[name]
             where = f"{self.source}:/{name}"

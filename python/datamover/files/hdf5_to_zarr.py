@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How does a whole HDF5 file, with its groups, arrays and attributes, become a Zarr group?
 
-A dataset of several names goes under each of them; what Zarr has not (links, named datatypes) is
-left out, which the log says.
+A dataset of several names goes under each of them; what Zarr has not (links, named datatypes,
+datasets without a shape) is left out, which the log says.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ class Hdf5ToZarr(WholeHdf5):
 
     zarr_format = 3
 
+    def datasets(self) -> dict[str, Any]:
+        """Give those that have a shape."""
+        return {n: found for n, found in self.tree.datasets.items() if found.shape is not None}
+
     def is_copied(self, dataset: Any) -> bool:
         """Strings of any length."""
         return strings.is_of(dataset)
@@ -34,17 +38,12 @@ class Hdf5ToZarr(WholeHdf5):
     def check(self) -> None:
         """Refuse elements and names that Zarr has not."""
         for name in self.arrays:
-            dtype, shape = self.file[name].dtype, self.file[name].shape
-            if dtype.hasobject or shape is None:
-                what = (
-                    "elements without a fixed size, lists or references"
-                    if dtype.hasobject
-                    else "no shape"
-                )
+            if self.file[name].dtype.hasobject:
                 raise Unsupported(
-                    f"{self.source}:/{name} has {what}; move the other datasets one by one"
+                    f"{self.source}:/{name} has elements without a fixed size, lists or "
+                    "references; move the other datasets one by one"
                 )
-        for name in [*self.tree.datasets, *self.tree.groups]:
+        for name in [*self.datasets(), *self.tree.groups]:
             if not can_be_in_zarr(name, self.zarr_format):
                 raise Unsupported(
                     f"{self.source}:/{name} has a name that nothing in a Zarr group can have; "
@@ -83,12 +82,15 @@ class Hdf5ToZarr(WholeHdf5):
         tree = self.tree
         what = {name: hdf5.words_of(link) for name, link in tree.links.items()}
         what |= dict.fromkeys(tree.datatypes, "a datatype")
+        datasets = self.datasets()
+        empty = "a dataset without a shape (of h5py.Empty), which Zarr has not"
+        what |= dict.fromkeys((n for n in tree.datasets if n not in datasets), empty)
         for name, first in tree.same.items():
-            if name in tree.datasets:
+            if name in datasets:
                 log.warning(
                     "%s:/%s is another name of a dataset: it is copied again", self.source, name
                 )
-            else:
+            elif name not in tree.datasets:
                 kind = "group" if first in tree.groups or not first else "datatype"
                 what[name] = f"another name of the {kind} /{first}"
         for name, words in what.items():

@@ -19,6 +19,7 @@ from datamover.files import address_place, addresses, formats, zarr_format_2, za
 from datamover.files.agreement import together
 from datamover.files.chunk_plan import too_little
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
+from datamover.files.write_back import sync_file_system
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -193,10 +194,12 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
             way.check_unchanged()
         with together(comm):
             if is_first:
+                if not reports and not addresses.is_address(output):
+                    sync_file_system(place.path)
                 place.finish(address_place.Publication(output, made | late))
     finally:
         place.give_back()
-    found = _together(reports)
+    found = _together(reports) if reports else _without_movers(comm, way)
     copied = [math.prod(spec.shape or ()) for spec in way.copied.values()]
     return dataclasses.replace(
         found, num_arrays=found.num_arrays + len(copied), elems=found.elems + sum(copied),
@@ -303,6 +306,16 @@ def _specs(
     from datamover.files.transfer import described
 
     return {name: described(*one) for name, one in each.items()}
+
+
+def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
+    """Report of a move of nothing but what one process copies."""
+    from datamover.files.transfer import PHASES, MoveReport
+
+    largest = max(way.copied.values(), key=lambda spec: math.prod(spec.shape))
+    seconds = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}
+    processes = 1 if comm is None else comm.size
+    return MoveReport(largest, 0, processes, slabs=0, **seconds, num_arrays=0, elems=0)
 
 
 def _together(reports: list[Any]) -> Any:

@@ -48,8 +48,8 @@ class WholeHdf5:
             }
             self.arrays = {n: found.shape for n, found in datasets.items() if n not in self.copied}
             self.check()
-            if not self.arrays:
-                but = " but of strings" if self.copied else ""
+            if not self.arrays and not self.copied:
+                but = " that Zarr has" if self.tree.datasets else ""
                 raise InvalidArgument(f"{self.source} has no datasets{but}")
             yield
         self.file, self.tree = None, hdf5.Tree()

@@ -52,9 +52,8 @@ class WholeZarr:
             else:
                 self.arrays[name] = _shape(where, found)
         self.check()
-        if not self.arrays:
-            but = " but of strings" if self.copied else ""
-            raise InvalidArgument(f"{self.source} is a Zarr group without arrays{but}")
+        if not self.arrays and not self.copied:
+            raise InvalidArgument(f"{self.source} is a Zarr group without arrays")
         yield
 
     def where(self, name: str) -> str:
