@@ -304,3 +304,28 @@ def test_what_is_put_into_a_group_is_zarr(tmp_path):
         assert zarr.open_array(tmp_path / name).chunks == (2, 3)
     move(COMM, tmp_path / "run.zarr/u", tmp_path / "run.zarr/v", chunks=(4, 6))
     assert (zarr.open_group(tmp_path / "run.zarr")["v"][...].ravel() == np.arange(24)).all()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_titles_of_fields_are_left_out_with_a_warning_and_gaps_without(
+    tmp_path, caplog, zarr_format
+):
+    inner = np.dtype({"names": ["x"], "formats": ["f4"], "titles": ["the x"]})
+    if zarr_format == 2:  # zarr-python has no records within records there
+        inner = np.dtype("f4")
+    dtype = np.dtype(
+        {"names": ["a", "b", "c"], "formats": ["i1", "f8", inner], "offsets": [0, 8, 20],
+         "titles": ["the a", None, None], "itemsize": 32}
+    )  # fmt: skip
+    array = np.zeros(4, dtype)
+    array["a"], array["b"] = [1, 2, 3, 4], 0.5
+    array["c"] = 7
+    np.save(tmp_path / "a.npy", array)
+    move(None, tmp_path / "a.npy", tmp_path / "b.zarr", check="crc32c", zarr_format=zarr_format)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the titles of fields are left out, as Zarr has none: 'a'" + ", 'c.x'" * (zarr_format == 3)
+    ]
+    back = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
+    assert back.dtype.itemsize == 13 and back.tolist() == array.tolist()
+    move(None, tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=zarr_format)
+    assert len(caplog.records) == 1

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import math
 import os
 import threading
@@ -33,6 +34,8 @@ from datamover.files.native_attributes import tell_left_out_of_json
 from datamover.files.space import is_no_space, no_space
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, traits_of
+
+log = logging.getLogger("datamover")
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: What says that a directory is an array or a group.
@@ -416,6 +419,15 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(fields).newbyteorder("<")
 
 
+def _titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
+    """Name the fields that have titles, and those within them."""
+    for name in dtype.names or ():
+        field, *_ = found = dtype.fields[name]
+        if len(found) > 2:
+            yield repr(above + name)
+        yield from _titled(field, f"{above}{name}.")
+
+
 def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
     """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
     samples = _samples(given).astype(stored)
@@ -655,6 +667,8 @@ def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | 
 def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written."""
     tell_left_out_of_json(direct_zarr.attributes_of(spec.kept))
+    if titled := list(_titled(spec.dtype)):
+        log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(titled))
     metadata = None if addresses.is_address(path) else _ordinary_output(spec, options)
     if metadata is None:
         create(path, spec, options)
