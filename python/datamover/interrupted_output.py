@@ -51,9 +51,15 @@ class Output:
         try:
             is_there = address_place.clean_up(self.path, self._token)
         except (Error, OSError):
-            whole = "where it holds zarr.json, .zarray or .zgroup, it is complete"
-            return f"{self.path} may hold chunks of it; {whole}"
+            return self.words_of_left()
         return f"{self.path} is as it was, or complete" if is_there else f"{self.path} is not there"
+
+    def words_of_left(self) -> str:
+        """Say what may be left of one at an address, where nobody is there to remove it."""
+        return (
+            f"{self.path} may hold chunks of it, which the next move there removes; where it holds "
+            "zarr.json, .zarray or .zgroup, it is complete"
+        )
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 #: Where the starting process listens, as machine:name; in the environment of those it starts.
 ADDRESS = "DATAMOVER_LIFELINE"
@@ -29,6 +29,10 @@ ADDRESS = "DATAMOVER_LIFELINE"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: How long processes that were told to end, or killed by the kernel, may take to be gone.
 PATIENCE_SECONDS = 20.0
+#: By these launchers pass Ctrl-C on.
+PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+#: So long processes wait after Ctrl-C for what the first one has to say.
+WORDS_SECONDS = 1.0
 PR_SET_PDEATHSIG = 1
 #: struct ucred of the process at the other end of a socket: pid, uid, gid.
 CREDENTIALS = struct.Struct("3i")
@@ -256,6 +260,39 @@ def is_held() -> bool:
 def tell(status: int) -> None:
     """Tell the process that started all what it shall exit with."""
     _connection.sendall(str(status).encode())
+
+
+class LastWords:
+    """Has Ctrl-C end this process at once, whatever it does, after some words of the first one.
+
+    Launchers pass it on to all processes, as SIGINT or SIGTERM, and end all when one has ended: the
+    others wait for the words. To be made by the main thread.
+
+    Attributes
+    ----------
+    rank : int or None
+        Of this process, as soon as it is known.
+    """
+
+    def __init__(self, say: Callable[[signal.Signals], None]):
+        self.rank: int | None = None
+        self._say = say
+        self._heard, heard = socket.socketpair()
+        heard.setblocking(False)
+        self._kept = heard
+        signal.set_wakeup_fd(heard.fileno())  # told at once, by whichever thread gets the signal
+        for number in PASSED_ON:
+            signal.signal(number, lambda number, frame: None)
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        while (number := self._heard.recv(1)[0]) not in PASSED_ON:
+            pass
+        if self.rank == 0:
+            self._say(signal.Signals(number))
+        elif self.rank is not None:
+            time.sleep(WORDS_SECONDS)
+        os._exit(128 + number)
 
 
 @contextlib.contextmanager

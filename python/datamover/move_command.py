@@ -325,13 +325,14 @@ def _move_as_one_of_several(
     """Do this process's part; return the code to exit with."""
     lifeline.hold_on()
     lifeline.die_with_parent()
-    if not lifeline.is_held():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no words from each of them
+    last_words = None if lifeline.is_held() else _last_words(output)
     from mpi4py import MPI
 
     from datamover.files import move as move_files
 
     comm = MPI.COMM_WORLD
+    if last_words is not None:
+        last_words.rank = comm.rank
     shown = _ProgressBar(quiet) if comm.rank == 0 else None
     try:
         launch.check_launch(comm)
@@ -357,6 +358,17 @@ def _move_as_one_of_several(
     if shown:
         show(report, output)
     return launch.leave(0, comm.rank)
+
+
+def _last_words(output: str) -> lifeline.LastWords:
+    """Have Ctrl-C end the processes of a launcher of the user's, of which one speaks at most."""
+    from datamover.files import addresses
+
+    def say(number: signal.Signals) -> None:
+        if addresses.is_address(output):
+            print_error(f"interrupted by {number.name}; {_output_of(output).words_of_left()}")
+
+    return lifeline.LastWords(say)
 
 
 class _ProgressBar:

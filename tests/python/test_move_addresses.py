@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import gc
+import json
 import logging
 import os
 import signal
@@ -21,7 +22,7 @@ from zarr.storage import ObjectStore
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import address_place, addresses, intend, move
+from datamover.files import address_place, addresses, intend, move, writers
 from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.launch import outer_environment
@@ -457,7 +458,7 @@ whole = np.arange(99.0).reshape(9, 11)
 if what == "save":
     first = comm.rank * -(-9 // comm.size)
     u.local[...] = whole[first:first + len(u.local)]
-    saved = dm.save(address, {"u": u, "deep/v": u, "same": np.arange(3), "t": 7},
+    saved = dm.save(address, {"u": u, "deep/v": u, "same": (np.arange(3), None), "t": 7},
                     chunks={"u": (2, 5)}, wait=False)
     saved.wait()
 else:
@@ -692,6 +693,70 @@ def test_an_interruption_leaves_nothing_there(bucket, tmp_path, nprocs):
     assert names(address) == []
 
 
+@pytest.mark.kills
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_what_an_interrupted_launch_of_ones_own_leaves_is_named_and_removed(
+    bucket, tmp_path, number
+):
+    array = np.random.default_rng(0).random((24, 24, 24))
+    np.save(tmp_path / "a.npy", array)
+    address = f"{bucket}/b.zarr"
+    command = [sys.executable, "-m", "datamover", "move", tmp_path / "a.npy", address]
+    command += ["--chunks", "4,4,4"]
+    launched = [os.environ.get("MPIEXEC", "mpiexec"), "-n", "2", *command]
+    with subprocess.Popen(
+        launched, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=outer_environment()
+    ) as process:
+        while process.poll() is None and len(names(address)) < 9:
+            pass
+        process.send_signal(number)
+        words = process.communicate(timeout=100)[1]
+    assert process.returncode != 0
+    left = names(address)
+    assert address_place.MARKER in left and len(left) < 216 and "zarr.json" not in left
+    told = f"error: interrupted by SIGINT; {address} may hold chunks of it, which the next move"
+    assert words.count(told) == (number == signal.SIGINT)
+    for overwrite in ([], ["--overwrite"]):
+        done = subprocess.run([*command, *overwrite], capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        assert ("of an output that was never whole is removed" in done.stderr) == (not overwrite)
+        np.testing.assert_array_equal(opened(address)[...], array)
+    assert len(names(address)) == 217
+
+
+def test_what_somebody_may_still_write_is_not_removed(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    address = f"{bucket}/b.zarr"
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        mine = writers.described(None)
+        theirs = [other.pid, writers._begin(other.pid)]
+        living = {**mine, "processes": [theirs]}
+        elsewhere = {**living, "machine": mine["machine"] ^ 1}
+        odd = [{**living, "processes": p} for p in ([], [theirs[:1]], [["a", 1]], "x", None)]
+        other_began = {**mine, "processes": [[other.pid, theirs[1] + 1]]}
+
+        def is_taken_for_left(by):
+            marker = json.dumps({"by": "1", "arrays": {"": [2]}, "writers": by}).encode()
+            others(address, address_place.MARKER, marker)
+            try:
+                move(None, tmp_path / "a.npy", address)
+            except dm.IoError as e:
+                assert "which was killed or is still at it" in str(e)
+                return False
+            clear(address)
+            return True
+
+        for by in (living, mine, elsewhere, None, *odd):
+            assert not is_taken_for_left(by)
+        assert is_taken_for_left(other_began)
+        other.kill()
+        other.wait()
+    assert is_taken_for_left(living)
+    assert not is_taken_for_left(elsewhere)
+    both = {**living, "processes": [theirs, *mine["processes"]]}
+    assert not is_taken_for_left(both)
+
+
 def clear(address):
     import obstore
 
@@ -797,12 +862,12 @@ def test_a_program_that_is_killed_does_not_block_the_next(bucket):
     assert address_place.MARKER in left and len(left) == 5 and "zarr.json" not in left
     others(address, "u/c/README")
     rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
-    for said, words in [({}, "overwrite=True removes"), ({"overwrite": True}, "README")]:
-        with pytest.raises(dm.IoError, match=words):
+    for said in ({}, {"overwrite": True}):
+        with pytest.raises(dm.IoError, match="README"):
             dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, **said)
     assert names(address) == sorted([*left, "u/c/README"])
     import obstore
 
     obstore.delete(obstore.store.from_url(address), "u/c/README")
-    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, overwrite=True)
+    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
     assert names(address) == ["u/c/0/0", "u/zarr.json", "zarr.json"]

@@ -2,7 +2,8 @@
 """How does an output come to stand at an address, whole or not at all, and what is removed there?
 
 A marker is written first, that names the arrays to come; it goes when their metadata are there. So
-what a killed program leaves can be told from what belongs to others. Removed is only what belongs,
+what a killed program leaves can be told from what belongs to others; it also says which processes
+write, so that on their machine it is known when they are gone. Removed is only what belongs,
 by its name, to an array or group of which the marker or readable metadata tell.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files import writers
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -222,16 +224,24 @@ class AddressPlace:
     token : str
         In the marker, of this output alone; see `placing.token`.
     overwrite, overwrite_group : bool
+    by : dict, optional
+        Of the processes that write; see `writers.described`.
     """
 
     def __init__(
-        self, source: str, output: str, token: str, overwrite: bool, overwrite_group: bool
+        self,
+        source: str,
+        output: str,
+        token: str,
+        overwrite: bool,
+        overwrite_group: bool,
+        by: dict[str, Any] | None = None,
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
         self.path = output
         self._is_claimed = False
-        self._token = token
+        self._token, self._writers = token, by
         self._replaced: list[str] = []  # objects
         self._there, self._nodes = Nodes({}), Nodes({})
 
@@ -268,7 +278,9 @@ class AddressPlace:
         is_whole = any(key in METADATA for key in there)
         if not is_whole and MARKER not in there:
             raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
-        if not self._overwrite:
+        marker = {} if is_whole else self._asked(_document, MARKER)
+        is_left = writers.are_gone(marker.get("writers"))
+        if not self._overwrite and not is_left:
             said = option("overwrite", True)
             if is_whole:
                 raise IoError(f"{self.path} exists; {said} replaces it")
@@ -283,7 +295,9 @@ class AddressPlace:
                     f"{self.path} holds {key!r}, which belongs to no Zarr array or group that can "
                     "be read: nothing there is replaced"
                 )
-        if self._there.has_group and not self._overwrite_group:
+        if is_left:
+            log.warning("%s: what is there of an output that was never whole is removed", self.path)
+        elif self._there.has_group and not self._overwrite_group:
             raise IoError(
                 f"{self.path} is a Zarr group, perhaps with many arrays: "
                 f"{option('overwrite_group', True)} replaces all of it"
@@ -307,7 +321,8 @@ class AddressPlace:
         """
         self._nodes = Nodes.of_arrays(dims, groups)
         arrays = {name: sorted(n) for name, n in (self._nodes | self._there).dims.items()}
-        put(self.path, MARKER, json.dumps({"by": self._token, "arrays": arrays}).encode())
+        marker = {"by": self._token, "arrays": arrays, "writers": self._writers}
+        put(self.path, MARKER, json.dumps(marker).encode())
         replaced = [key for key in self._replaced if key != MARKER]
         _remove_at(self.path, replaced, "what is there")
         self._is_claimed = True

@@ -62,8 +62,9 @@ def save(
         contiguous dataset per array, made by h5py and written without parallel HDF5. ``.npy``: one
         array. Seen under the same path by all processes. Or an address, as ``s3://bucket/u.zarr``,
         where the group gets its metadata when all else is there; one that is replaced is removed
-        first. What a killed program leaves there is removed by the next save with `overwrite`,
-        and nothing that belongs to others: where such is in the way, nothing is replaced.
+        first. What a killed program leaves there is removed by the next save, from another
+        machine with `overwrite`, and nothing that belongs to others: where such is in the way,
+        nothing is replaced.
     arrays : mapping
         By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
         is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,

@@ -15,7 +15,7 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import ending, leaving, refused_by
 from datamover.errors import InvalidState, NoMemory, WrongType
-from datamover.files import address_place, addresses, placing, state_addresses, write_back
+from datamover.files import address_place, addresses, placing, state_addresses, write_back, writers
 from datamover.files.agreement import threads_here, together
 from datamover.files.appointment import Appointment
 from datamover.files.state_dimensions import names_said
@@ -105,7 +105,8 @@ class Save(Work):
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
-            said = ("", self.output, token, self.overwrite, self.overwrite)
+            by = writers.described(self.address)
+            said = ("", self.output, token, self.overwrite, self.overwrite, by)
             self._place = address_place.AddressPlace(*said)
         else:
             said = (None, self.output, token, self.overwrite, self.overwrite, None)

@@ -32,6 +32,7 @@ from datamover.files import (
     names,
     placing,
     write_back,
+    writers,
     zarr_format_2,
 )
 from datamover.files.agreement import Alarm, threads_here, together
@@ -474,7 +475,8 @@ def output_place(source: str, output: str, options: MoveOptions, address: int | 
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
+        by = writers.described(address)
+        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group, by)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 
