@@ -173,6 +173,21 @@ def strings_at(path):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("limit", [20, 60])
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
+def test_strings_of_several_chunks_at_once_keep_to_the_limit(tmp_path, output, limit):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("u", data=np.arange(4.0))
+    texts = random_texts(600_000, 60)
+    made = group.create_array("t", shape=texts.shape, chunks=(30_000,), dtype=str)
+    made[...] = texts
+    words = [f"{tmp_path}/a.zarr", f"{tmp_path}/{output}", "--quiet", "--max-bytes", f"{limit}M"]
+    (grown,) = peaks([*words, *["--compressor", "gzip"] * (output == "b.zarr")])
+    assert grown <= (limit << 20) + SLACK_BYTES
+    assert (strings_at(tmp_path / output) == texts).all()
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
 def test_a_chunk_of_millions_of_strings_moves_with_the_default_limit(tmp_path, output):
     group = zarr.create_group(tmp_path / "a.zarr")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,21 @@ def are_plain(array: Any) -> bool:
         return [codec.codec_id for codec in array.filters or ()] == ["vlen-utf8"]
     kinds = [codec.to_dict()["name"] for codec in array.metadata.codecs]
     return kinds[:1] == ["vlen-utf8"] and len(kinds) == 1 + len(array.compressors)
+
+
+def several(
+    most: int, do: Callable[[Shape], Any], cells: Iterator[Shape]
+) -> Iterator[tuple[Shape, Any]]:
+    """Do something with chunks, so many at once; give what comes of each, in their order."""
+    if most == 1:
+        yield from ((cell, do(cell)) for cell in cells)
+        return
+    threads = ThreadPoolExecutor(most)
+    try:
+        while some := list(itertools.islice(cells, most)):
+            yield from zip(some, threads.map(do, some), strict=True)
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 class StringChunks:

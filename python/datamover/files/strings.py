@@ -42,6 +42,8 @@ OF_STRING_BYTES = 48
 COPIES_IN_ZARR, COPIES_TO_HDF5 = 6, 4
 #: And so often where not all of a chunk become Python's: encoded twice, decoded, encoded anew.
 COPIES_OF_BYTES = 4
+#: So many chunks at most are copied at once, each of which waits for a disk or a server.
+MOST_AT_ONCE = 8
 
 
 def is_of(dataset: Any) -> bool:
@@ -87,8 +89,13 @@ def _write_all(
         _write_in_zarr(made, box, strings, where, path, options)
 
 
-def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[str | None]:
-    """Write a Zarr array to an open file, with its attributes; return the names of dimensions."""
+def copy_to_hdf5(
+    path: str, file: Any, name: str, options: MoveOptions, at_once: int = 1
+) -> list[str | None]:
+    """Write a Zarr array to an open file, with its attributes; return the names of dimensions.
+
+    `at_once` chunks are read at a time.
+    """
     array = zarr.open_strings(path)
     traits = traits_of(array)
     attributes = traits.others["attributes"]
@@ -96,7 +103,7 @@ def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[
     hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
     spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
-    for box, strings in _pieces_of_zarr(array, path, options):
+    for box, strings in _pieces_of_zarr(array, path, options, at_once):
         hdf5.check_growth(file, _nbytes(strings))
         made[box] = strings
         checks = options.check is not None
@@ -107,17 +114,19 @@ def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[
 
 
 def _pieces_of_zarr(
-    array: Any, path: str, options: MoveOptions
+    array: Any, path: str, options: MoveOptions, at_once: int
 ) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
     """Go through the strings of an open array, some at a time: indices, and strings."""
     if string_chunks.are_plain(array):
         chunks = string_chunks.StringChunks(array, path, _most_chunk_bytes(options))
-        for cell in chunks.cells():
+
+        def read(cell: Shape) -> bytes | None:
             with _reading(path, chunks.name(cell)):
                 encoded = chunks.read(cell)
-                strings = None if encoded is None else chunks.decode(encoded)
-                del encoded
-                pieces = chunks.pieces(cell, strings)
+                return None if encoded is None else chunks.decode(encoded)
+
+        for cell, strings in string_chunks.several(at_once, read, chunks.cells()):
+            pieces = chunks.pieces(cell, strings)
             while True:
                 with _reading(path, chunks.name(cell)):
                     piece = next(pieces, None)
@@ -204,8 +213,13 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
             raise IoError(f"{where}: others are read again than were written")
 
 
-def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, bytes]:
-    """Write a Zarr array as another one; return what `copy_to_zarr` does."""
+def copy_in_zarr(
+    path: str, output: str, options: MoveOptions, at_once: int = 1
+) -> dict[str, bytes]:
+    """Write a Zarr array as another one, so many chunks at once.
+
+    Returns what `copy_to_zarr` does.
+    """
     array = zarr.open_strings(path)
     traits = traits_of(array)
     with _no_warnings_of_strings():
@@ -219,7 +233,7 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
             zarr.kept_of_strings(traits, options),
         )
         if _are_chunks_the_same(array, made):
-            _copy_chunks(array, made, path, output, options)
+            _copy_chunks(array, made, path, output, options, at_once)
         else:
             _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
     return _finished(made, output)
@@ -231,30 +245,38 @@ def _are_chunks_the_same(array: Any, made: Any) -> bool:
     return are_plain and array.chunks == made.chunks
 
 
-def _copy_chunks(array: Any, made: Any, path: str, output: str, options: MoveOptions) -> None:
-    """Copy chunk by chunk what these are when they are decoded."""
+def _copy_chunks(
+    array: Any, made: Any, path: str, output: str, options: MoveOptions, at_once: int
+) -> None:
+    """Copy chunks as they are when they are decoded, so many at once."""
     most_bytes = _most_chunk_bytes(options)
     source = string_chunks.StringChunks(array, path, most_bytes)
     target = string_chunks.StringChunks(made, output, most_bytes)
     is_same = source.is_encoded_as(target)
-    for cell in source.cells():
+    may_leave_out = array.fill_value == made.fill_value and made.metadata.zarr_format == 3
+
+    def copy(cell: Shape) -> None:
         with _reading(path, source.name(cell)):
             encoded = source.read(cell)
             strings = None if encoded is None else source.decode(encoded)
             if strings is not None:
                 collections.deque(source.pieces(cell, strings), 0)  # all are UTF-8
-        if strings is not None:
-            if not is_same:
-                encoded = None  # gives its memory back
-                encoded = target.encode(strings)
-            del strings
-            with _writing(made, output):
-                target.write(cell, encoded)
-            if options.check and target.read(cell) != encoded:
-                raise _others_read_again(path)
-        elif array.fill_value != made.fill_value or made.metadata.zarr_format == 2:
-            box = source.box(cell)
-            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, output, options)
+        if strings is None:
+            if not may_leave_out:
+                box = source.box(cell)
+                found = _strings_of_zarr(array, box, path)
+                _write_in_zarr(made, box, found, path, output, options)
+            return
+        if not is_same:
+            encoded = None  # gives its memory back
+            encoded = target.encode(strings)
+        del strings
+        with _writing(made, output):
+            target.write(cell, encoded)
+        if options.check and target.read(cell) != encoded:
+            raise _others_read_again(path)
+
+    collections.deque(string_chunks.several(at_once, copy, source.cells()), 0)
 
 
 def _most_chunk_bytes(options: MoveOptions) -> int:
@@ -319,10 +341,11 @@ def _writing(made: Any, path: str) -> Iterator[None]:
     try:
         yield
     except BaseException as e:
-        if addresses.is_address(path):
-            made.store.abandon(e)  # what it writes later would stay
-        if addresses.is_address(path) and isinstance(e, Exception):
-            raise IoError(f"{path} cannot be written: {addresses.words_of(e)}") from e
+        if not addresses.is_address(path):
+            raise
+        first = made.store.abandon(e)  # what it writes later would stay
+        if isinstance(e, Exception) and isinstance(first, Exception):
+            raise IoError(f"{path} cannot be written: {addresses.words_of(first)}") from first
         raise
 
 

@@ -38,6 +38,7 @@ class WholeZarr:
         self.copied: dict[str, ArraySpec] = {}
         self.attributes: dict[str, Any] = {}
         self.groups: dict[str, dict[str, Any]] = {}
+        self._least: dict[str, int] = {}
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -66,7 +67,13 @@ class WholeZarr:
 
     def bytes_of_copied(self) -> dict[str, int]:
         """Each goes chunk by chunk, and a chunk is decoded as a whole."""
-        return {n: strings.least_bytes(self.where(n), self.copies) for n in self.copied}
+        self._least = {n: strings.least_bytes(self.where(n), self.copies) for n in self.copied}
+        return self._least
+
+    def at_once(self, name: str, max_bytes: int) -> int:
+        """Say how many chunks of one of `copied` are in memory at a time, by what they take."""
+        least = max(self._least.get(name, max_bytes), 1)
+        return min(max(max_bytes // least, 1), strings.MOST_AT_ONCE)
 
     def check(self) -> None:
         """Refuse what cannot be in the output."""

@@ -68,7 +68,8 @@ class ZarrToHdf5(WholeZarr):
                 hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
-                dimensions[name] = strings.copy_to_hdf5(self.where(name), made, name, options)
+                where, at_once = self.where(name), self.at_once(name, options.max_bytes)
+                dimensions[name] = strings.copy_to_hdf5(where, made, name, options, at_once)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())

@@ -43,6 +43,7 @@ class ZarrToZarr(WholeZarr):
         groups = zarr_group.make_all(place, self.attributes, self.groups, options.zarr_format)
         made: dict[str, bytes] = {}
         for name in self.copied:
-            held = strings.copy_in_zarr(self.where(name), f"{place}/{name}", options)
+            at_once = self.at_once(name, options.max_bytes)
+            held = strings.copy_in_zarr(self.where(name), f"{place}/{name}", options, at_once)
             made |= addresses.named_within(name, held)
         return made | groups
