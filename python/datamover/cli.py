@@ -25,8 +25,6 @@ app = typer.Typer(
 
 #: Between two looks at what a recording has.
 SHOWN_SECONDS = 0.2
-#: Of the pictures that --png draws.
-PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -108,10 +106,11 @@ def explain(
     import datamover as dm
     from datamover.explanation import explain as explain_plan
     from datamover.explanation_tables import as_tables
+    from datamover.picture import check_drawable, draw
 
     with _errors_to_exit():
-        if png_file is not None and png_file.suffix.lower() not in PICTURE_SUFFIXES:
-            raise InvalidArgument(f"{png_file} does not end in {', '.join(PICTURE_SUFFIXES)}")
+        if png_file is not None:
+            check_drawable(png_file)
         _check_sizes(
             {"-n": nprocs, "--rank": rank, "--itemsize": itemsize, "--node-size": node_size}
         )
@@ -131,8 +130,6 @@ def explain(
             if json_file is not None:
                 json_file.write_text(found.dumps())
         if png_file is not None:
-            from datamover.picture import draw
-
             draw(plan, found, png_file)
 
 
@@ -153,7 +150,9 @@ def move(ctx: typer.Context) -> None:
 
 @app.command()
 def stream(
-    address: Annotated[str, typer.Argument(help='Where it is sent, "tcp://127.0.0.1:5777".')],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help='Where it is sent, "tcp://127.0.0.1:5777".')
+    ],
     to: Annotated[
         str | None,
         typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
@@ -164,11 +163,13 @@ def stream(
         typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows what comes."),
     ] = None,
     array: Annotated[
-        list[str] | None, typer.Option(help="Only this array; may be given several times.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this array; may be given several times."),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="End after so many steps.")] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds to wait for the stream, and for each step.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long to wait for the stream, and each step."),
     ] = None,
 ) -> None:
     """Record what another program sends (see dm.Stream), or show it in a page, or say what it is.

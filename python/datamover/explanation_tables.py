@@ -43,7 +43,7 @@ def as_tables(e: Explanation, top: int = 10) -> Group:
     return Group(*parts)
 
 
-def _titled(title: str, table: Table) -> Group:
+def titled(title: str, table: Table) -> Group:
     """Put a title above a table; one of the table itself would be cut to the table's width."""
     return Group(Text(title, style="bold"), table)
 
@@ -85,7 +85,7 @@ def _load_table(e: Explanation) -> Group:
         mean = decimal(round(load.mean)) if in_bytes else f"{load.mean:,.1f}"
         largest = decimal(load.maximum) if in_bytes else f"{load.maximum:,}"
         table.add_row(name, mean, largest, f"{load.rank:,}", f"{load.imbalance:.2f}")
-    return _titled("Per process", table)
+    return titled("Per process", table)
 
 
 def _carrier_table(e: Explanation) -> Group:
@@ -102,7 +102,7 @@ def _carrier_table(e: Explanation) -> Group:
             decimal(carrier.bytes),
             f"{100 * carrier.bytes / everything:.1f} %",
         )
-    return _titled(f"Transport ({node})", table)
+    return titled(f"Transport ({node})", table)
 
 
 def _relation_table(e: Explanation) -> Group:
@@ -119,7 +119,7 @@ def _relation_table(e: Explanation) -> Group:
             decimal(r.largest_bytes),
             decimal(r.total_bytes),
         )
-    return _titled(f"Address relations ({of})", table)
+    return titled(f"Address relations ({of})", table)
 
 
 def _largest(pairs: Pairs, top: int) -> np.ndarray:
@@ -166,7 +166,7 @@ def _peer_table(e: Explanation, verb: str, top: int) -> Group:
             names[pairs.encoding[i]],
             decimal(int(pairs.relation_bytes[i])),
         )
-    return _titled(title, table)
+    return titled(title, table)
 
 
 def _pair_table(e: Explanation, top: int) -> Group:
@@ -186,7 +186,7 @@ def _pair_table(e: Explanation, top: int) -> Group:
             names[pairs.encoding[i]],
             decimal(int(pairs.relation_bytes[i])),
         )
-    return _titled(title, table)
+    return titled(title, table)
 
 
 def _square_table(e: Explanation) -> Group:
@@ -199,4 +199,4 @@ def _square_table(e: Explanation) -> Group:
         cells[source][destination] = Text(decimal(int(nbytes)), style=style)
     for rank, row in enumerate(cells):
         table.add_row(str(rank), *row)
-    return _titled("Bytes from (row) to (column)", table)
+    return titled("Bytes from (row) to (column)", table)

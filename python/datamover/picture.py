@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 import os
 import re
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from rich.filesize import decimal
 
 from datamover import _plan
 from datamover.counted import counted
-from datamover.errors import Unsupported
+from datamover.errors import InvalidArgument, Unsupported
 from datamover.explanation_tables import message_sizes, peer_words
 from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
@@ -33,6 +35,31 @@ LEFTS = (0.7, 4.9, 9.2)
 #: Ranks of so few processes are all written below the bars.
 MAX_TICKS = 16
 KEPT = "#cdd3da"
+
+#: Of the files that pictures are drawn into.
+SUFFIXES = (".png", ".pdf", ".svg")
+NO_MATPLOTLIB = "pictures need matplotlib: pip install 'datamover[plot]'"
+
+
+def check_drawable(path: Path) -> None:
+    """Refuse, before anything is worked out, a picture that could not be drawn at the end.
+
+    Parameters
+    ----------
+    path : Path
+        Its suffix says the format: .png, .pdf, .svg.
+
+    Raises
+    ------
+    InvalidArgument
+        It has another suffix.
+    Unsupported
+        matplotlib is not installed.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidArgument(f"{path} does not end in {', '.join(SUFFIXES)}")
+    if find_spec("matplotlib") is None:
+        raise Unsupported(NO_MATPLOTLIB)
 
 
 def _groups(nprocs: int) -> int:
@@ -220,7 +247,7 @@ def _figure(**options: Any) -> Figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as e:
-        raise Unsupported("pictures need matplotlib: pip install 'datamover[plot]'") from e
+        raise Unsupported(NO_MATPLOTLIB) from e
     figure = Figure(**options)
     FigureCanvasAgg(figure)
     return figure

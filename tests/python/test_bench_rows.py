@@ -132,6 +132,7 @@ def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
     assert "datamover:x" in text
     assert "2.50" in text
     assert "left out: theirs in a: it moved wrong data" in text
+    assert "a, move, 2 processes, MPI: MPICH 5.0.2" in text.splitlines()  # wider than its table
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ PROGRAMS = Path(__file__).parent / "bin"
 app = typer.Typer(
     help="Run a complete application, alone or beside its twin with hand-written MPI.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -97,7 +98,7 @@ def _version_of(name: str) -> Any:
     others = " The others are C++." if name in IN_PYTHON else ""
     return Annotated[
         Enum("Version", {version: version for version in there}),
-        typer.Option(help=f"{words}.{others}"),
+        typer.Option(metavar="VERSION", help=f"{words}.{others}"),
     ]
 
 
@@ -130,12 +131,6 @@ def program(name: str) -> str:
         wanted = ["DATAMOVER_BENCH", *([LIBRARIES[name]] if name in LIBRARIES else [])]
         raise IoError(f"{path} is not there: datamover was built without {' or '.join(wanted)}")
     return str(path)
-
-
-def _check_writable(file: Path) -> None:
-    """Refuse, before anything runs, a file that could not be written at the end."""
-    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise IoError(f"the file {file} cannot be written")
 
 
 def _write(text: str, file: Path) -> None:
@@ -183,7 +178,6 @@ def _run(
             raise typer.Exit(shown.run_command(nprocs, command, frames, typer.echo))
         if json_file is None:
             raise typer.Exit(launch.run_command(nprocs, command))
-        _check_writable(json_file)
         with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
             figures = Path(directory, "rows.json")
             code = launch.run_command(nprocs, [*command, str(figures)])

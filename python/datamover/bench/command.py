@@ -24,6 +24,7 @@ from datamover.bench import (
 app = typer.Typer(
     help="Measure against other ways to do the same, in one run.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -59,10 +59,7 @@ def bench(
     json_file: options.JsonFile = None,
     seconds: options.Seconds = 3.0,
     case: options.CaseNames = None,
-    png_file: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="FILE", help="Draw times, from all --add files too."),
-    ] = None,
+    png_file: options.picture_file("Draw times, from all --add files too.") = None,
     add: Annotated[
         list[Path] | None,
         typer.Option("--add", metavar="FILE", help="JSON of runs with other -n, for the picture."),

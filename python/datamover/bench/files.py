@@ -281,10 +281,16 @@ def bench(
         1 << 28
     ),
     directory: Annotated[
-        Path | None, typer.Option(help="Where files are made; a temporary directory else.")
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where files are made; a temporary directory else."),
     ] = None,
     python: Annotated[
-        str, typer.Option(help="Interpreter that has the other contenders installed.")
+        str,
+        typer.Option(
+            metavar="FILE",
+            show_default="the one that runs this",
+            help="Interpreter that has the other contenders installed.",
+        ),
     ] = sys.executable,
     rechunker: Annotated[
         bool,
@@ -297,8 +303,9 @@ def bench(
 ) -> None:
     """Measure `datamover move` beside tensorstore, zarr-python, zarrs, dask, h5py and h5repack.
 
-    With -n above 1 also by several processes. `limit` is decoding and encoding all chunks in memory
-    on all cores, and writing and syncing the bytes.
+    With -n above 1 also by several processes.
+
+    `limit`: coding all chunks in memory on all cores, and writing the bytes.
     """
     results = Results()
     with options.measuring(None):

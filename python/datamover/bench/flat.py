@@ -66,13 +66,12 @@ def bench(
     directory: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="DIRECTORY",
             help="Where files are made, else in memory, if possible; if repeated, the files of "
-            "several pathways are there in turn."
+            "several pathways are there in turn.",
         ),
     ] = None,
-    png_file: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw the speeds.")
-    ] = None,
+    png_file: options.picture_file("Draw the speeds.") = None,
 ) -> None:
     """Write an array in blocks of 128 B to 64 KiB to flat files, reshuffled first.
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -24,13 +25,43 @@ def _startable(nprocs: int) -> int:
     return nprocs
 
 
+def _writable(file: Path | None) -> Path | None:
+    """Refuse, before anything is measured, a file that could not be written at the end."""
+    if file is None:
+        return None
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise typer.BadParameter(f"the file {file} cannot be written")
+    return file
+
+
+def _drawable(file: Path | None) -> Path | None:
+    from datamover.picture import check_drawable
+
+    try:
+        if file is not None:
+            check_drawable(file)
+    except Error as e:
+        raise typer.BadParameter(str(e)) from e
+    return _writable(file)
+
+
 Processes = Annotated[
     int,
     typer.Option("-n", "--nprocs", min=1, callback=_startable, help="Number of processes."),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all figures as JSON."),
 ]
+
+
+def picture_file(words: str) -> Any:
+    """Make the option --png of a benchmark that draws what the words say."""
+    return Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", callback=_drawable, help=words)
+    ]
+
+
 Seconds = Annotated[
     float, typer.Option(min=0.0, help="How long each case is measured, all contenders together.")
 ]

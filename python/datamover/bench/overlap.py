@@ -40,7 +40,7 @@ def bench(
     seconds: options.Seconds = 3.0,
     size: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="Rows and columns of a matrix; may be repeated."),
+        typer.Option(metavar="N", min=1, help="Rows and columns of a matrix; may be repeated."),
     ] = None,
     launcher: options.Launcher = None,
 ) -> None:

@@ -17,8 +17,9 @@ def bench(
 ) -> None:
     """Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Takes no MPI.
 
-    Cases are named by the two layouts, the rows of the array and the number of processes planned
-    for; -n is accepted as everywhere, but one process does it all.
+    Cases are named by both layouts, the array's rows, and the processes.
+
+    -n is accepted as everywhere; one process does it all.
     """
     with options.measuring(nprocs):
         printed = programs.run(None, 1, [programs.program("plan"), str(seconds)], 36 * seconds)

@@ -7,9 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from datamover.bench import further_encodings, meshes, node_zero, numpy_copies, options, programs
 from datamover.bench.report import Style
@@ -48,9 +46,7 @@ def bench(
     json_file: options.JsonFile = None,
     rounds: options.Rounds = 1,
     case: options.CaseNames = None,
-    png_file: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw the encodings' speed.")
-    ] = None,
+    png_file: options.picture_file("Draw the encodings' speed.") = None,
 ) -> None:
     """Decode relations while copying: assembly, disassembly and direct copy, every encoding.
 

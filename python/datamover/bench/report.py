@@ -21,6 +21,7 @@ from rich.text import Text
 from datamover.bench.machine import describe_machine, describe_versions
 from datamover.bench.rows import Results, speed_ratios, worst_decile
 from datamover.counted import counted
+from datamover.explanation_tables import titled
 from datamover.time_words import as_time
 
 RANDOM_PREFIX = "random-"
@@ -131,10 +132,10 @@ def write(document: dict[str, Any], path: Path) -> None:
     path.write_text(f'{text[:-2]},\n  "rows": [\n    {rows}\n  ]\n}}\n')
 
 
-def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style) -> Table:
+def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style) -> Group:
     processes, mpi = rows[0]["processes"], rows[0]["mpi"]
     many = counted(processes, "process", "processes")
-    table = _plain_table(f"{case}, {phase}, {many}, MPI: {mpi}")
+    table = _plain_table()
     table.add_column("contender", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("GB/s", justify="right", no_wrap=True)
@@ -163,7 +164,7 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
             *([_per_peer(row)] if per_peer else []),
             *(f"{row[key] >> 20:,}" if key in row else "" for key in peaks),
         )
-    return table
+    return titled(f"{case}, {phase}, {many}, MPI: {mpi}", table)
 
 
 def _per_peer(row: dict[str, Any]) -> str:
@@ -176,8 +177,8 @@ def _name(row: dict[str, Any], usual_mpi: str) -> str:
     return row["contender"] + ("" if row["mpi"] == usual_mpi else f" ({row['mpi']})")
 
 
-def _summary_table(sums: list[dict[str, Any]]) -> Table:
-    table = _plain_table("times as fast, over all cases")
+def _summary_table(sums: list[dict[str, Any]]) -> Group:
+    table = _plain_table()
     for column in ("contender", "phase", "than"):
         table.add_column(column, no_wrap=True)
     for column in ("cases", "median", "worst decile", "worst"):
@@ -192,18 +193,11 @@ def _summary_table(sums: list[dict[str, Any]]) -> Table:
             *(f"{s[k]:.2f}" for k in ("median", "worst_decile", "worst")),
             s["worst_case"],
         )
-    return table
+    return titled("times as fast, over all cases", table)
 
 
-def _plain_table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        pad_edge=False,
-    )
+def _plain_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
 
 
 def _left_out(results: Results) -> list[tuple[str, str, str]]:

@@ -7,7 +7,6 @@ Source: Network I/O for a distributed-memory machine, section 6 and figures 11 a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,9 +64,7 @@ def bench(
     seconds: options.Seconds = 3.0,
     case: options.CaseNames = None,
     launcher: options.Launcher = None,
-    png_file: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw the speeds.")
-    ] = None,
+    png_file: options.picture_file("Draw the speeds.") = None,
 ) -> None:
     """Send an array that lies in blocks to another program, where it lies in order."""
     with options.measuring(nprocs + consumers):

@@ -38,9 +38,10 @@ def bench(
         int, typer.Option(min=0, help="Processes of a pretend node; 0: one node for all.")
     ] = 0,
     user_arrays: Annotated[
-        bool, typer.Option(help="Movers between private arrays, not the library's.")
+        bool,
+        typer.Option("--user-arrays", help="Movers between private arrays, not the library's."),
     ] = False,
-    large: Annotated[bool, typer.Option(help="Halos of 256³ blocks too.")] = False,
+    large: Annotated[bool, typer.Option("--large", help="Halos of 256³ blocks too.")] = False,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="TRANSPORT", help="One more transport to time, such as p2p:64K."),

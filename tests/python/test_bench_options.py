@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a benchmark refuse, before it measures, a file that it could not write at the end?"""
+
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from datamover.bench import programs
+from datamover.bench.command import app
+
+DRAWING = ("distribute", "flat", "relations", "stream")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("it has measured")
+
+    monkeypatch.setattr(programs, "run", fail)
+    monkeypatch.setattr(programs, "own_mpi", fail)
+
+
+def refused(*words):
+    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "300"})
+    assert done.exit_code == 2, done.output
+    assert "it has measured" not in repr(done.exception)
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("file", ["speeds.foo", "speeds", "no/folder/speeds.png"])
+def test_a_picture_that_cannot_be_drawn(tmp_path, name, file):
+    words = "cannot be written" if file.endswith(".png") else "does not end in .png, .pdf, .svg"
+    assert words in refused(name, "--png", tmp_path / file)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_a_picture_without_matplotlib(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("datamover.picture.find_spec", lambda module: None)
+    assert "pip install 'datamover[plot]'" in refused(name, "--png", tmp_path / "speeds.png")
+
+
+@pytest.mark.parametrize("name", sorted(command.name for command in app.registered_commands))
+def test_figures_that_cannot_be_written(tmp_path, name):
+    assert "cannot be written" in refused(name, "--json", tmp_path)
+    assert "cannot be written" in refused(name, "--json", tmp_path / "no" / "rows.json")
+    assert os.listdir(tmp_path) == []
