@@ -46,7 +46,7 @@ $(VENV)/.ready: pyproject.toml
 install: $(VENV)/.ready
 	@test -d $(BUILD) || echo "compiling, which prints nothing: some six minutes on two cores the first time"
 	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
-	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,plot]'
+	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
 
 $(VENV)/.ready-%: $(VENV)/.ready
 	$(PIP) install -q --group $*

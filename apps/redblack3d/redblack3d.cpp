@@ -153,21 +153,23 @@ int run(const std::vector<std::string>& arguments) {
                         edge + " x " + edge + " x " + edge + " points, " + many + " iteration" +
                             (iterations == 1 ? "" : "s"),
                         arguments.size() > 4 ? arguments[4] : "");
-    const SerialField serial(problem, iterations);
     std::vector<Contender> contenders;
     for (const auto& choice : chosen)
         contenders.push_back({choice.contender, choice.make(problem), choice.with_thread, {}, 0});
     apps::ShownField shown;
     if (shown.is_wanted() && (contenders.size() > 1 || rounds > 1))
         throw apps::BadInput("one version is shown, once");
+    std::optional<SerialField> serial;  // who looks does not wait for it
+    if (!shown.is_wanted()) serial.emplace(problem, iterations);
     for (std::int64_t round = 0; round < rounds; ++round)
         for (Contender& c : contenders) {
             std::optional<datamover::ProgressThread> thread;
             if (c.with_thread) thread.emplace();
             c.runs.push_back(relax(*c.version, n, iterations, shown));
-            c.points_that_differ += serial.points_that_differ(c.version->values());
+            shown.close();
+            if (!serial) serial.emplace(problem, iterations);
+            c.points_that_differ += serial->points_that_differ(c.version->values());
         }
-    shown.close();
     for (const Contender& c : contenders)
         report.add(c.name, c.runs, c.points_that_differ == 0,
                    c.points_that_differ == 0 ? "every point equals the serial result"
