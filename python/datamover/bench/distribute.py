@@ -13,6 +13,7 @@ import typer
 from datamover.bench import options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
+from datamover.errors import InvalidArgument
 
 STYLE = Style(references=("counting_sort_alltoallv", "numpy", "memcpy"))
 
@@ -67,10 +68,13 @@ def bench(
 ) -> None:
     """Distribute integers (A) and particles (B; C: most stay) to their processes, one by one."""
     with options.measuring(nprocs):
+        cases = options.choose(CASES, case)
+        if png_file is not None and not add and cases == [Trajectory()]:
+            raise InvalidArgument("md-frames is not drawn: choose other cases with it")
         own = programs.own_mpi()
         results = Results()
         compilers = []
-        for chosen in options.choose(CASES, case):
+        for chosen in cases:
             for command in _commands(chosen, seconds, results):
                 # Each in a program of its own: its first call is then a first call.
                 printed = programs.run(own, nprocs, command, PHASES * seconds)

@@ -18,6 +18,20 @@ MARKS = {
 }
 
 
+def plain_log_axis(axis: Any) -> None:
+    """Write 0.2, 0.5, 1 along a logarithmic axis, for factors and powers are hard to read.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def draw_speeds(panel: Any, rows: Sequence[dict[str, Any]], along: str, **line: Any) -> None:
     """Draw a line of speeds, where there are rows.
 

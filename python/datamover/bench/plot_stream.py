@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from datamover.bench.plot import draw_speeds
+from datamover.bench.plot import draw_speeds, plain_log_axis
 
 Rows = Sequence[dict[str, Any]]
 
@@ -65,3 +65,4 @@ def _panel(panel: Any, rows: Rows, along: str) -> None:
         style = "--" if contender in BOUNDS else "-"
         draw_speeds(panel, own, along, linestyle=style, color=colour, label=contender)
     panel.set_yscale("log")
+    plain_log_axis(panel.yaxis)

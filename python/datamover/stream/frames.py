@@ -373,7 +373,7 @@ def _words_of_array(info: ArrayInfo) -> dict[str, Any]:
         "shape": list(info.shape),
         "dtype": str(info.dtype),
         "nprocs": info.layout.nprocs,
-        "layout": str(info.layout)[:200],
+        "layout": str(info.layout).strip("<>")[:200],
         "why_not": why_not_shown(info),
     }
 
