@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -11,6 +12,7 @@ from datamover import interruption
 
 def main() -> None:
     """Run the command line; what cannot be printed, on a full disk, is an error in one line."""
+    _replace_what_cannot_be_encoded()
     try:
         try:
             _run()
@@ -23,6 +25,12 @@ def main() -> None:
         move_command.print_error(error)
         _drop_output()
         sys.exit(1)
+
+
+def _replace_what_cannot_be_encoded() -> None:
+    """Print "?" for what the encoding lacks, as µ in ASCII, so that figures are not lost."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _drop_output() -> None:

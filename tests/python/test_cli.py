@@ -109,6 +109,18 @@ def test_what_cannot_be_printed_is_an_error_in_one_line(tmp_path, words, at_once
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
 
 
+def test_signs_that_the_encoding_lacks_are_question_marks():
+    done = subprocess.run(
+        [sys.executable, "-m", "datamover", "bench", "halo", "--help"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii:strict", "COLUMNS": "120"},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"all ghosts of 64?, 256?, 64 ? 64? or 4,096 ? 8? doubles" in done.stdout
+
+
 def test_version_and_help():
     assert here("--version").stdout.strip() == f"datamover {dm.__version__}"
     done = here("--help")
