@@ -135,6 +135,14 @@ def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
     assert "a, move, 2 processes, MPI: MPICH 5.0.2" in text.splitlines()  # wider than its table
 
 
+@pytest.mark.parametrize("nbytes", [0, 1000])
+def test_a_column_of_speeds_where_something_is_moved(nbytes):
+    results = gathered([line("datamover", [1e-6], bytes=nbytes)])
+    console = Console(record=True, width=120, file=open("/dev/null", "w"))  # noqa: SIM115
+    report.show(results, Style(references=()), console)
+    assert ("GB/s" in console.export_text()) == bool(nbytes)
+
+
 @pytest.mark.parametrize(
     ("said", "name"),
     [

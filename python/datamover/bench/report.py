@@ -138,7 +138,9 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
     table = _plain_table()
     table.add_column("contender", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("GB/s", justify="right", no_wrap=True)
+    moved = any(row["bytes"] for row in rows)
+    if moved:
+        table.add_column("GB/s", justify="right", no_wrap=True)
     references = [r for r in style.references if any(row["contender"] == r for row in rows)]
     for reference in references:
         table.add_column(f"× {reference.replace(':', ': ')}", justify="right")
@@ -158,7 +160,7 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
         table.add_row(
             Text(_name(row, mpi), style="bold" if ours else ""),
             as_time(row["seconds"]),
-            f"{speed:.3g}" if speed else "",
+            *([f"{speed:.3g}" if speed else ""] if moved else []),
             *(f"{seconds[r] / row['seconds']:.2f}" for r in references),
             *([f"{row['nbytes']:,}" if "nbytes" in row else ""] if sizes else []),
             *([_per_peer(row)] if per_peer else []),
