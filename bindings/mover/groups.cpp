@@ -19,6 +19,7 @@
 #include "mpi/group_together.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
+#include "stream/producer_words.hpp"
 
 namespace nb = nanobind;
 
@@ -37,6 +38,15 @@ void bind_groups(nb::module_& m) {
         nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"), Released(),
         "Raises on all processes the error that the lowest of them brings; none brings: returns. "
         "Collective.");
+    m.def(
+        "refuse_sending",
+        [](std::uintptr_t comm, const std::string& code, const std::string& message) {
+            mpi::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
+            stream::refuse_call(together, Error(error_code_from_name(code), message));
+        },
+        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), Released(),
+        "Raises an error on all processes, the others of which send over a stream, end its step or "
+        "close it. Collective.");
     m.def(
         "fail",
         [](std::uintptr_t comm, const std::string& message) {

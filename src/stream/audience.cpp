@@ -71,6 +71,7 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     // Within a step nobody is let in: the rest of it would be no step.
     if (sequence != sequence_ && !admit()) return std::nullopt;
     undone_ = {};  // what was decided before has been done
+    foreseen_ = {};
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
     std::int64_t all_bytes = 0;
     bool must_wait = false;
@@ -108,6 +109,86 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     sequence_ = sequence;
     undone_ = decision;
     return decision;
+}
+
+Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
+                                     std::chrono::milliseconds time) {
+    std::unique_lock lock(lock_);
+    const Array& sent = arrays_.at(static_cast<std::size_t>(array));
+    Foreseen foreseen = look_ahead(sent, sequence);
+    if (!foreseen.decision && !foreseen.needs_more && time.count() > 0) {
+        changed_.wait_for(lock, time);
+        foreseen = look_ahead(sent, sequence);
+    }
+    foreseen_ = foreseen.decision.value_or(Decision());
+    return foreseen;
+}
+
+bool Audience::is_foreseen(const Consumer& consumer, std::int64_t place) const {
+    return std::ranges::find(foreseen_.to, Decision::Place(consumer.key, place)) !=
+           foreseen_.to.end();
+}
+
+Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequence) const {
+    const Foreseen unknown{std::nullopt, true};
+    if (!news_.joined.empty() || (sequence != sequence_ && !admits_nobody())) return unknown;
+    Decision decision;
+    decision.is_told_by_messages = true;
+    bool must_wait = false;
+    for (const ConsumerPtr& consumer : consumers()) {
+        if (!consumer->is_active) continue;
+        const StepQueue& queue = consumer->queue;
+        const bool ends_step =
+            queue.is_within_step() && queue.waiting().back().sequence != sequence;
+        if (ends_step) return unknown;
+        if (!consumer->wanted->contains(array.sent.name)) {
+            if (consumer->takes_all) return unknown;
+            continue;
+        }
+        const auto bytes = consumer->step_bytes.find(array.sent.number);
+        if (bytes == consumer->step_bytes.end() ||
+            bytes->second > flow_.queue_bytes - queue.bytes_of(sequence))
+            return unknown;
+        const StepQueue::Room room = queue.room_for(sequence, bytes->second);
+        if (room == StepQueue::Room::dropped) return unknown;
+        must_wait = must_wait || room == StepQueue::Room::wait;
+        decision.is_told_by_messages &= consumer->is_told_by_messages();
+        decision.to.emplace_back(consumer->key, queue.place_of(sequence));
+    }
+    if (must_wait) return {};
+    decision.turn = places_->turn_of(*this);
+    if (!decision.to.empty() && decision.turn < 0) return unknown;
+    decision.gone = news_.gone;
+    decision.dropped = news_.dropped;
+    return {std::move(decision), false};
+}
+
+/// Whether nobody is let in before the next step, nor has to be.
+bool Audience::admits_nobody() const {
+    std::int64_t active = 0;
+    for (const auto& [key, consumer] : consumers_) {
+        if (consumer->is_ready() && !consumer->is_active) return false;
+        active += consumer->is_active;
+    }
+    return arrays_known_ && active >= least_;
+}
+
+void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
+    const std::lock_guard lock(lock_);
+    undone_ = std::exchange(foreseen_, {});  // where what follows fails, it is withdrawn
+    const auto forget = [](auto& news, std::size_t told) {  // more may have come since
+        news.erase(news.begin(), news.begin() + static_cast<std::ptrdiff_t>(told));
+    };
+    forget(news_.gone, undone_.gone.size());
+    forget(news_.dropped, undone_.dropped.size());
+    sequence_ = sequence;
+    for (const auto& [key, place] : undone_.to) {
+        const auto found = consumers_.find(key);
+        if (found == consumers_.end()) continue;  // the others hear of it with the next one
+        Consumer& consumer = *found->second;
+        if (consumer.queue.is_empty()) consumer.took = Clock::now();
+        consumer.queue.add(sequence, number, array, consumer.step_bytes.at(array));
+    }
 }
 
 void Audience::stop_waiting() {

@@ -88,6 +88,15 @@ public:
     /// place, also not after `time`. Throws invalid_state where it can get none.
     std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
                                    std::chrono::milliseconds time);
+    /// What `decide` would decide, where that needs nothing but to add the array to queues; waits
+    /// as `decide` does. Nothing has changed then.
+    struct Foreseen {
+        std::optional<Decision> decision;
+        bool needs_more = false;  ///< somebody joins, or a step is dropped, or such: see `decide`
+    };
+    Foreseen foresee(int array, std::int64_t sequence, std::chrono::milliseconds time);
+    /// Does what was foreseen last.
+    void carry_out(int array, std::int64_t sequence, std::int64_t number);
     /// All processes have packed an array for these consumers.
     void sent(const std::vector<std::string>& keys, std::int64_t sequence);
     /// No decision is waited for any more.
@@ -137,6 +146,9 @@ private:
     // All of these under the lock.
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
                                           std::int64_t number);
+    Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
+    bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
+    bool admits_nobody() const;
     bool admit();
     void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
@@ -177,7 +189,8 @@ private:
     std::vector<Array> arrays_;  ///< by number
     bool arrays_known_ = false, has_ended_ = false;
     Decision news_;
-    Decision undone_;  ///< what was decided last, until it has been done
+    Decision undone_;    ///< what was decided last, until it has been done
+    Decision foreseen_;  ///< other processes perhaps know it, and send what it says
     std::int64_t lost_ = 0, dropped_ = 0, came_ = 0;
     std::int64_t sequence_ = -1;  ///< of the step that is being sent
     std::int64_t count_ = 0;      ///< of consumers that ever connected

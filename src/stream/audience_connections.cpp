@@ -213,8 +213,9 @@ void Audience::take_all_before(Consumer& consumer, std::int64_t rank, std::uint6
 void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     const auto found = consumer.missing.find(place);
     const bool is_on_its_way = found != consumer.missing.end();
+    const bool may_have_come = consumer.queue.is_waiting(place) || is_foreseen(consumer, place);
     if (is_on_its_way ? found->second.erase(rank) == 0
-                      : !consumer.hears_by_messages || !consumer.queue.is_waiting(place) ||
+                      : !consumer.hears_by_messages || !may_have_come ||
                             !consumer.early[place].insert(rank).second)
         throw make_error(ErrorCode::io, "step ", place, " is not on its way to process ", rank);
     ++consumer.credits[static_cast<std::size_t>(rank)];

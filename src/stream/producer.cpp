@@ -225,14 +225,14 @@ void Producer::add(const std::string& name, const SentPart& part) {
 }
 
 void Producer::refuse(const Error& why) {
-    together_->agree(why);
-    throw why;
+    refuse_call(*together_, why);
 }
 
 void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
-    collectively(*together_, [&] { check_open(); });
+    const auto wrong = error_in(*together_, [&] { check_open(); });
+    if (wrong) refuse_call(*together_, *wrong);
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
     write_failures(mine);
@@ -251,7 +251,9 @@ void Producer::close(std::optional<double> timeout_seconds) {
     if (!reception_->is_of_this_process() || closed_.exchange(true)) return;
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
-        collectively(*together_, [&] { check_seconds(timeout_seconds); });
+        const auto wrong = error_in(*together_, [&] { check_seconds(timeout_seconds); });
+        if (wrong) refuse_call(*together_, *wrong);
+        all_close(goes_on);
         wait_until_taken(timeout_seconds);
     } catch (...) {
         stop();

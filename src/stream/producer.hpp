@@ -154,7 +154,14 @@ private:
                          std::optional<std::int64_t> step) const;
     void check_part(const std::string& name, const SentPart& part) const;
     void add(const std::string& name, const SentPart& part);
+    /// Thrown where the call of a process was wrong, and all know it: nothing has changed.
+    struct WrongCall {
+        std::exception_ptr what;
+    };
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
+    void check_same(const std::vector<Together::Numbers>& everyone,
+                    const std::vector<WordReader>& said_by, const std::string& name,
+                    std::int64_t sequence, std::int64_t number) const;
     void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const char* why);
     void hear(const Decision& decision);

@@ -99,7 +99,8 @@ void Producer::send(const std::string& name, const SentPart& part,
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     std::int64_t number = 0;
-    collectively(*together_, [&] { number = checked(name, part, step); });
+    const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); });
+    if (wrong) refuse_call(*together_, *wrong);
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;
@@ -111,6 +112,8 @@ void Producer::send(const std::string& name, const SentPart& part,
         names_of_step_.insert(name);
         pack(name, sequence, decision, part);
         if (places_->ends_each_array()) names_of_step_.clear();
+    } catch (const WrongCall& wrong_call) {
+        std::rethrow_exception(wrong_call.what);
     } catch (const Error& error) {
         // All processes know that nothing was packed: the array can be sent again.
         if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
@@ -140,33 +143,44 @@ void Producer::withdraw(const char* why) {
     audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
-/// Learns from process 0 who gets an array; waits where a consumer must not miss it.
+/// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
+/// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
+/// what it decides.
 Decision Producer::decide(const std::string& name, std::int64_t sequence, std::int64_t number) {
     const Deadline deadline = deadline_after(options_.timeout_seconds);
     const Clock::time_point awake_end = Clock::now() + awake_time;
-    while (true) {
+    const int array = arrays_.at(name).number;
+    for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         std::optional<Decision> mine;
         std::optional<Error> refusal;
         std::int64_t state = goes_on;
         std::exception_ptr ended;
-        if (audience_ != nullptr) {
-            try {
-                wait_in_round([&](std::chrono::milliseconds time) {
-                    if (closed_)  // by another thread
-                        throw Error(ErrorCode::invalid_state, "the stream is closed");
-                    const int array = arrays_.at(name).number;
-                    mine = audience_->decide(array, sequence, number, {});
-                    while (!mine && Clock::now() < awake_end) {
-                        outbox_->hear();
-                        mine = audience_->decide(array, sequence, number, {});
-                        if (!mine) ::sched_yield();
-                    }
-                    if (mine) return true;
-                    outbox_->leave();
+        // What other streams of a manager may change meanwhile is not foreseen.
+        if (audience_ != nullptr && (is_agreed || !has_manager_)) {
+            const auto look = [&](std::chrono::milliseconds time) {
+                if (is_agreed) {
                     mine = audience_->decide(array, sequence, number, time);
                     return mine.has_value();
+                }
+                Audience::Foreseen foreseen = audience_->foresee(array, sequence, time);
+                mine = std::move(foreseen.decision);
+                return mine || foreseen.needs_more;
+            };
+            try {
+                const bool is_there = wait_in_round([&](std::chrono::milliseconds time) {
+                    if (closed_)  // by another thread
+                        throw Error(ErrorCode::invalid_state, "the stream is closed");
+                    bool is_found = look({});
+                    while (!is_found && Clock::now() < awake_end) {
+                        outbox_->hear();
+                        is_found = look({});
+                        if (!is_found) ::sched_yield();
+                    }
+                    if (is_found) return true;
+                    outbox_->leave();
+                    return look(time);
                 });
-                state = mine ? is_done : is_over(deadline) ? was_late : goes_on;
+                state = mine ? is_done : !is_there && is_over(deadline) ? was_late : goes_on;
             } catch (const Error& error) {  // told to the others, as all that comes here
                 refusal = error;
                 state = was_refused;
@@ -183,20 +197,24 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         words.add(name).add(sequence).add(number).add(state);
         if (mine) write(words, *mine);
         if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
-        const auto everyone = together_->gather(words.numbers());
+        std::vector<Together::Numbers> everyone;
+        try {
+            everyone = together_->gather(words.numbers());
+        } catch (...) {  // the others perhaps do it
+            if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
+            throw;
+        }
+        if (has_wrong_call(everyone)) {
+            try {
+                together_->agree({});
+            } catch (...) {
+                throw WrongCall{ended ? ended : std::current_exception()};
+            }
+        }
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
-        for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-            WordReader said = said_by[rank];
-            const std::int64_t call = everyone[rank].at(0);
-            if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
-                said.number() == sequence && said.number() == number)
-                continue;
-            throw make_error(ErrorCode::mismatch, "process ", rank,
-                             call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
-                                                                            : " sends another",
-                             ", here it is ", call_text(name, number));
-        }
+        check_same(everyone, said_by, name, sequence, number);
+        if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
         WordReader first = said_by[0];
         first.text(), first.number(), first.number();
         const std::int64_t said = first.number();
@@ -210,6 +228,23 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         if (said == was_late)
             throw make_error(ErrorCode::timeout, "no consumer took a step in ",
                              *options_.timeout_seconds, " s, or too few came");
+    }
+}
+
+/// Throws mismatch where another process makes another call than the one that decides.
+void Producer::check_same(const std::vector<Together::Numbers>& everyone,
+                          const std::vector<WordReader>& said_by, const std::string& name,
+                          std::int64_t sequence, std::int64_t number) const {
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        WordReader said = said_by[rank];
+        const std::int64_t call = everyone[rank].at(0);
+        if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
+            said.number() == sequence && said.number() == number)
+            continue;
+        throw make_error(ErrorCode::mismatch, "process ", rank,
+                         call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
+                                                                        : " sends another",
+                         ", here it is ", call_text(name, number));
     }
 }
 
@@ -321,8 +356,10 @@ void Producer::write_failures(WordWriter& words) const {
         words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
 }
 
-/// Refuses the consumers for which any process has failed; gives what each says behind that.
+/// Refuses the consumers for which any process has failed; gives what each says behind that. Where
+/// a call was wrong, all throw that, and say their failures again with the next one.
 std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
+    if (has_wrong_call(everyone)) together_->agree({});
     failures_ = {};
     std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {

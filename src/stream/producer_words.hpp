@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls do sending processes compare, and how long do they wait in one round?
+// Which calls do sending processes compare, what do they say of a wrong one, and how long do they
+// wait in one round?
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "stream/connection.hpp"
+#include "stream/together.hpp"
 
 namespace datamover::stream {
 
-enum class Call : std::int64_t { add = 1, decide = 2, pack = 3, close = 4, end_step = 5 };
+/// What each process says first. A wrong call is known to be one by its process alone, and says
+/// nothing else.
+enum class Call : std::int64_t {
+    add = 1,
+    decide = 2,
+    pack = 3,
+    close = 4,
+    end_step = 5,
+    wrong = 6
+};
+
+inline bool has_wrong_call(const std::vector<Together::Numbers>& everyone) {
+    return std::ranges::any_of(everyone, [](const Together::Numbers& said) {
+        return said.at(0) == static_cast<std::int64_t>(Call::wrong);
+    });
+}
+
+/// Has the others throw `why` from the call that they make, and throws it here. Collective.
+[[noreturn]] inline void refuse_call(Together& together, const Error& why) {
+    if (!together.is_alone()) together.gather({static_cast<std::int64_t>(Call::wrong)});
+    together.agree(why);
+    throw why;
+}
 
 /// How a round of waiting ended on process 0.
 inline constexpr std::int64_t goes_on = 0, is_done = 1, was_late = 2, was_interrupted = 3,

@@ -34,6 +34,13 @@ StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes
     return answer;
 }
 
+StepQueue::Room StepQueue::room_for(std::int64_t sequence, std::int64_t bytes) const {
+    if (sequence == refused_) return Room::dropped;
+    const std::size_t begun = is_newest(sequence) ? 1 : 0;
+    if (waiting_.size() <= begun || !is_full(bytes, begun != 0)) return Room::yes;
+    return policy_ == Policy::block ? Room::wait : Room::dropped;
+}
+
 bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {
     std::int64_t held = 0;
     for (const Step& step : waiting_) held += step.bytes;

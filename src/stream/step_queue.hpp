@@ -46,6 +46,12 @@ public:
     /// Whether an array of a step may be added; drops what the policy drops for it. Where the new
     /// step is what it drops, one that has begun is completed all the same.
     Answer make_room(std::int64_t sequence, std::int64_t bytes);
+    /// Whether `make_room` would say yes and drop nothing, or wait; `dropped` for all else.
+    Room room_for(std::int64_t sequence, std::int64_t bytes) const;
+    /// The place of a step to which an array is added next.
+    std::int64_t place_of(std::int64_t sequence) const {
+        return is_newest(sequence) ? waiting_.back().place : count_;
+    }
     /// Adds an array to its step; the step's place.
     std::int64_t add(std::int64_t sequence, std::int64_t number, int array, std::int64_t bytes);
     /// Nothing more comes of the newest step.

@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "geometry/make_error.hpp"
@@ -42,21 +43,26 @@ public:
     virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
 };
 
-/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+/// What `work` throws, as an error that others can be told; none: nothing. Local.
 template <class Work>
-void collectively(Together& together, Work&& work) {
-    std::optional<Error> mine;
+std::optional<Error> error_in(const Together& together, Work&& work) {
     try {
         work();
     } catch (const Error& error) {
-        mine = error;
+        return error;
     } catch (const std::bad_alloc&) {
-        mine = make_error(ErrorCode::no_memory, "process ", together.rank(), " ran out of memory");
+        return make_error(ErrorCode::no_memory, "process ", together.rank(), " ran out of memory");
     } catch (const std::exception& error) {
-        mine = make_error(ErrorCode::peer_failed, "process ", together.rank(),
+        return make_error(ErrorCode::peer_failed, "process ", together.rank(),
                           " failed: ", error.what());
     }
-    together.agree(mine);
+    return std::nullopt;
+}
+
+/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+template <class Work>
+void collectively(Together& together, Work&& work) {
+    together.agree(error_in(together, std::forward<Work>(work)));
 }
 
 }  // namespace datamover::stream

@@ -345,6 +345,68 @@ def test_error_on_one_sending_process_is_an_error_on_all(ends):
     ends.run(send, receive)
 
 
+@pytest.mark.parametrize("queue_steps", [1, 64])
+@pytest.mark.parametrize("policy", ["block", "drop_oldest", "drop_newest"])
+def test_a_wrong_call_of_one_sending_process_changes_nothing_of_the_stream(
+    comm, policy, queue_steps
+):
+    """Whichever process it is: steps go on where they were, each comes once, nothing else does."""
+    ends, rounds = Ends(comm, max(comm.size - 1, 1)), 6
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    whole = np.arange(64.0)
+
+    def send(out):
+        count = line.local_shape(ends.part.rank)[0]
+        first = ends.part.rank * -(-64 // ends.senders)
+        mine = whole[first : first + count]
+
+        def refused(error, name, array, step):
+            """One process makes this call, the others a right one; all raise the same."""
+            wrong, right = (name, array, step), ("u", mine, last + 1)
+            name, array, step = wrong if ends.part.rank == last % ends.part.size else right
+            with pytest.raises(error) as raised:
+                out.send(name, array, step=step, layout=line)
+            assert len(set(ends.part.allgather(str(raised.value)))) == 1
+
+        for last in range(rounds):
+            out.send("u", mine + last, step=last, layout=line)
+            refused(dm.WrongType, "u", mine.astype("f4"), last + 1)
+            refused(dm.Mismatch, "u", np.zeros(count + 1), last + 1)
+            refused(dm.InvalidArgument, "u", mine, last)
+            # The step goes on where it was.
+            out.send("v", mine - last, step=last, layout=line)
+            refused(dm.InvalidArgument, "u", mine, -1)
+            refused(dm.InvalidArgument, "", mine, last + 1)
+            refused(dm.WrongType, 7, mine, last + 1)
+            if ends.part.size > 1:
+                for name, step in (("u", last + 7), ("v", last + 1), ("another", last + 1)):
+                    with pytest.raises(dm.Mismatch):
+                        is_other = ends.part.rank == last % ends.part.size
+                        out.send(
+                            name if is_other else "u",
+                            mine,
+                            layout=line,
+                            step=step if is_other else last + 1,
+                        )
+        out.close(LIMIT_SECONDS)
+        if ends.part.rank == 0:
+            assert out.counters()["consumers_lost"] == 0
+
+    def receive(consumer):
+        wanted = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        came = []
+        for step, arrays in consumer.steps({"u": wanted, "v": wanted}, LIMIT_SECONDS):
+            np.testing.assert_array_equal(arrays["u"], whole + step)
+            np.testing.assert_array_equal(arrays["v"], whole - step)
+            came.append(step)
+        assert came == sorted(set(came))
+        assert len(came) + consumer.dropped == rounds
+        if policy == "block" or queue_steps > rounds:
+            assert consumer.dropped == 0
+
+    ends.run(send, receive, policy=policy, queue_steps=queue_steps)
+
+
 def test_an_exception_in_one_sending_program_ends_the_stream_on_all(ends):
     line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
     last = ends.part.rank == ends.part.size - 1

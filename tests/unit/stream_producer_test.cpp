@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +34,9 @@ class InterruptedAlone : public Together {
 public:
     std::optional<Call> interrupted_in;
     bool other_closes = false;
-    std::string other_failed_for;  ///< a consumer's key
+    bool other_is_wrong = false;
+    std::function<void()> while_told;  ///< of a decision: others know it then, this one not yet
+    std::string other_failed_for;      ///< a consumer's key
     Call other_says_so_in = Call::decide;
 
     bool is_alone() const override { return false; }
@@ -44,11 +48,19 @@ public:
             interrupted_in.reset();
             throw Interrupted();
         }
+        if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
+        if (call == Call::decide && other_is_wrong)
+            return {mine, {static_cast<std::int64_t>(Call::wrong)}};
         if (counts && call == Call::decide && std::exchange(other_closes, false))
             return {mine, {static_cast<std::int64_t>(Call::close), 0, 0, goes_on}};
         if (counts && call == other_says_so_in && !other_failed_for.empty())
             return {mine, failed(mine)};
         return {mine};
+    }
+    void agree(const std::optional<Error>& mine) override {
+        if (mine) throw *mine;
+        if (std::exchange(other_is_wrong, false))
+            throw Error(ErrorCode::wrong_type, "what another process sends");
     }
 
 private:
@@ -92,12 +104,13 @@ struct Sender {
                        step);
     }
     std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names,
-                                          bool hears_by_messages = false) const {
+                                          bool hears_by_messages = false,
+                                          bool says_taken_by_data = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
         EXPECT_EQ(consumer->come_in("").name("type"), "welcome");
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
-        consumer->subscribe(wanted, hears_by_messages);
+        consumer->subscribe(wanted, hears_by_messages, says_taken_by_data);
         return consumer;
     }
 
@@ -248,6 +261,49 @@ TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
     std::int64_t step = 1;
     while (sender.producer->counters().consumers == 0) sender.send("w", step++);
     EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+}
+
+TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u", "v"}, true, true);
+    sender.send("u", 0);
+    sender.send("v", 0);
+    EXPECT_EQ(heard_up_to("step", *consumer).back(), "step");
+    sender.send("u", 1);
+    // In the midst of a step, and where the next one would begin.
+    for (const auto& [name, step] : std::map<std::string, std::int64_t>{{"u", 2}, {"v", 1}}) {
+        sender.alone->other_is_wrong = true;
+        EXPECT_THROW(sender.send(name, step), Error);
+        EXPECT_FALSE(sender.alone->other_is_wrong) << "it heard of it";
+        EXPECT_EQ(sender.producer->counters().bytes_kept, 3u * 6 * 8);
+    }
+    sender.send("v", 1);
+    EXPECT_THROW(sender.send("v", 1), Error) << "it was sent in this step before";
+    EXPECT_EQ(sender.producer->counters().consumers, 1);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 0);
+    EXPECT_EQ(sender.producer->counters().bytes_kept, 2u * 2 * 6 * 8);
+    const std::string key = sender.producer->outbox().keys().front();
+    sender.producer->audience()->taken_before(key, 0, 2);
+    EXPECT_TRUE(sender.producer->audience()->wait_until_taken({})) << "there is a third step";
+}
+
+TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"}, true, true);
+    sender.send("u", 0);
+    const std::string key = sender.producer->outbox().keys().front();
+    sender.producer->audience()->taken_before(key, 0, 1);
+    bool was_told = false;
+    sender.alone->while_told = [&] {
+        was_told = true;
+        sender.producer->audience()->taken_before(key, 0, 2);
+    };
+    sender.send("u", 1);
+    EXPECT_TRUE(was_told);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 0);
+    EXPECT_TRUE(sender.producer->audience()->wait_until_taken({}));
+    // Nor has it taken what nobody has sent.
+    EXPECT_THROW(sender.producer->audience()->taken_before(key, 0, 3), Error);
 }
 
 TEST(StreamProducerForked, LeavesTheStreamToItsParent) {

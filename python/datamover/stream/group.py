@@ -48,17 +48,24 @@ class Group:
 
     def refuse(self, error: BaseException) -> NoReturn:
         """Raise this everywhere, where the others call `together`. Collective."""
+        self._take_part("agree", error)
+
+    def refuse_sending(self, error: BaseException) -> NoReturn:
+        """Raise this everywhere, where the others make a call of a sending end. Collective."""
+        self._take_part("refuse_sending", error)
+
+    def _take_part(self, entry: str, error: BaseException) -> NoReturn:
         from datamover.mpi import core, error_of, take_part_with
 
         if self.size == 1:
             raise error_of(error) if isinstance(error, Exception) else error
-        take_part_with(core().agree, self._address, error)
+        take_part_with(getattr(core(), entry), self._address, error)
 
     def tell_failure(self, error: BaseException) -> None:
-        """Have the next call of `together` of the other processes raise an error. Collective."""
+        """Have the other processes' next call of a sending end raise an error. Collective."""
         if self.size == 1:
             return
         from datamover.mpi import core, told
 
         with contextlib.suppress(Error):
-            core().agree(self._address, *told(error))
+            core().refuse_sending(self._address, *told(error))

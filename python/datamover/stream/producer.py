@@ -209,7 +209,7 @@ class Stream:
             said, local, words = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         except BaseException as error:
-            self._group.refuse(error)
+            self._group.refuse_sending(error)
         try:
             self._end.send(name, said, local.memory, local.layout, *words, number)
         finally:
@@ -281,7 +281,7 @@ class Stream:
     def _refuse(self, error: BaseException) -> NoReturn:
         """Have a call that this process cannot make be an error of all. Collective."""
         try:
-            self._group.refuse(error)
+            self._group.refuse_sending(error)
         except BaseException as raised:
             self._raised = raised
             raise
@@ -291,7 +291,7 @@ class Stream:
         if self._end.is_closed:
             raise error  # the others' calls are over at once
         try:
-            self._group.refuse(error)
+            self._group.refuse_sending(error)
         finally:
             self._stop()
 
@@ -324,8 +324,10 @@ class Stream:
         if self._end.is_closed:
             return
         try:
-            with self._refusing():
+            try:
                 limit = seconds(timeout)
+            except BaseException as error:
+                self._group.refuse_sending(error)
             self._end.close(limit)
         finally:
             self._stop()
