@@ -39,6 +39,9 @@ constexpr std::uint64_t long_bytes = 1 << 19;
 /// told.
 constexpr int kept_of_very_long = 2 << 20;
 constexpr std::uint64_t very_long_bytes = 2 << 20;
+/// Where several processes send, a receiving one reads what others sent meanwhile: a message that
+/// the system does not take whole has its sender sleep, and woken, as often as the receiver.
+constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
 /// What is read of requests at once.
@@ -51,13 +54,14 @@ Error broken(const char* what) {
 }  // namespace
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
-                       bool may_rest, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken)
+                       SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent,
+                       TakenCall taken)
     : connection_(connection),
       box_(box),
       loops_back_(connection.loops_back()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
-      may_rest_(may_rest),
+      habits_(habits),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       taken_call_(std::move(taken)),
       bytes_sent_(bytes_sent) {
@@ -167,7 +171,8 @@ DataSender::Awaited DataSender::send_more() {
     send_what_goes(std::numeric_limits<std::uint64_t>::max());
     // To be woken for what a receiving process says takes more time than to send a short message.
     const std::chrono::milliseconds patience{patience_milliseconds};
-    rests_ = may_rest_ && !sending_ && !waits_ && program_left_.load() > Clock::now() - patience;
+    rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
+             program_left_.load() > Clock::now() - patience;
     if (sending_ && !waits_for_packing()) return Awaited::room;
     return rests_ ? Awaited::program : Awaited::what_comes;
 }
@@ -312,9 +317,11 @@ bool DataSender::begin_next() {
 }
 
 void DataSender::limit_kept(std::uint64_t bytes) {
-    if (bytes >= very_long_bytes && kept_limit_ == 0) return;
+    const std::uint64_t least_very_long =
+        habits_.is_one_of_several ? very_long_bytes_of_several : very_long_bytes;
+    if (bytes >= least_very_long && kept_limit_ == 0) return;
     const int limit = bytes < long_bytes        ? kept_of_short
-                      : bytes < very_long_bytes ? kept_of_long
+                      : bytes < least_very_long ? kept_of_long
                                                 : kept_of_very_long;
     if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
 }

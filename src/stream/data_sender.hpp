@@ -16,6 +16,7 @@
 #include "stream/chunk_on_its_way.hpp"
 #include "stream/connection.hpp"
 #include "stream/message_words.hpp"
+#include "stream/sending_habits.hpp"
 
 namespace datamover::stream {
 
@@ -27,8 +28,8 @@ public:
     /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
     /// that all steps before a place are. Throws io where there can be no
     /// more.
-    DataSender(const Connection& connection, Box& box, int pathway, int pathways, bool may_rest,
-               std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
+    DataSender(const Connection& connection, Box& box, int pathway, int pathways,
+               SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
     ~DataSender() override;
     DataSender(const DataSender&) = delete;
     DataSender& operator=(const DataSender&) = delete;
@@ -93,7 +94,7 @@ private:
     Box& box_;
     const bool loops_back_;
     const int pathway_, pathways_;
-    const bool may_rest_;
+    const SendingHabits habits_;
     int wake_;  ///< an eventfd
 
     std::mutex lock_;

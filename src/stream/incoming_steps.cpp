@@ -18,7 +18,8 @@ constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
-/// Of all of them: the sending program uses their memory again, best while it is in its caches.
+/// Of all of them, of one sending process: it uses their memory again, best while it is in its
+/// caches.
 constexpr std::uint64_t most_unsaid_together = 1 << 17;
 /// Of a stream that was granted twice as many at least, that sends on without hearing of these.
 constexpr std::uint64_t least_unsaid_steps = 2;
@@ -422,14 +423,20 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
 
 void IncomingSteps::taken(const ArrivedStep& step) {
     std::uint64_t bytes = 0;
+    std::map<int, std::uint64_t> of_producer;
     for (const auto& [array, messages] : step.arrays)
-        for (const auto& [producer, message] : messages.by_producer) bytes += message->size();
+        for (const auto& [producer, message] : messages.by_producer) {
+            bytes += message->size();
+            of_producer[producer] += message->size();
+        }
+    std::uint64_t most_of_one = 0;
+    for (const auto& [producer, count] : of_producer) most_of_one = std::max(most_of_one, count);
     coming_.erase(step.place);
     std::erase(awaited_, step.place);
     taken_ = step.place + 1;
     --steps_open_;
     unsaid_.push_back(step.place);
-    unsaid_bytes_ += bytes;
+    unsaid_bytes_ += most_of_one;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
 }
 

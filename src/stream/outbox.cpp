@@ -44,8 +44,7 @@ struct Outbox::Packing {
     bool around_caches = true;  ///< what is staged, from there
 };
 
-Outbox::Outbox(int pathways, bool may_hear_later)
-    : pathways_(pathways), may_hear_later_(may_hear_later) {
+Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
     if (pathways < 1 || pathways > max_pathways)
         throw make_error(ErrorCode::invalid_argument, "pathways are ", pathways,
                          ", they must be 1 to ", max_pathways);
@@ -173,7 +172,7 @@ void Outbox::serve(const Connection& connection, const std::string& key, std::in
     if (pathway < 0 || pathway >= pathways_)
         throw Error(ErrorCode::io, "the stream has no such pathway");
     const std::shared_ptr<Box> box = box_of(key, rank);
-    DataSender(connection, *box, static_cast<int>(pathway), pathways_, may_hear_later_, bytes_sent_,
+    DataSender(connection, *box, static_cast<int>(pathway), pathways_, habits_, bytes_sent_,
                std::move(taken))
         .serve();
 }

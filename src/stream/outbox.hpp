@@ -16,6 +16,7 @@
 #include "stream/connection.hpp"
 #include "stream/own_bytes.hpp"
 #include "stream/packing_pieces.hpp"
+#include "stream/sending_habits.hpp"
 #include "stream/store_choice.hpp"
 
 namespace datamover::stream {
@@ -32,9 +33,8 @@ struct Outgoing {
 /// connection, all else by the sending program. No call needs MPI.
 class Outbox {
 public:
-    /// Throws invalid_argument unless pathways are 1 to max_pathways. What receiving processes say
-    /// the sending program may hear later, where it comes often.
-    explicit Outbox(int pathways, bool may_hear_later = false);
+    /// Throws invalid_argument unless pathways are 1 to max_pathways.
+    explicit Outbox(int pathways, SendingHabits habits = {});
 
     /// Lets a consumer of so many processes connect, under a key that it alone knows.
     void open(const std::string& key, int nprocs);
@@ -88,7 +88,7 @@ private:
     std::shared_ptr<Box> box_of(const std::string& key, std::int64_t rank);
 
     const int pathways_;
-    const bool may_hear_later_;
+    const SendingHabits habits_;
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};

@@ -111,7 +111,8 @@ bool Producer::is_pressed() const {
 
 /// Lets consumers connect.
 void Producer::begin(Listeners& listeners, std::string_view producers) {
-    outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways), !is_pressed());
+    outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
+                                       SendingHabits{!is_pressed(), together_->size() > 1});
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {

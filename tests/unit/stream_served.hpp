@@ -46,7 +46,8 @@ inline AddressRelation in_order(std::size_t count) {
 class Served {
 public:
     /// With `may_hear_later`, its thread may rest.
-    explicit Served(std::size_t elems, bool may_hear_later = false) : outbox_(1, may_hear_later) {
+    explicit Served(std::size_t elems, bool may_hear_later = false)
+        : outbox_(1, {may_hear_later, false}) {
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
         // What does not come is an error of the test, which does not wait for ever.
         const timeval limit{60, 0};

@@ -340,7 +340,7 @@ TEST(StreamSender, IsGivenAPieceOfAnotherMessageThanItSends) {
     const Connection here(ends[0]), there(ends[1]);
     std::atomic<std::uint64_t> sent{0};
     Box box;
-    DataSender sender(here, box, 0, 1, false, sent);
+    DataSender sender(here, box, 0, 1, {}, sent);
     std::thread serving([&sender] { EXPECT_THROW(sender.serve(), Error); });
     there.send(Request{Operation::advance, 0, 0, 2, 0}.write());
     const auto first = std::make_shared<const Message>(100), longer = box.memory(2000);
