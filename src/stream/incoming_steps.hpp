@@ -178,7 +178,7 @@ private:
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
     std::vector<std::uint64_t> unsaid_;  ///< places taken
-    std::uint64_t unsaid_bytes_ = 0;  ///< of one sending process, at most
+    std::uint64_t unsaid_bytes_ = 0;     ///< of one sending process, at most
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
     bool was_told_ = false;
