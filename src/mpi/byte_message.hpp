@@ -29,16 +29,18 @@ private:
     bool owned_ = false;
 };
 
-/// Of this length MPI hands pieces of a message to a process of the same machine fastest, one after
-/// the other, up to so many bytes together: MPI's longest ones that the receiver need not ask for.
-/// The second limit is for messages that nobody packs (measured with MPICH 5 and Open MPI 4;
-/// docs/decisions/0011).
+/// What lengths of messages are fastest between processes of one machine (measured with MPICH 5 and
+/// Open MPI 4; docs/decisions/0011). Pieces of `quick_message_bytes` MPI hands over one after the
+/// other, up to so many bytes together: its longest ones that the receiver need not ask for. The
+/// second limit is for messages that nobody packs. Where all send as much as they receive, pieces
+/// have `two_way_message_bytes`.
 #ifdef OPEN_MPI
 inline constexpr std::int64_t quick_message_bytes = 4032, quick_total_bytes = 32 << 10,
-                              quick_unpacked_total_bytes = 16 << 10;
+                              quick_unpacked_total_bytes = 16 << 10,
+                              two_way_message_bytes = 256 << 10;
 #else
 inline constexpr std::int64_t quick_message_bytes = 8064, quick_total_bytes = 512 << 10,
-                              quick_unpacked_total_bytes = 0;
+                              quick_unpacked_total_bytes = 0, two_way_message_bytes = 1 << 20;
 #endif
 
 /// Persistent requests for messages, side by side as MPI wants them; freed with this

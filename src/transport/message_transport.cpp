@@ -27,7 +27,6 @@ constexpr std::size_t unbuffered_width = 4;
 /// its own few bytes before them, and takes longer ones out of the sender's memory, which is better
 /// for much, and where nothing is packed (measured, docs/decisions/0011).
 std::int64_t longest_message(const BindContext& context, const Pair& pair) {
-    constexpr std::int64_t two_way_bytes = 256 << 10;
     if (context.manner.chunk_bytes > 0) return context.chunk_bytes;
     const bool near = context.group->on_same_machine(pair.peer);
     const std::int64_t bytes = context.message_bytes(pair);
@@ -37,7 +36,7 @@ std::int64_t longest_message(const BindContext& context, const Pair& pair) {
         return std::min(context.chunk_bytes, mpi::quick_message_bytes);
     if (!context.packs) return context.chunk_bytes;
     if (near && !context.one_way)
-        return plan::pipelined_piece_bytes(bytes, context.chunk_bytes, two_way_bytes);
+        return plan::pipelined_piece_bytes(bytes, context.chunk_bytes, mpi::two_way_message_bytes);
     return plan::pipelined_piece_bytes(bytes, context.chunk_bytes);
 }
 
