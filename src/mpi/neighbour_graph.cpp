@@ -49,17 +49,15 @@ std::uint64_t digest_of(const ProcessGroup& group, const Neighbours& neighbours)
 struct Trial {
     struct Half {
         std::vector<std::int64_t> words;
-        std::vector<Datatype> places;
         std::vector<int> counts;
-        std::vector<MPI_Aint> zeros;
+        std::vector<MPI_Aint> places;
         std::vector<MPI_Datatype> types;
 
         explicit Half(std::size_t neighbours)
-            : words(neighbours, -1), counts(neighbours, 1), zeros(neighbours, 0) {
-            for (const std::int64_t& word : words) {
-                places.push_back(bytes_at(&word, sizeof word));
-                types.push_back(places.back().get());
-            }
+            : words(neighbours, -1),
+              counts(neighbours, sizeof(std::int64_t)),
+              types(neighbours, MPI_BYTE) {
+            for (const std::int64_t& word : words) places.push_back(displacement_of(&word));
         }
     };
 
@@ -81,8 +79,8 @@ bool works(const ProcessGroup& group, const NeighbourGraph& graph, const Neighbo
         trial->sent.words[i] = word_for(group.rank(), neighbours.destinations[i]);
     group.carry_out("MPI_Ineighbor_alltoallw", trial, [&](MPI_Request* request) {
         const Trial::Half &s = trial->sent, &r = trial->received;
-        return MPI_Ineighbor_alltoallw(MPI_BOTTOM, s.counts.data(), s.zeros.data(), s.types.data(),
-                                       MPI_BOTTOM, r.counts.data(), r.zeros.data(), r.types.data(),
+        return MPI_Ineighbor_alltoallw(MPI_BOTTOM, s.counts.data(), s.places.data(), s.types.data(),
+                                       MPI_BOTTOM, r.counts.data(), r.places.data(), r.types.data(),
                                        graph.comm(), request);
     });
     for (std::size_t i = 0; i < neighbours.sources.size(); ++i)

@@ -16,6 +16,11 @@
 #include "mpi/neighbour_graph.hpp"
 #include "turn_transport.hpp"
 
+#if MPI_VERSION >= 4
+// Compiled against a newer MPI than it is loaded beside, as in a wheel, this is null.
+#pragma weak MPI_Ialltoallw_c
+#endif
+
 namespace datamover::transport {
 namespace {
 
@@ -29,6 +34,15 @@ memory::AllocationPtr part_of(const memory::AllocationPtr& memory, std::int64_t 
                               std::int64_t bytes) {
     return {new memory::Allocation{memory->data + offset_bytes, bytes, nullptr, 0, {}},
             [memory](const memory::Allocation* part) { delete part; }};
+}
+
+/// Whether the MPI that is loaded has the call whose displacements may be addresses.
+bool takes_addresses() {
+#if MPI_VERSION >= 4
+    return &MPI_Ialltoallw_c != nullptr;
+#else
+    return false;
+#endif
 }
 
 /// What a process tells the others of what it sends.
@@ -52,8 +66,8 @@ public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : TurnTransport(context, pairs, "collective", "MPI_Ialltoallw") {
         const auto ranks = static_cast<std::size_t>(context.group->size());
-        exchange().sent.resize(ranks);
-        exchange().received.resize(ranks);
+        exchange().sent.resize(ranks, takes_addresses());
+        exchange().received.resize(ranks, takes_addresses());
     }
 
     void all_have_bound(std::int64_t operations) override {
@@ -212,8 +226,8 @@ private:
         if (form_ == Form::broadcast) {
             const bool is_root = members_[static_cast<std::size_t>(root_)] == group().rank();
             const Exchange::Half& half = is_root ? e.sent : e.received;
-            return MPI_Ibcast(MPI_BOTTOM, half.counts[place_], half.types[place_], root_, comm_,
-                              request);
+            return MPI_Ibcast(half.address(place_), half.counts[place_], half.types[place_], root_,
+                              comm_, request);
         }
         if (form_ == Form::all_gather) {
             const Exchange::Gathered& g = e.gathered;
@@ -221,6 +235,13 @@ private:
             return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, g.memory->data, g.counts_bytes.data(),
                                    g.starts_bytes.data(), MPI_BYTE, comm_, request);
         }
+#if MPI_VERSION >= 4
+        if (takes_addresses())
+            return MPI_Ialltoallw_c(MPI_BOTTOM, e.sent.long_counts.data(),
+                                    e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
+                                    e.received.long_counts.data(), e.received.displacements.data(),
+                                    e.received.types.data(), group().turns_comm(), request);
+#endif
         return MPI_Ialltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.zeros.data(),
                               e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
                               e.received.zeros.data(), e.received.types.data(),

@@ -23,8 +23,9 @@ public:
             pair.place = side.size();
             side.push_back(mpi::to_int(pair.peer, "rank"));
         }
-        exchange().sent.resize(neighbours_.destinations.size());
-        exchange().received.resize(neighbours_.sources.size());
+        constexpr bool takes_addresses = true;
+        exchange().sent.resize(neighbours_.destinations.size(), takes_addresses);
+        exchange().received.resize(neighbours_.sources.size(), takes_addresses);
     }
 
     void all_have_bound(std::int64_t operations) override {
@@ -34,10 +35,10 @@ public:
 
 private:
     int begin_operation(const Exchange& e, std::size_t, MPI_Request* request) override {
-        return MPI_Ineighbor_alltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.long_zeros.data(),
-                                       e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
-                                       e.received.long_zeros.data(), e.received.types.data(),
-                                       graph_->comm(), request);
+        return MPI_Ineighbor_alltoallw(MPI_BOTTOM, e.sent.counts.data(),
+                                       e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
+                                       e.received.counts.data(), e.received.displacements.data(),
+                                       e.received.types.data(), graph_->comm(), request);
     }
 
     mpi::Neighbours neighbours_;

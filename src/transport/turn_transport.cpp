@@ -3,6 +3,7 @@
 #include "turn_transport.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
@@ -45,17 +46,28 @@ ExchangedPair exchanged(const BindContext& context, const Pair& pair) {
 
 }  // namespace
 
-void Exchange::Half::resize(std::size_t places) {
+void Exchange::Half::resize(std::size_t places, bool call_takes_addresses) {
+    takes_addresses = call_takes_addresses;
     counts.assign(places, 0);
     zeros.assign(places, 0);
-    long_zeros.assign(places, 0);
+    long_counts.assign(places, 0);
+    displacements.assign(places, 0);
     types.assign(places, MPI_BYTE);
 }
 
 void Exchange::Half::set(const ExchangedPair& pair, std::size_t chunk) {
     const bool any = chunk < pair.program.chunks();
-    counts[pair.place] = any;
-    types[pair.place] = any ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
+    const std::int64_t bytes = any ? pair.program.chunk_bytes(chunk) : 0;
+    const bool as_bytes = takes_addresses && bytes <= std::numeric_limits<int>::max();
+    counts[pair.place] = as_bytes ? static_cast<int>(bytes) : any;
+    long_counts[pair.place] = counts[pair.place];
+    displacements[pair.place] = any && as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
+    types[pair.place] = any && !as_bytes ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
+}
+
+void* Exchange::Half::address(std::size_t place) const {
+    if (displacements[place] == 0) return MPI_BOTTOM;
+    return reinterpret_cast<void*>(displacements[place]);
 }
 
 TurnTransport::TurnTransport(const BindContext& context, const std::vector<Pair>& pairs,

@@ -185,6 +185,14 @@ int MPI_Ialltoallv_c(const void* in, const MPI_Count n[], const MPI_Aint starts[
         return PMPI_Ialltoallv_c(in, n, starts, type, out, m, places, out_type, comm, request);
     });
 }
+int MPI_Ialltoallw_c(const void* in, const MPI_Count n[], const MPI_Aint starts[],
+                     const MPI_Datatype types[], void* out, const MPI_Count m[],
+                     const MPI_Aint places[], const MPI_Datatype out_types[], MPI_Comm comm,
+                     MPI_Request* request) {
+    return injector.act([&] {
+        return PMPI_Ialltoallw_c(in, n, starts, types, out, m, places, out_types, comm, request);
+    });
+}
 #endif
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
     return injector.act([&] { return PMPI_Comm_idup(comm, made, request); });
