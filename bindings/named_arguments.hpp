@@ -59,16 +59,25 @@ inline std::string text_of(nanobind::handle object, const char* name) {
 }
 
 /// Throws wrong_type, and as the caster of points does.
-inline Point point_of(nanobind::handle object, const char* name) {
+inline Point point_of(nanobind::handle object, const char* name,
+                      const char* wanted = "an integer or a sequence of integers") {
     nanobind::detail::make_caster<Point> caster;
     if (object.is_none() || !caster.from_python(object, 0, nullptr))
-        refuse_type(object, name, "an integer or a sequence of integers");
+        refuse_type(object, name, wanted);
     return caster.operator Point();
 }
 
 /// The same; a point of no dimensions for None.
 inline Point point_or_none(nanobind::handle object, const char* name) {
     return object.is_none() ? Point{} : point_of(object, name);
+}
+
+/// What nanobind makes of an object, such as a vector of a list. Throws wrong_type.
+template <class Value>
+Value value_of(nanobind::handle object, const char* name, const char* wanted) {
+    Value value;
+    if (!nanobind::try_cast(object, value)) refuse_type(object, name, wanted);
+    return value;
 }
 
 /// Throws wrong_type.

@@ -76,6 +76,14 @@ bool needs_common_node(const transport::TransportKind& kind) {
     return !kind.carries(far);
 }
 
+/// A call by which a mover takes part in what the others do, as one that cannot.
+template <void (Mover::*refuse)(const Error&)>
+auto refusing() {
+    return [](Mover& m, const std::string& code, const std::string& message) {
+        (m.*refuse)(Error(error_code_from_name(code), message));
+    };
+}
+
 }  // namespace
 
 void bind_movers(nb::module_& m) {
@@ -109,22 +117,14 @@ void bind_movers(nb::module_& m) {
             },
             nb::arg("sources"), nb::arg("destinations"),
             "Goes over to other arrays of the same plans. Collective.")
-        .def(
-            "refuse_rebind",
-            [](Mover& m, const std::string& code, const std::string& message) {
-                m.refuse_rebind(Error(error_code_from_name(code), message));
-            },
-            nb::arg("code"), nb::arg("message"), Released(),
-            "Takes part in a rebind of the other processes as one that cannot. Collective.")
+        .def("refuse_rebind", refusing<&Mover::refuse_rebind>(), nb::arg("code"),
+             nb::arg("message"), Released(),
+             "Takes part in a rebind of the other processes as one that cannot. Collective.")
         .def("tune", &Mover::tune, nb::arg("seconds"), Released(),
              "Measures which transports are the fastest and goes over to them. Collective.")
-        .def(
-            "refuse_tune",
-            [](Mover& m, const std::string& code, const std::string& message) {
-                m.refuse_tune(Error(error_code_from_name(code), message));
-            },
-            nb::arg("code"), nb::arg("message"), Released(),
-            "Takes part in a tune of the other processes as one that cannot. Collective.")
+        .def("refuse_tune", refusing<&Mover::refuse_tune>(), nb::arg("code"), nb::arg("message"),
+             Released(),
+             "Takes part in a tune of the other processes as one that cannot. Collective.")
         .def("trials", &trials_of, "What was tried to find them. Local.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
         .def("test", &Mover::test, Released(),

@@ -103,23 +103,12 @@ FloorPlan with_owners(const FloorPlan& plan, nb::handle owners, nb::handle nproc
 /// A domain that is to be cut: a region, or the shape of one that begins at 0.
 Region domain_of(nb::handle domain) {
     if (nb::isinstance<Region>(domain)) return nb::cast<Region>(domain);
-    nb::detail::make_caster<Point> shape;
-    if (domain.is_none() || !shape.from_python(domain, 0, nullptr))
-        bindings::refuse_type(domain, "domain", "a Region or a shape");
-    return Region::from_shape(shape.operator Point());
+    return Region::from_shape(point_of(domain, "domain", "a Region or a shape"));
 }
 
 /// One number for all dimensions, or one for each.
 Point in_dims_of(const Region& domain, nb::handle numbers, const char* name) {
     return in_all_dims(point_of(numbers, name), domain.dims());
-}
-
-/// Numbers in lists or arrays, as `wanted` says in errors.
-template <class Numbers>
-Numbers numbers_of(nb::handle given, const char* name, const char* wanted) {
-    Numbers numbers;
-    if (!nb::try_cast(given, numbers)) bindings::refuse_type(given, name, wanted);
-    return numbers;
 }
 
 using Splits = std::vector<std::vector<std::int64_t>>;
@@ -169,7 +158,8 @@ possible. Raises InvalidArgument, Mismatch (dimensions).
             [](nb::handle domain, nb::handle splits, nb::handle nprocs) {
                 return FloorPlan::from_splits(
                     domain_of(domain),
-                    numbers_of<Splits>(splits, "splits", "a list of integers for each dimension"),
+                    bindings::value_of<Splits>(splits, "splits",
+                                               "a list of integers for each dimension"),
                     integer_of(nprocs, "nprocs"));
             },
             "domain"_a.none(), "splits"_a.none(), "nprocs"_a.none(),
@@ -184,9 +174,9 @@ rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), Inval
         .def_static(
             "bisected",
             [](nb::handle domain, nb::handle weights) {
-                return FloorPlan::bisected(
-                    domain_of(domain),
-                    numbers_of<std::vector<double>>(weights, "weights", "a list of numbers"));
+                return FloorPlan::bisected(domain_of(domain),
+                                           bindings::value_of<std::vector<double>>(
+                                               weights, "weights", "a list of numbers"));
             },
             "domain"_a.none(), "weights"_a.none(),
             nb::sig("def bisected(domain: Region | int | collections.abc.Sequence[int], "

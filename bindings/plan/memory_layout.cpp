@@ -102,9 +102,8 @@ begin_bytes, end_bytes : int
         .def(
             "__init__",
             [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
-                std::vector<BlockMemory> blocks;
-                if (!nb::try_cast(given, blocks))
-                    bindings::refuse_type(given, "blocks", "a sequence of BlockMemory");
+                auto blocks = bindings::value_of<std::vector<BlockMemory>>(
+                    given, "blocks", "a sequence of BlockMemory");
                 const auto before = [](const BlockMemory& a, const BlockMemory& b) {
                     return a.block < b.block;
                 };

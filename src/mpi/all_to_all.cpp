@@ -44,16 +44,15 @@ template <class Count, class Start>
 using Call = int (*)(const void*, const Count*, const Start*, MPI_Datatype, void*, const Count*,
                      const Start*, MPI_Datatype, MPI_Comm, MPI_Request*);
 
-/// Whether the MPI that is loaded has the call with 64-bit counts.
-bool large_counts() {
+}  // namespace
+
+bool has_large_counts() {
 #if MPI_VERSION >= 4
     return &MPI_Ialltoallv_c != nullptr;
 #else
     return false;
 #endif
 }
-
-}  // namespace
 
 Blocks Blocks::behind(std::vector<std::int64_t> counts) {
     Blocks blocks;
@@ -71,7 +70,7 @@ std::int64_t Blocks::total() const {
 }
 
 bool all_to_all_reaches(std::int64_t elems) {
-    return large_counts() || elems <= std::numeric_limits<int>::max();
+    return has_large_counts() || elems <= std::numeric_limits<int>::max();
 }
 
 void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
@@ -95,7 +94,7 @@ void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte
         group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
     };
 #if MPI_VERSION >= 4
-    if (large_counts()) return carry_out(&MPI_Ialltoallv_c);
+    if (has_large_counts()) return carry_out(&MPI_Ialltoallv_c);
 #endif
     carry_out(&MPI_Ialltoallv);
 }

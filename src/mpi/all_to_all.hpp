@@ -22,6 +22,10 @@ struct Blocks {
     std::int64_t total() const;
 };
 
+/// Whether the MPI that is loaded has the calls of MPI 4, with 64-bit counts and displacements: it
+/// may be older than that compiled against, as beside a wheel. Then they are null.
+bool has_large_counts();
+
 /// True when a buffer of so many elements can be named to `all_to_all`: always from MPI 4 on,
 /// before it below 2^31 elements.
 bool all_to_all_reaches(std::int64_t elems);

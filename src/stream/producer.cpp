@@ -232,8 +232,7 @@ void Producer::refuse(const Error& why) {
 void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
-    const auto wrong = error_in(*together_, [&] { check_open(); });
-    if (wrong) refuse_call(*together_, *wrong);
+    check_call(*together_, [&] { check_open(); });
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
     write_failures(mine);
@@ -252,8 +251,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
     if (!reception_->is_of_this_process() || closed_.exchange(true)) return;
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
-        const auto wrong = error_in(*together_, [&] { check_seconds(timeout_seconds); });
-        if (wrong) refuse_call(*together_, *wrong);
+        check_call(*together_, [&] { check_seconds(timeout_seconds); });
         all_close(goes_on);
         wait_until_taken(timeout_seconds);
     } catch (...) {

@@ -99,8 +99,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     std::int64_t number = 0;
-    const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); });
-    if (wrong) refuse_call(*together_, *wrong);
+    check_call(*together_, [&] { number = checked(name, part, step); });
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;

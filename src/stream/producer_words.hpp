@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "stream/connection.hpp"
@@ -36,6 +37,14 @@ inline bool has_wrong_call(const std::vector<Together::Numbers>& everyone) {
     if (!together.is_alone()) together.gather({static_cast<std::int64_t>(Call::wrong)});
     together.agree(why);
     throw why;
+}
+
+/// Runs what finds a wrong call, before the exchange that a right one begins with. Collective where
+/// it throws.
+template <class Work>
+void check_call(Together& together, Work&& work) {
+    if (const auto wrong = error_in(together, std::forward<Work>(work)))
+        refuse_call(together, *wrong);
 }
 
 /// How a round of waiting ended on process 0.

@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "mpi/all_to_all.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/neighbour_graph.hpp"
 #include "turn_transport.hpp"
 
 #if MPI_VERSION >= 4
-// Compiled against a newer MPI than it is loaded beside, as in a wheel, this is null.
+// Null where there is none (mpi::has_large_counts).
 #pragma weak MPI_Ialltoallw_c
 #endif
 
@@ -34,15 +35,6 @@ memory::AllocationPtr part_of(const memory::AllocationPtr& memory, std::int64_t 
                               std::int64_t bytes) {
     return {new memory::Allocation{memory->data + offset_bytes, bytes, nullptr, 0, {}},
             [memory](const memory::Allocation* part) { delete part; }};
-}
-
-/// Whether the MPI that is loaded has the call whose displacements may be addresses.
-bool takes_addresses() {
-#if MPI_VERSION >= 4
-    return &MPI_Ialltoallw_c != nullptr;
-#else
-    return false;
-#endif
 }
 
 /// What a process tells the others of what it sends.
@@ -64,10 +56,10 @@ struct Sending {
 class CollectiveTransport final : public TurnTransport {
 public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : TurnTransport(context, pairs, "collective", "MPI_Ialltoallw") {
+        : TurnTransport(context, pairs, "collective", "MPI_Ialltoallw", mpi::has_large_counts()) {
         const auto ranks = static_cast<std::size_t>(context.group->size());
-        exchange().sent.resize(ranks, takes_addresses());
-        exchange().received.resize(ranks, takes_addresses());
+        exchange().sent.resize(ranks);
+        exchange().received.resize(ranks);
     }
 
     void all_have_bound(std::int64_t operations) override {
@@ -236,7 +228,7 @@ private:
                                    g.starts_bytes.data(), MPI_BYTE, comm_, request);
         }
 #if MPI_VERSION >= 4
-        if (takes_addresses())
+        if (mpi::has_large_counts())
             return MPI_Ialltoallw_c(MPI_BOTTOM, e.sent.long_counts.data(),
                                     e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
                                     e.received.long_counts.data(), e.received.displacements.data(),

@@ -17,15 +17,14 @@ namespace {
 class NeighbourTransport final : public TurnTransport {
 public:
     NeighbourTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : TurnTransport(context, pairs, "neighbour", "MPI_Ineighbor_alltoallw") {
+        : TurnTransport(context, pairs, "neighbour", "MPI_Ineighbor_alltoallw", takes_addresses) {
         for (ExchangedPair& pair : exchange().pairs) {
             auto& side = pair.sends ? neighbours_.destinations : neighbours_.sources;
             pair.place = side.size();
             side.push_back(mpi::to_int(pair.peer, "rank"));
         }
-        constexpr bool takes_addresses = true;
-        exchange().sent.resize(neighbours_.destinations.size(), takes_addresses);
-        exchange().received.resize(neighbours_.sources.size(), takes_addresses);
+        exchange().sent.resize(neighbours_.destinations.size());
+        exchange().received.resize(neighbours_.sources.size());
     }
 
     void all_have_bound(std::int64_t operations) override {
@@ -34,6 +33,8 @@ public:
     }
 
 private:
+    static constexpr bool takes_addresses = true;
+
     int begin_operation(const Exchange& e, std::size_t, MPI_Request* request) override {
         return MPI_Ineighbor_alltoallw(MPI_BOTTOM, e.sent.counts.data(),
                                        e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,

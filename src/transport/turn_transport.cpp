@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
@@ -12,42 +13,35 @@
 namespace datamover::transport {
 namespace {
 
-std::size_t add_type(ExchangedPair& pair, const void* memory, std::int64_t bytes) {
-    pair.types.push_back(mpi::bytes_at(memory, bytes));
-    return pair.types.size() - 1;
+void add_types(ExchangedPair& pair) {
+    std::vector<std::pair<const std::byte*, std::int64_t>> known;
+    for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
+        const std::pair place{pair.bytes_of(i), pair.program.chunk_bytes(i)};
+        const auto found = pair.buffer ? std::ranges::find(known, place) : known.end();
+        pair.type_index.push_back(static_cast<std::size_t>(found - known.begin()));
+        if (found != known.end()) continue;
+        known.push_back(place);
+        pair.types.push_back(mpi::bytes_at(place.first, place.second));
+    }
 }
 
-ExchangedPair exchanged(const BindContext& context, const Pair& pair) {
+ExchangedPair exchanged(const BindContext& context, const Pair& pair, bool takes_addresses) {
     ExchangedPair made;
     made.peer = pair.peer;
     made.sends = pair.sends();
     made.place = static_cast<std::size_t>(pair.peer);
     // Longer ones take MPI another way, which is slower here (measured with mpich 5).
     made.program = context.message_program(pair, {context.chunk_bytes});
-    const std::size_t chunks = made.program.chunks();
-    if (made.program.all_in_place()) {
-        for (std::size_t i = 0; i < chunks; ++i)
-            made.type_index.push_back(
-                add_type(made, made.program.in_place(i), made.program.chunk_bytes(i)));
-        return made;
-    }
-    made.buffer = memory::SegmentPool::allocate_private(made.program.most_chunk_bytes());
-    std::vector<std::int64_t> sizes;
-    for (std::size_t i = 0; i < chunks; ++i) {
-        const std::int64_t bytes = made.program.chunk_bytes(i);
-        const auto known = std::ranges::find(sizes, bytes);
-        made.type_index.push_back(static_cast<std::size_t>(known - sizes.begin()));
-        if (known != sizes.end()) continue;
-        sizes.push_back(bytes);
-        add_type(made, made.buffer->data, bytes);
-    }
+    const std::int64_t most_bytes = made.program.most_chunk_bytes();
+    if (!made.program.all_in_place())
+        made.buffer = memory::SegmentPool::allocate_private(most_bytes);
+    if (!takes_addresses || most_bytes > std::numeric_limits<int>::max()) add_types(made);
     return made;
 }
 
 }  // namespace
 
-void Exchange::Half::resize(std::size_t places, bool call_takes_addresses) {
-    takes_addresses = call_takes_addresses;
+void Exchange::Half::resize(std::size_t places) {
     counts.assign(places, 0);
     zeros.assign(places, 0);
     long_counts.assign(places, 0);
@@ -57,11 +51,10 @@ void Exchange::Half::resize(std::size_t places, bool call_takes_addresses) {
 
 void Exchange::Half::set(const ExchangedPair& pair, std::size_t chunk) {
     const bool any = chunk < pair.program.chunks();
-    const std::int64_t bytes = any ? pair.program.chunk_bytes(chunk) : 0;
-    const bool as_bytes = takes_addresses && bytes <= std::numeric_limits<int>::max();
-    counts[pair.place] = as_bytes ? static_cast<int>(bytes) : any;
+    const bool as_bytes = any && pair.types.empty();
+    counts[pair.place] = as_bytes ? static_cast<int>(pair.program.chunk_bytes(chunk)) : any;
     long_counts[pair.place] = counts[pair.place];
-    displacements[pair.place] = any && as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
+    displacements[pair.place] = as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
     types[pair.place] = any && !as_bytes ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
 }
 
@@ -71,13 +64,14 @@ void* Exchange::Half::address(std::size_t place) const {
 }
 
 TurnTransport::TurnTransport(const BindContext& context, const std::vector<Pair>& pairs,
-                             const char* name, const char* call)
+                             const char* name, const char* call, bool takes_addresses)
     : group_(context.group),
       name_(name),
       call_(call),
       number_(context.first_tag),
       exchange_(std::make_shared<Exchange>()) {
-    for (const Pair& pair : pairs) exchange_->pairs.push_back(exchanged(context, pair));
+    for (const Pair& pair : pairs)
+        exchange_->pairs.push_back(exchanged(context, pair, takes_addresses));
 }
 
 TurnTransport::~TurnTransport() {

@@ -29,9 +29,10 @@ struct ExchangedPair {
     std::int64_t peer = 0;
     bool sends = false;
     PairProgram program;
-    memory::AllocationPtr buffer;         ///< none where the arrays themselves are exchanged
-    std::vector<mpi::Datatype> types;     ///< where the bytes of a chunk lie
-    std::vector<std::size_t> type_index;  ///< per chunk
+    memory::AllocationPtr buffer;  ///< none where the arrays themselves are exchanged
+    /// Where the bytes of a chunk lie; none where MPI is told addresses.
+    std::vector<mpi::Datatype> types;
+    std::vector<std::size_t> type_index;  ///< per chunk, of those
     std::size_t place = 0;                ///< among those to whom, or from whom, an operation goes
 
     const std::byte* bytes_of(std::size_t chunk) const {
@@ -46,13 +47,12 @@ struct Exchange {
     /// for each (measured with 2 MiB). Else one of a type that counts from MPI_BOTTOM, with nothing
     /// to add.
     struct Half {
-        bool takes_addresses = false;
         std::vector<int> counts, zeros;
         std::vector<MPI_Count> long_counts;
         std::vector<MPI_Aint> displacements;
         std::vector<MPI_Datatype> types;
 
-        void resize(std::size_t places, bool call_takes_addresses);
+        void resize(std::size_t places);
         void set(const ExchangedPair& pair, std::size_t chunk);
         void* address(std::size_t place) const;
     };
@@ -84,9 +84,10 @@ public:
     std::int64_t extra_bytes() const override;
 
 protected:
-    /// `name` is that of the kind, `call` that of MPI's operation.
+    /// `name` is that of the kind, `call` that of MPI's operation, which takes addresses as
+    /// displacements or does not.
     TurnTransport(const BindContext& context, const std::vector<Pair>& pairs, const char* name,
-                  const char* call);
+                  const char* call, bool takes_addresses);
 
     /// Begins the operation of a chunk. Returns MPI's code.
     virtual int begin_operation(const Exchange& exchange, std::size_t chunk,
