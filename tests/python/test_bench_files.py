@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does `bench files` measure contenders whose output is right, and say who is not there?"""
 
+import numpy as np
+import pytest
 from figures import bench
 
+import datamover as dm
+from datamover.bench import file_data
 from datamover.bench.files import all_cases
 from datamover.bench.restart import CASES
 
@@ -10,7 +14,7 @@ from datamover.bench.restart import CASES
 def test_moves_and_restarts_are_measured_beside_others(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
-    chosen = ["npy-cube-none", "hdf5-plates-gzip", "restart-columns-2-3"]
+    chosen = ["npy-cube-none", "netcdf-plates-zstd", "hdf5-plates-gzip", "restart-columns-2-3"]
     document = bench(
         "files",
         tmp_path / "figures.json",
@@ -25,6 +29,8 @@ def test_moves_and_restarts_are_measured_beside_others(tmp_path):
             assert row["bytes"] == 8 * 32**3 * 8
     for contender in ("datamover", "zarr-python", "limit"):
         assert found["npy-cube-none", "move", contender]["peak_bytes"] > 0
+    for contender in ("datamover", "zarr-python", "limit"):
+        assert found["netcdf-plates-zstd", "move", contender]["peak_bytes"] > 0
     for contender in ("datamover", "h5py", "limit"):
         assert found["hdf5-plates-gzip", "move", contender]["peak_bytes"] > 0
     assert found["npy-cube-none", "move", "datamover"]["allowed_bytes"] > 1 << 28
@@ -33,10 +39,26 @@ def test_moves_and_restarts_are_measured_beside_others(tmp_path):
     }
     ours = {"datamover", "datamover:numpy"}
     of_zarr, of_hdf5 = {"tensorstore", "zarrs", "zarr-python", "dask"}, {"h5py", "h5repack"}
-    assert others == ours | of_zarr | of_hdf5 | {"mpi-io", "limit"}
+    assert others == ours | of_zarr | of_hdf5 | {"xarray", "mpi-io", "limit"}
     reasons = [note["reason"] for note in document["left_out"]]
     assert all("No module named" in reason or "no h5repack" in reason for reason in reasons)
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["noise", "brain", "auto"])
+def test_no_two_repetitions_of_the_data_are_the_same(name):
+    if name == "brain":
+        pytest.importorskip("nilearn")
+        pytest.importorskip("nibabel")
+    cube = file_data.cube(name, 0.05)
+    assert cube.shape == (240, 240, 240) and cube.dtype == np.float32
+    assert not np.array_equal(cube[:32], cube[197 : 197 + 32])
+    assert np.isfinite(cube).all() and len(np.unique(cube)) > 100
+
+
+def test_data_of_another_name_is_refused():
+    with pytest.raises(dm.InvalidArgument, match="brain, noise and auto"):
+        file_data.cube("whale", 0.001)
 
 
 def test_names_are_of_one_case_each():

@@ -39,6 +39,15 @@ def mapped(case: dict[str, Any], side: str) -> np.ndarray:
     return np.memmap(path, case["dtype"], "r", shape=tuple(shape))
 
 
+def opened(case: dict[str, Any]) -> Any:
+    """Open a source that is no Zarr, as an array of the output's dimensions."""
+    if case["source_kind"] in ("h5", "nc"):
+        import h5py
+
+        return h5py.File(case["source"], "r")[DATASET]
+    return mapped(case, "source").transpose(case["axes"])
+
+
 def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
     """Cut the output into boxes of whole chunks that take half of the memory limit."""
     shape, itemsize = case["output_shape"], np.dtype(case["dtype"]).itemsize
@@ -96,11 +105,10 @@ def by_zarr(case: dict[str, Any]) -> None:
     """Move with zarr-python, by the codec pipeline that is set."""
     import zarr
 
-    axes = case["axes"]
     if case["source_kind"] == "zarr":
         source = zarr.open_array(case["source"], mode="r")
     else:
-        source = mapped(case, "source").transpose(axes)
+        source = opened(case)
     if case["output_kind"] == "zarr":
         codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
         output = zarr.create_array(
@@ -136,7 +144,7 @@ def by_tensorstore(case: dict[str, Any]) -> None:
     if case["source_kind"] == "zarr":
         source = ts.open(store(case["source"])).result()
     else:
-        source = mapped(case, "source").transpose(case["axes"])
+        source = opened(case)
     if case["output_kind"] != "zarr":
         move_by_slabs(case, source, mapped(case, "output"), lambda part: part.read().result())
         return
@@ -163,7 +171,8 @@ def by_dask(case: dict[str, Any]) -> None:
     if case["source_kind"] == "zarr":
         source = da.from_zarr(case["source"])
     else:
-        source = da.from_array(mapped(case, "source"), chunks="64MiB").transpose(case["axes"])
+        given = opened(case) if case["source_kind"] == "nc" else mapped(case, "source")
+        source = da.from_array(given, chunks="64MiB").transpose(case["axes"])
     if case["output_kind"] != "zarr":
         output = mapped(case, "output")
         da.store(source, output, lock=False)
@@ -202,11 +211,13 @@ def by_rechunker(case: dict[str, Any]) -> None:
     ).execute()
 
 
-def dataset_of(file: Any, case: dict[str, Any], shape: Sequence[int], chunks: Sequence[int]) -> Any:
-    """Make the dataset of an HDF5 file, with the case's codec."""
+def dataset_of(
+    file: Any, shape: Sequence[int], dtype: str, chunks: Sequence[int], codec: str
+) -> Any:
+    """Make the dataset of an HDF5 file."""
     packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
-    codec = packed if case["codec"] == "gzip" else {}
-    return file.create_dataset(DATASET, tuple(shape), case["dtype"], chunks=tuple(chunks), **codec)
+    words = packed if codec == "gzip" else {}
+    return file.create_dataset(DATASET, tuple(shape), dtype, chunks=tuple(chunks), **words)
 
 
 def by_h5py(case: dict[str, Any]) -> None:
@@ -214,8 +225,24 @@ def by_h5py(case: dict[str, Any]) -> None:
     import h5py
 
     with h5py.File(case["source"], "r") as source, h5py.File(case["output"], "w") as output:
-        made = dataset_of(output, case, case["output_shape"], case["chunks"])
+        made = dataset_of(
+            output, case["output_shape"], case["dtype"], case["chunks"], case["codec"]
+        )
         move_by_slabs(case, source[DATASET], made, lambda part: part)
+
+
+def by_xarray(case: dict[str, Any]) -> None:
+    """Move a whole NetCDF file with xarray, by dask and its threads."""
+    import dask  # noqa: F401  (xarray's name for it where it is missing is another)
+    import xarray
+    import zarr
+
+    chunks = dict(zip("zyx", case["chunks"], strict=True))
+    codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
+    encoding = {DATASET: {"chunks": tuple(case["chunks"]), "compressors": codec}}
+    with xarray.open_dataset(case["source"], engine="h5netcdf", chunks={}) as source:
+        made = source.chunk(chunks).drop_encoding()
+        made.to_zarr(case["output"], encoding=encoding, zarr_format=3, consolidated=False)
 
 
 def by_h5repack(case: dict[str, Any]) -> None:
@@ -262,17 +289,12 @@ def whole_source(case: dict[str, Any]) -> np.ndarray:
         import zarr
 
         return zarr.open_array(case["source"], mode="r")[...]
-    if case["source_kind"] == "h5":
-        import h5py
-
-        with h5py.File(case["source"], "r") as source:
-            return source[DATASET][...]
-    return np.array(mapped(case, "source").transpose(case["axes"]))
+    return np.array(opened(case))
 
 
 def limit(case: dict[str, Any]) -> float:
     """Decode and encode all chunks in memory on all cores, write and sync the bytes; seconds."""
-    codec = codec_of(case["codec"], case["dtype"])
+    codec, source_codec = (codec_of(case[k], case["dtype"]) for k in ("codec", "source_codec"))
     array = whole_source(case)
 
     def chunks_of(extents: list[int] | None) -> list[np.ndarray]:
@@ -284,12 +306,16 @@ def limit(case: dict[str, Any]) -> float:
         ]
 
     encodes = codec is not None and case["chunks"] is not None
-    decodes = codec is not None and case["source_chunks"] is not None
+    decodes = source_codec is not None and case["source_chunks"] is not None
     with ThreadPoolExecutor(CORES) as pool:
-        given = list(pool.map(codec.encode, chunks_of(case["source_chunks"]))) if decodes else []
+        given = (
+            list(pool.map(source_codec.encode, chunks_of(case["source_chunks"]))) if decodes else []
+        )
         made: list[Any] = chunks_of(case["chunks"])
         begin = time.perf_counter()
-        collected = sum(len(found) for found in pool.map(codec.decode, given)) if decodes else 0
+        collected = (
+            sum(len(found) for found in pool.map(source_codec.decode, given)) if decodes else 0
+        )
         made = list(pool.map(codec.encode, made)) if encodes else made
         with open(case["output"], "wb", buffering=0) as file:
             for chunk in made:
@@ -307,6 +333,7 @@ CONTENDERS = {
     "rechunker": by_rechunker,
     "h5py": by_h5py,
     "h5repack": by_h5repack,
+    "xarray": by_xarray,
 }
 
 

@@ -21,15 +21,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from datamover.bench import options, process_trees, restart
+from datamover.bench import file_data, options, process_trees, restart
 from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 from datamover.errors import IoError
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
-OTHERS_OF_HDF5 = ("h5py", "h5repack")
-STYLE = Style(references=("limit", *OTHERS, *OTHERS_OF_HDF5, "rechunker", "mpi-io"))
+OTHERS_BY_SOURCE = {"h5": ("h5py", "h5repack"), "nc": (*OTHERS, "xarray")}
+STYLE = Style(references=("limit", *OTHERS, "h5py", "h5repack", "xarray", "rechunker", "mpi-io"))
 DTYPE = "float32"
 #: What a process of ours may take beside its limit, and what it has before any array is opened.
 BESIDE_BYTES = 30_000_000
@@ -48,6 +48,7 @@ class Case:
     output_parts: tuple[int, ...] | None = None
     axes: tuple[int, ...] = (0, 1, 2)
     codec: str = "none"
+    source_codec: str | None = None  # None: as the output's
 
     def description(self, place: Path, shape: tuple[int, ...], max_bytes: int) -> dict[str, Any]:
         """Say everything that a contender has to know."""
@@ -64,6 +65,7 @@ class Case:
             "chunks": _chunks(output_shape, self.output_parts),
             "axes": self.axes,
             "codec": self.codec,
+            "source_codec": self.source_codec or self.codec,
             "dtype": DTYPE,
             "max_bytes": max_bytes,
         }
@@ -99,16 +101,19 @@ def all_cases() -> list[Case]:
     cases.append(Case("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0)))
     for codec in ("gzip", "none"):
         cases.append(Case(f"hdf5-plates-{codec}", "h5", "h5", CUBE, PLATE, codec=codec))
+    for codec, source_codec in (("zstd", "gzip"), ("none", "none")):
+        cases.append(
+            Case(
+                f"netcdf-plates-{codec}",
+                "nc",
+                "zarr",
+                CUBE,
+                PLATE,
+                codec=codec,
+                source_codec=source_codec,
+            )
+        )
     return cases
-
-
-def sample_array(gigabytes: float) -> np.ndarray:
-    """Make a cube of smooth noise with a gradient, which compresses to about two thirds."""
-    edge = max(16, round((gigabytes * 1e9 / 4) ** (1 / 3) / 16) * 16)
-    noise = np.random.default_rng(1).normal(size=(64, 64, 64)).astype("f4").round(2)
-    repeats = [-(-edge // 64)] * 3
-    tiled = np.tile(noise, repeats)[:edge, :edge, :edge]
-    return tiled + np.linspace(0, 1, edge, dtype="f4").round(2)[:, None, None]
 
 
 def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: str | None) -> None:
@@ -116,7 +121,7 @@ def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: str | None
         np.save(case["source"], array)
     elif case["source_kind"] == "raw":
         array.tofile(case["source"])
-    elif case["source_kind"] == "h5":
+    elif case["source_kind"] in ("h5", "nc"):
         _write_hdf5(case, array)
     else:
         _write_zarr(case, array, case["source"], 3)
@@ -134,7 +139,7 @@ def _write_zarr(case: dict[str, Any], array: np.ndarray, path: str, zarr_format:
         shape=array.shape,
         chunks=tuple(case["source_chunks"]),
         dtype=array.dtype,
-        compressors=codec if case["codec"] == "zstd" else None,
+        compressors=codec if case["source_codec"] == "zstd" else None,
         zarr_format=zarr_format,
     )[...] = array
 
@@ -143,7 +148,15 @@ def _write_hdf5(case: dict[str, Any], array: np.ndarray) -> None:
     import h5py
 
     with h5py.File(case["source"], "w") as file:
-        dataset_of(file, case, array.shape, case["source_chunks"])[...] = array
+        dataset = dataset_of(
+            file, array.shape, case["dtype"], case["source_chunks"], case["source_codec"]
+        )
+        dataset[...] = array
+        if case["source_kind"] == "nc":
+            for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
+                file[name] = np.arange(extent, dtype="f8")
+                file[name].make_scale(name)
+                dataset.dims[d].attach_scale(file[name])
 
 
 def _our_command(case: dict[str, Any], processes: int) -> list[str]:
@@ -176,7 +189,9 @@ def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
         import zarr
 
         within = os.path.join(case["output"], "a.zarr")  # rechunker's
-        found = zarr.open_array(within if os.path.isdir(within) else case["output"], mode="r")
+        found = zarr.open(within if os.path.isdir(within) else case["output"], mode="r")
+        if isinstance(found, zarr.Group):  # with the coordinates of a NetCDF file
+            found = found[DATASET]
     return _holds(found, array.transpose(case["axes"]))
 
 
@@ -200,7 +215,7 @@ def _turns(
     yield "datamover", _our_command(case, 1)
     if processes > 1:
         yield f"datamover:{processes}", _our_command(case, processes)
-    for name in OTHERS_OF_HDF5 if case["source_kind"] == "h5" else OTHERS:
+    for name in OTHERS_BY_SOURCE.get(case["source_kind"], OTHERS):
         yield name, [python, program, name, description]
     if rechunker and case["source_kind"] == case["output_kind"] == "zarr":
         yield "rechunker", [rechunker, program, "rechunker", description]
@@ -276,6 +291,14 @@ def bench(
     json_file: options.JsonFile = None,
     gigabytes: Annotated[float, typer.Option(min=0.0, help="Size of the array.")] = 1.0,
     rounds: Annotated[int, typer.Option(min=1, help="How often contenders take turns.")] = 3,
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the array holds: brain (a scan that nilearn has), noise, or auto: the first "
+            "that is installed.",
+        ),
+    ] = "auto",
     case: options.CaseNames = None,
     max_bytes: Annotated[int, typer.Option(min=1, help="Memory limit where one can be said.")] = (
         1 << 28
@@ -311,7 +334,7 @@ def bench(
     with options.measuring(None):
         cases = options.choose([*all_cases(), *restart.CASES], case)
         with tempfile.TemporaryDirectory(dir=directory) as place:
-            array = sample_array(gigabytes)
+            array = file_data.cube(data, gigabytes)
             base_bytes = _base_bytes(Path(place), processes, max_bytes)
             with_rechunker = _rechunker_environment(Path(place)) if rechunker else None
             for chosen in cases:

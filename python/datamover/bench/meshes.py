@@ -52,14 +52,21 @@ def columns(name: str) -> npt.NDArray[np.int64]:
 
 @cache
 def _matrix(mesh: str) -> csr_array:
-    if mesh == "fsaverage5":
-        return _surface(_file("nilearn", "datasets", "data", "fsaverage5", "pial_left.gii.gz"))
-    return _pyamg(_file("pyamg", "gallery", "example_data", f"{mesh}.mat"))
-
-
-def _file(package: str, *parts: str) -> Path:
-    """Find a file of a package without importing the package."""
     _need("scipy")
+    if mesh == "fsaverage5":
+        file = file_of_package("nilearn", "datasets", "data", "fsaverage5", "pial_left.gii.gz")
+        return _surface(file)
+    return _pyamg(file_of_package("pyamg", "gallery", "example_data", f"{mesh}.mat"))
+
+
+def file_of_package(package: str, *parts: str) -> Path:
+    """Find a file of a package without importing the package.
+
+    Raises
+    ------
+    Unsupported
+        When the package is not installed.
+    """
     return Path(_need(package).submodule_search_locations[0], *parts)
 
 
