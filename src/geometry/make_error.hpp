@@ -2,7 +2,9 @@
 // How is what an error says put together of texts and numbers?
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -38,6 +40,13 @@ decltype(auto) as_text_or_number(const Part& part) {
         return (part);
 }
 
+/// As people write it: 0.3, not 0.300000.
+inline std::string number_text(double number) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.9g", number);
+    return text.data();
+}
+
 /// Kept out of the many functions that throw, which would be a tenth larger with it.
 [[gnu::noinline]] inline std::string concat_parts(std::initializer_list<SaidPart> parts) {
     std::string all;
@@ -49,7 +58,7 @@ decltype(auto) as_text_or_number(const Part& part) {
         else if (const auto* const natural = std::get_if<std::uint64_t>(&part))
             all += std::to_string(*natural);
         else
-            all += std::to_string(std::get<double>(part));
+            all += number_text(std::get<double>(part));
     return all;
 }
 
@@ -58,7 +67,7 @@ decltype(auto) as_text_or_number(const Part& part) {
     return Error(code, concat_parts(parts));
 }
 
-/// Texts and characters as they are, numbers as std::to_string writes them.
+/// Texts and characters as they are, numbers in decimal.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
     return concat_parts({said_part(as_text_or_number(parts))...});

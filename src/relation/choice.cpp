@@ -232,8 +232,7 @@ std::string reason_for(Encoding chosen, const AddressRelation& relation) {
                       " elements are a few products, run in the order that memory likes best");
     return concat(
         "irregular: the smallest of the encodings that are predicted to be decoded at most ",
-        std::to_string(decoding_costs().tolerated_slowness).substr(0, 4),
-        " times as slowly as the fastest");
+        decoding_costs().tolerated_slowness, " times as slowly as the fastest");
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -27,12 +26,6 @@ constexpr std::chrono::milliseconds patience{2};
 constexpr std::chrono::milliseconds unsaid_time{1};
 /// A program that was found waiting so often is left alone until it returns.
 constexpr int most_dozes = 8;
-
-std::string text_of_seconds(double seconds) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g s", seconds);
-    return text;
-}
 
 }  // namespace
 
@@ -57,7 +50,7 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
     }
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->has_ready() || steps_->is_over(); }))
-        throw make_error(ErrorCode::timeout, "no step came in ", text_of_seconds(*timeout_seconds));
+        throw make_error(ErrorCode::timeout, "no step came in ", *timeout_seconds, " s");
     open_ = steps_->next();
     if (!open_) {
         steps_->check_names();
@@ -74,8 +67,8 @@ void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
     steps_->ask_for_arrays();
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->arrays_are_known(); }))
-        throw make_error(ErrorCode::timeout, "the stream has sent nothing in ",
-                         text_of_seconds(*timeout_seconds));
+        throw make_error(ErrorCode::timeout, "the stream has sent nothing in ", *timeout_seconds,
+                         " s");
 }
 
 /// Reads until it is done; false where the deadline passed.
