@@ -97,7 +97,7 @@ def _one_turn(
     program = str(Path(__file__).with_name("restart_contenders.py"))
     rows = []
     for phase, processes in (("save", case.savers), ("load", case.loaders)):
-        command = [python, program, name, phase, json.dumps(described)]
+        command = [python, program, name, phase, json.dumps(described | {"processes": processes})]
         mpi = programs.own_mpi()
         ended = process_trees.run(
             [mpi.mpiexec, "-n", str(processes), *command], mpi.settings(processes), looks=False

@@ -231,6 +231,10 @@ def main() -> None:
 
     contender, phase, said = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     comm = MPI.COMM_WORLD
+    if comm.size != said["processes"]:
+        reason = f"its mpi4py has an MPI that mpiexec does not start: {comm.size} processes"
+        print(json.dumps({"left_out": contender, "reason": reason}), flush=True)
+        return
     program = Program(comm, said)
     try:
         work = CONTENDERS[contender](program)
