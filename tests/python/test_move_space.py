@@ -8,6 +8,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+import zarr
 from mpi4py import MPI
 
 import datamover as dm
@@ -96,6 +97,14 @@ def test_a_disk_without_room_for_strings(tmp_path, disk, source):
         done = run_move(tmp_path / source, disk / "out.h5", *words)
         one_line(done, str(disk), "the output needs", "bytes are free")
         assert os.listdir(disk) == []
+
+
+@pytest.mark.parametrize("output", ["b.npy", "b.raw", "b.h5:/u"])
+def test_more_than_any_file_system_holds(tmp_path, output):
+    zarr.create_array(tmp_path / "a.zarr", shape=(10**12, 3200), chunks=(100, 3200), dtype="f4")
+    done = run_move(tmp_path / "a.zarr", tmp_path / output)
+    one_line(done, str(tmp_path), "needs 12,800,000,000,000,", "bytes are free")
+    assert os.listdir(tmp_path) == ["a.zarr"]
 
 
 def test_a_disk_without_inodes(tmp_path, disk):

@@ -15,7 +15,7 @@ from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
 #: So much is read of an object at an address to find its header, which is seldom above 128.
@@ -119,6 +119,8 @@ def _create(path: str, spec: ArraySpec) -> None:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
         return
     try:
+        # Before NumPy asks for the last byte, which file systems refuse in words of their own.
+        check_room_to_grow(os.path.dirname(path) or ".", spec.nbytes)
         mapped = np.lib.format.open_memmap(
             path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
         )
