@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -157,6 +158,9 @@ def _version_by_another_process() -> str:
         [sys.executable, "-c", ASK_VERSION],
         capture_output=True, text=True, check=False, env=outer_environment(),
     )  # fmt: skip
+    if asked.returncode < 0:
+        by = signal.Signals(-asked.returncode).name
+        raise MpiError(f"the process that asks mpi4py for its MPI was ended by {by}")
     if asked.returncode != 0:
         raise no_mpi(asked.stderr.strip().rpartition("\n")[2])
     return asked.stdout

@@ -69,6 +69,17 @@ def test_without_mpi_the_search_for_a_launcher_says_what_to_do():
     assert "pip install 'datamover[mpich]'" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_a_search_for_a_launcher_that_is_killed_does_not_ask_for_an_mpi(name):
+    done = run(
+        "from datamover import launch\n"
+        f"launch.ASK_VERSION = 'import os, signal; os.kill(os.getpid(), signal.{name})'\n"
+        "launch.find_mpiexec()\n"
+    )
+    last = done.stderr.strip().rpartition("\n")[2]
+    assert last.endswith(f"MpiError: the process that asks mpi4py for its MPI was ended by {name}")
+
+
 @pytest.mark.parametrize(
     ("loaded", "module"),
     [(MPICH, "_mover_mpich"), (OPEN_MPI, "_mover_openmpi"), (STANDARD, "_mover_mpiabi")],
