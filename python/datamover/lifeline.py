@@ -262,21 +262,36 @@ def tell(status: int) -> None:
     _connection.sendall(str(status).encode())
 
 
+@contextlib.contextmanager
+def kernel_ends() -> Iterator[None]:
+    """Have signals that launchers pass on end this process where no line of Python could.
+
+    MPI starts without giving Python back: where another process is gone, it waits for it forever.
+    """
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in not_ignored(PASSED_ON)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class LastWords:
     """Has Ctrl-C end this process at once, whatever it does, after some words of the first one.
 
     Launchers pass it on to all processes, as SIGINT or SIGTERM, and end all when one has ended: the
     others wait for the words. To be made by the main thread.
 
-    Attributes
+    Parameters
     ----------
-    rank : int or None
-        Of this process, as soon as it is known.
+    rank : int
+        Of this process.
+    say : callable
+        Says the words; called on the first process.
     """
 
-    def __init__(self, say: Callable[[signal.Signals], None]):
-        self.rank: int | None = None
-        self._say = say
+    def __init__(self, rank: int, say: Callable[[signal.Signals], None]):
+        self._rank, self._say = rank, say
         self._heard, heard = socket.socketpair()
         heard.setblocking(False)
         self._kept = heard
@@ -288,9 +303,9 @@ class LastWords:
     def _wait(self) -> None:
         while (number := self._heard.recv(1)[0]) not in PASSED_ON:
             pass
-        if self.rank == 0:
+        if self._rank == 0:
             self._say(signal.Signals(number))
-        elif self.rank is not None:
+        else:
             time.sleep(WORDS_SECONDS)
         os._exit(128 + number)
 

@@ -325,14 +325,14 @@ def _move_as_one_of_several(
     """Do this process's part; return the code to exit with."""
     lifeline.hold_on()
     lifeline.die_with_parent()
-    last_words = None if lifeline.is_held() else _last_words(output)
-    from mpi4py import MPI
-
-    from datamover.files import move as move_files
+    with lifeline.kernel_ends():
+        from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    if last_words is not None:
-        last_words.rank = comm.rank
+    if not lifeline.is_held():
+        _have_last_words(comm.rank, output)
+    from datamover.files import move as move_files
+
     shown = _ProgressBar(quiet) if comm.rank == 0 else None
     try:
         launch.check_launch(comm)
@@ -360,7 +360,7 @@ def _move_as_one_of_several(
     return launch.leave(0, comm.rank)
 
 
-def _last_words(output: str) -> lifeline.LastWords:
+def _have_last_words(rank: int, output: str) -> None:
     """Have Ctrl-C end the processes of a launcher of the user's, of which one speaks at most."""
     from datamover.files import addresses
 
@@ -368,7 +368,7 @@ def _last_words(output: str) -> lifeline.LastWords:
         if addresses.is_address(output):
             print_error(f"interrupted by {number.name}; {_output_of(output).words_of_left()}")
 
-    return lifeline.LastWords(say)
+    lifeline.LastWords(rank, say)
 
 
 class _ProgressBar:

@@ -294,11 +294,11 @@ private:
     /// faster than those that follow, as on a machine that others use: so the clock is looked at
     /// too.
     std::int64_t run_turn(Candidate& c, double most_ns) const {
-        constexpr std::int64_t parts = 8;
+        constexpr std::int64_t first_part = 64;  // of the rounds; each part has twice as many
         const auto rounds = static_cast<std::int64_t>(
             std::clamp(most_ns / static_cast<double>(std::max<std::int64_t>(c.first_ns, 1)), 1.0,
                        static_cast<double>(most_rounds)));
-        const std::int64_t part = (rounds + parts - 1) / parts;
+        std::int64_t part = (rounds + first_part - 1) / first_part;
         std::vector<std::int64_t> spent_ns;
         std::int64_t left = rounds, turn_ns = 0;
         do {
@@ -306,6 +306,7 @@ private:
             const auto more_ns = rounds_ns(c, std::min(left, part), false);
             spent_ns.insert(spent_ns.end(), more_ns.begin(), more_ns.end());
             left -= part;
+            part *= 2;
             turn_ns += group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0];
         } while (left > 0 && static_cast<double>(turn_ns) < most_ns);
         return middle_of(std::move(spent_ns));

@@ -139,7 +139,11 @@ void check_usable(MPI_Comm comm) {
 }
 
 void check_still_running() {
-    if (has_ended.load(std::memory_order_relaxed) || is_forked_child()) refuse();
+    if (is_ending() || is_forked_child()) refuse();
+}
+
+bool is_ending() {
+    return has_ended.load(std::memory_order_relaxed);
 }
 
 bool is_forked_child() {

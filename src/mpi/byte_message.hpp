@@ -83,6 +83,8 @@ void check_running();
 void check_usable(MPI_Comm comm);
 /// As check_running where it was running before; takes no time.
 void check_still_running();
+/// Whether MPI_Finalize has begun, which calls destructors while MPI still runs.
+bool is_ending();
 /// In a child forked from the process that uses MPI: it has copies of objects whose memory and
 /// communicators are its parent's, and letting them go must change nothing there.
 bool is_forked_child();

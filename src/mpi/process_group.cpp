@@ -79,11 +79,13 @@ void ProcessGroup::stand_alone() {
     put_up_boards();
 }
 
-/// The communicators were made for this object; they are freed with it unless MPI has ended. A
+/// The communicators were made for this object; they are freed with it unless MPI ends them. A
 /// group goes when its user communicator has been freed and the last array and mover are gone.
 ProcessGroup::~ProcessGroup() {
     if (!is_running()) return;
-    if (board_ && board_->shows_failure()) {
+    // Where MPI ends, it may find messages under way from a process that failed; MPICH 5 ends the
+    // program when a communicator of theirs is freed then.
+    if (is_ending() || (board_ && board_->shows_failure())) {
         // Messages that nobody will receive, operations that never end, and processes that have not
         // heard yet keep the communicators and this memory in use.
         new auto(std::move(abandoned_));

@@ -76,6 +76,25 @@ IN_FLIGHT = textwrap.dedent("""
         thread.stop()
 """)
 
+# Long enough that the receiver takes it from the sender's memory.
+LEFT_ALONE = textwrap.dedent("""
+    import numpy as np, datamover as dm
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    rows, columns = (dm.BlockCyclic((128,) * 2, w, comm.size) for w in ("(block, *)", "(*, block)"))
+    arrays = [np.ones(layout.local_shape(comm.rank)) for layout in (rows, columns)]
+    mover = dm.Mover(dm.redistribute(rows, columns), *arrays, comm=comm, transport="p2p")
+    for _ in range(3):
+        mover()
+    if comm.rank == 0:
+        dm.set_timeout(1)
+        mover.start()
+        try:
+            mover.wait()
+        except dm.Timeout:
+            print("heard")
+""")
+
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_calls_after_mpi_has_ended_are_errors(processes, tmp_path):
@@ -86,6 +105,10 @@ def test_mpi_ends_while_the_progress_thread_has_movers_in_flight(tmp_path):
     run(IN_FLIGHT, 2, tmp_path)
 
 
+def test_the_program_ends_while_another_process_still_waits_for_it(tmp_path):
+    assert run(LEFT_ALONE, 2, tmp_path) == "heard\n"
+
+
 def run(program, processes, place):
     command = [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), sys.executable]
     result = subprocess.run(
@@ -93,3 +116,4 @@ def run(program, processes, place):
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout

@@ -202,11 +202,17 @@ def test_the_report_of_a_whole_file_is_of_all_arrays(tmp_path, capsys):
     assert said["check"] == "crc32c" and 0 < said["check_seconds"] < said["seconds"]
 
 
-def test_a_plan_without_a_dataset_is_refused_as_the_move_is(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.zeros(4))
-    for more in ([], ["--dry-run"]):
-        assert move_command.run([str(tmp_path / "a.npy"), str(tmp_path / "b.h5"), *more]) == 1
-        assert "say which dataset of the output" in capsys.readouterr().err
+def test_a_dataset_that_is_not_named_has_the_name_of_the_input(tmp_path, capsys):
+    values = np.arange(4.0)
+    np.save(tmp_path / "run.7.npy", values)
+    for more in (["--dry-run"], []):
+        words = [str(tmp_path / "run.7.npy"), str(tmp_path / "b.h5"), *more]
+        assert move_command.run(words) == 0
+    assert move_command.run([f"{tmp_path}/b.h5:/run.7", f"{tmp_path}/c.h5"]) == 0
+    for end in ("b.h5", "c.h5"):
+        with h5py.File(tmp_path / end) as file:
+            assert list(file) == ["run.7"]
+            np.testing.assert_array_equal(file["run.7"][...], values)
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">i2", "S5", [("a", "<i4"), ("b", "<f8")]])
@@ -417,7 +423,6 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.h5:/u", "b.h5:/x", {"chunks": (0, 2)}, dm.InvalidArgument, "positive"),
         ("a.h5:/u", "b.h5:/x", {"shards": (2, 2)}, dm.InvalidArgument, r"shards=\(2, 2\)"),
         ("a.h5:/u", "b.h5:/x", {"compressor": "zstd"}, dm.InvalidArgument, "gzip"),
-        ("a.npy", "b.h5", {}, dm.InvalidArgument, "which dataset"),
         ("a.npy", "b.npy:/u", {}, dm.Error, "u"),
         ("a.npy", "b.npy", {"region": ((0, 9),)}, dm.InvalidArgument, "dimension 0"),
         ("a.npy", "b.npy", {"region": ((2, 2),)}, dm.InvalidArgument, "some of them"),

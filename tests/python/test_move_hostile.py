@@ -126,7 +126,6 @@ ARGUMENTS = [
     ("a.npy b.npy --region 0:0,:", 1, "some of them"),
     ("a.npy b.npy --region 0:9:2,:", 2, "no region"),
     ("a.npy b.npy --check md5", 1, "crc32c"),
-    ("a.npy b.h5", 1, "which dataset"),
     ("a.npy b.npy --order C", 1, "--order"),
     ("a.npy b.zarr --compressor bogus", 1, "unknown compressor"),
     ("a.npy b.zarr --chunks 0,3", 1, "must be positive"),

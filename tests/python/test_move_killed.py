@@ -202,3 +202,35 @@ def test_what_another_move_writes_is_left_alone(tmp_path, caplog):
     os.close(lock)
     move(MPI.COMM_SELF, tmp_path / "a.npy", output, overwrite=True)
     assert not os.path.exists(alive)
+
+
+#: Waits for what never comes, and keeps Python to itself, as MPI does while it starts.
+STARTS_FOREVER = """
+import ctypes
+print("starts", flush=True)
+library, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(64)
+library.pthread_mutex_lock(mutex)
+library.pthread_mutex_lock(mutex)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, number):
+    """Its peers may have been ended by the same signal before."""
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py/__init__.py").write_text("")
+    (tmp_path / "mpi4py/MPI.py").write_text(STARTS_FOREVER)
+    program = "from datamover.move_command import _move_as_one_of_several as move\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program + "move('a', 'b', None, None, None, True)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    try:
+        assert process.stdout.readline() == "starts\n"
+        process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == -number
+    finally:
+        process.kill()
+        process.wait()

@@ -324,7 +324,6 @@ def test_a_virtual_dataset_of_itself_is_an_error(tmp_path, names):
         ("b.h5:/u", True, dm.WrongType, "number of files"),
         ("b.h5:/u", 2.0, dm.WrongType, "number of files"),
         ("b.h5:/u", np.int64(8), dm.InvalidArgument, "dimension 0, which has 7 indices"),
-        ("b.h5", 2, dm.InvalidArgument, "which dataset"),
     ],
 )
 def test_what_does_not_fit_is_refused(place, output, writers, error, words):

@@ -149,12 +149,19 @@ def test_large_attributes(tmp_path):
             assert (held.attrs["list"].shape, len(held.attrs["text"])) == ((20_000,), 100_000)
 
 
+def test_one_array_of_a_group_is_a_dataset_of_its_name(tmp_path):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("u", data=np.arange(3.0))
+    move(None, f"{tmp_path}/a.zarr/u/", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert list(file) == ["u"]
+        np.testing.assert_array_equal(file["u"][...], np.arange(3.0))
+
+
 def test_what_cannot_be_moved_is_refused(tmp_path):
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("u", data=np.arange(3.0))
     group.create_group("g")
-    with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
-        move(None, tmp_path / "a.zarr/u", tmp_path / "b.h5")
     for output in ("b.h5", "b.zarr"):
         with pytest.raises(dm.InvalidArgument, match="Zarr group without arrays"):
             move(None, tmp_path / "a.zarr/g", tmp_path / output)

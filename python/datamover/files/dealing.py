@@ -90,7 +90,9 @@ def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
     return min(-(-units // nprocs) * clipped, math.prod(shape))
 
 
-def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) -> Shape:
+def slab_shape(
+    shape: Shape, granule: Shape, order: str, max_bytes: int, elem_bytes: int, share
+) -> Shape:
     """Choose the shape of the slabs in which an array goes by.
 
     Parameters
@@ -99,7 +101,8 @@ def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) 
         Slabs are multiples of `granule`, except at the upper ends of the array.
     order : str
         "C" or "F": the slowest dimension is cut first.
-    max_elems : int
+    max_bytes, elem_bytes : int
+        The memory limit of each process, and what an element takes of it.
     share : callable
         Elements that one process holds of a slab of a given shape.
 
@@ -108,7 +111,7 @@ def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) 
     NoMemory
         Not even a slab of one granule fits.
     """
-    slab = list(shape)
+    slab, max_elems = list(shape), max_bytes // elem_bytes
     for d in range(len(shape)) if order == "C" else reversed(range(len(shape))):
         if share(tuple(slab)) <= max_elems:
             break
@@ -127,9 +130,9 @@ def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) 
         slab = list(_cut(slab, d, min(-(-granules // slabs) * granule[d], shape[d])))
     if share(tuple(slab)) > max_elems:
         raise NoMemory(
-            f"the memory limit allows {max_elems:,} elements on each process, but boxes of "
-            f"{tuple(slab)} need {share(tuple(slab)):,}; allow more with "
-            f"{option('max_bytes')} or make the chunks smaller"
+            f"the memory limit of {max_bytes:,} bytes is too little for boxes of {tuple(slab)}; "
+            f"allow at least {option('max_bytes', share(tuple(slab)) * elem_bytes)} or make the "
+            "chunks smaller"
         )
     return tuple(slab)
 

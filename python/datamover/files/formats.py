@@ -443,6 +443,7 @@ APPLIES_TO = (
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),
     ("writers", "output", ("hdf5",)),
+    ("overwrite_group", "output", ("zarr", "hdf5")),
 )
 
 
@@ -467,7 +468,7 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
     found = {"input": input_format.name, "output": output_format.name}
     for field, side, formats in APPLIES_TO:
         value = getattr(options, field)
-        if value is not None and found[side] not in formats:
+        if value not in (None, False) and found[side] not in formats:
             raise InvalidArgument(
                 f"{option(field, value)} is for {' or '.join(formats)} {side}s; "
                 f"this {side} is {found[side]}"

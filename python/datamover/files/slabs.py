@@ -92,7 +92,7 @@ class Slabs:
             math.lcm(w, r)
             for w, r in zip(self.writer.granule, self._to_output(self.reader.granule), strict=True)
         )
-        arguments = (self.spec.order, self.max_bytes // itemsize, share)
+        arguments = (self.spec.order, self.max_bytes, itemsize, share)
         try:
             return dealing.slab_shape(self.spec.shape, coarse, *arguments)
         except NoMemory:

@@ -118,7 +118,8 @@ def _slab_shape(name: str, file: Any, count: int, most_bytes: int, shape: Shape)
             shape,
             file.granule,
             spec.order,
-            most_bytes // spec.dtype.itemsize,
+            2 * most_bytes,  # half of the limit is for what lies in the files
+            2 * spec.dtype.itemsize,
             lambda slab: _share(file, slab, count),
         )
     except NoMemory as e:

@@ -194,7 +194,7 @@ def move_between(
     with together(comm):
         way = hierarchy.way(source, output, options)
         if way is None:
-            options = _with_zarr_format(output, options)
+            options = _with_defaults(source, output, options)
     if way is not None:
         return hierarchy.move(comm, way, output, options, progress)
     return move_array(comm, source, output, options, progress)
@@ -243,11 +243,19 @@ def move_array(
     )
 
 
-def _with_zarr_format(output: str, options: MoveOptions) -> MoveOptions:
-    """Give options with the format of a Zarr output, that of the group it goes into. Local."""
-    if formats.of_output(output, options).name != "zarr":
-        return options
-    return zarr_format_2.settled(output, options)
+def _with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions:
+    """Give options with what one array's output takes from its surroundings. Local.
+
+    That is the format of a Zarr output, of the group it goes into, and the name of a dataset of
+    HDF5, that of the input.
+    """
+    output_format = formats.of_output(output, options).name
+    if output_format == "zarr":
+        return zarr_format_2.settled(output, options)
+    if output_format == "hdf5" and options.output_member is None and options.member is None:
+        name = os.path.splitext(os.path.basename(source.rstrip("/")))[0]
+        return dataclasses.replace(options, output_member=name)
+    return options
 
 
 def _with_member(path: str, member: str | None) -> str:
@@ -369,7 +377,7 @@ def intend(
     with together(None):
         way = hierarchy.way(source, output, options)
         if way is None:
-            options = _with_zarr_format(output, options)
+            options = _with_defaults(source, output, options)
     if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
     members, files = hierarchy.intend(
