@@ -282,7 +282,16 @@ def test_a_plan_and_a_report_as_json(tmp_path, capsys):
     zarr.create_array(tmp_path / "rows.zarr", data=np.ones((64, 64)), chunks=(1, 64))
     turned = [str(tmp_path / "rows.zarr"), words[1], "--chunks", "64,1", "--dry-run", "-n", "16"]
     assert move_command.run(turned) == 0
-    assert "slab by slab of 64 x 64, by 16 processes" in capsys.readouterr().out
+    assert (
+        "slab by slab of 64 x 64, by 16 processes together, in 1 pass\n" in capsys.readouterr().out
+    )
+    for more, passes in (([], 1), (["--max-bytes", 2048], 2)):
+        assert move_command.run([*turned, "--json", *map(str, more)]) == 0
+        slabs = json.loads(capsys.readouterr().out)
+        assert slabs["passes"] == passes == 64 * 64 // np.prod(slabs["slab"])
+        # A slab needs whole columns, and rows are chunks: each is read for each slab.
+        assert (slabs["read_bytes"], slabs["written_bytes"]) == (passes * 8 * 64**2, 8 * 64**2)
+        assert 0 < slabs["memory_bytes"] <= (2048 if more else 256 << 20)
     assert {p.name for p in tmp_path.iterdir()} == {"a.npy", "rows.zarr"}
     assert move_command.run([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

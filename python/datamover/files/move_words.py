@@ -87,7 +87,7 @@ def intention_words(found: Intention) -> str:
     """Say how one array would be moved."""
     plan, nprocs = found.plan, found.nprocs
     if found.slab is not None:
-        return f"slab by slab of {extents(found.slab)}, by {nprocs} processes together"
+        return _slab_words(found)
     if found.is_copied:
         return "copied by one process"
     if plan is None:
@@ -106,6 +106,17 @@ def intention_words(found: Intention) -> str:
         f"{size(plan.written_bytes)} before encoding\n"
         f"memory   {size(plan.memory_bytes)}: {plan.open_groups:,} x {size(plan.group_bytes)} "
         f"of the output at a time, {size(plan.scratch_bytes)} for the threads"
+    )
+
+
+def _slab_words(found: Intention) -> str:
+    said = found.slab_figures
+    return (
+        f"slab by slab of {extents(found.slab)}, by {found.nprocs} processes together, in "
+        f"{counted(said['passes'], 'pass', 'passes')}\n"
+        f"reads    {size(said['read_bytes'])}\n"
+        f"writes   {size(said['written_bytes'])} to {counted(found.files, 'file')}, before encoding\n"
+        f"memory   {size(said['memory_bytes'])} of each process"
     )
 
 

@@ -24,7 +24,7 @@ from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import reads_of
 from datamover.files.flat import FlatBoxes
-from datamover.files.formats import ArraySpec, Reader, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape, num_boxes
 from datamover.files.handover import Handover
 
 if TYPE_CHECKING:
@@ -67,6 +67,15 @@ class Slabs:
         self.nprocs, self.max_bytes = nprocs, max_bytes
         self.shape = self._choose()
 
+    def figures(self) -> dict[str, int]:
+        """Say how many slabs there are, and what all of them read, write and take of a process."""
+        return {
+            "passes": num_boxes(self.spec.shape, self.shape),
+            "read_bytes": self._read_bytes(),
+            "written_bytes": self.spec.nbytes,
+            "memory_bytes": self._share(self.shape) * self._itemsize(),
+        }
+
     def to_source(self, of_output: Shape) -> Shape:
         """Reorder what stands per output dimension into the order of the input's dimensions."""
         ordered = [0] * len(self.axes)
@@ -79,35 +88,39 @@ class Slabs:
 
     def _choose(self) -> Shape:
         """Slabs of whole output boxes; where memory allows also of whole input boxes."""
-        nprocs = self.nprocs
-        itemsize = max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
-
-        def share(slab: Shape) -> int:
-            of_source = self.to_source(slab)
-            return dealing.share_elems(
-                slab, self.writer.unit(slab, nprocs), nprocs
-            ) + dealing.share_elems(of_source, self.reader.unit(of_source, nprocs), nprocs)
-
         coarse = tuple(
             math.lcm(w, r)
             for w, r in zip(self.writer.granule, self._to_output(self.reader.granule), strict=True)
         )
-        arguments = (self.spec.order, self.max_bytes, itemsize, share)
+        arguments = (self.spec.order, self.max_bytes, self._itemsize(), self._share)
         try:
             return dealing.slab_shape(self.spec.shape, coarse, *arguments)
         except NoMemory:
             return dealing.slab_shape(self.spec.shape, self.writer.granule, *arguments)
 
+    def _itemsize(self) -> int:
+        return max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
+
+    def _share(self, slab: Shape) -> int:
+        """Give the most elements that one process holds of a slab, as it comes and as it goes."""
+        of_source = self.to_source(slab)
+        return sum(
+            dealing.share_elems(extents, file.unit(extents, self.nprocs), self.nprocs)
+            for extents, file in ((slab, self.writer), (of_source, self.reader))
+        )
+
+    def _read_bytes(self) -> int:
+        """Count what all slabs read; a chunk that several need is read for each."""
+        if isinstance(self.reader, FlatBoxes):
+            return self.spec.nbytes
+        granule = self.reader.granule
+        extents = self.reader.spec.shape
+        reads = math.prod(map(reads_of, extents, granule, self.to_source(self.shape)))
+        return reads * math.prod(granule) * self.spec.dtype.itemsize
+
     def cost_bytes(self) -> float:
         """What a process reads and writes, weighed as `ChunkPlan.cost_bytes` is."""
-        nbytes = self.spec.nbytes
-        read_bytes = nbytes
-        if not isinstance(self.reader, FlatBoxes):
-            granule = self.reader.granule
-            extents = self.reader.spec.shape
-            reads = math.prod(map(reads_of, extents, granule, self.to_source(self.shape)))
-            read_bytes = reads * math.prod(granule) * self.spec.dtype.itemsize
-        return COST * (read_bytes + nbytes) / self.nprocs
+        return COST * (self._read_bytes() + self.spec.nbytes) / self.nprocs
 
     def all(self) -> Iterator[dealing.Box]:
         """Go through the slabs, as (lo, hi)."""

@@ -295,6 +295,8 @@ class Intention:
     nprocs : int
     slab : tuple of int or None
         Extents of the slabs that it goes by in, where that costs less.
+    slab_figures : dict or None
+        Of these: `passes`, `read_bytes`, `written_bytes`, and `memory_bytes` of each process.
     members : dict or None
         Of a whole file or group: the same of each array, by name; `spec` is that of the largest.
     is_copied : bool
@@ -306,6 +308,7 @@ class Intention:
     files: int
     nprocs: int = 1
     slab: Shape | None = None
+    slab_figures: dict[str, int] | None = None
     members: dict[str, Intention] | None = None
     is_copied: bool = False
 
@@ -332,7 +335,7 @@ class Intention:
             return figures | {"arrays": described}
         plan = self.plan
         if plan is None:
-            slab = {} if self.slab is None else {"slab": list(self.slab)}
+            slab = {} if self.slab is None else {"slab": list(self.slab), **self.slab_figures}
             return {"files": self.files, "processes": self.nprocs, **slab}
         names = (
             "passes processes threads source_chunks chunks reads read_bytes written_bytes "
@@ -613,7 +616,9 @@ class _Job:
         """Say what would be done, without an output."""
         self.threads = share_of_cores(self.nprocs)
         self._plan()
-        slab = None if self.slabs is None else self.slabs.shape
+        slab, slab_figures = None, None
+        if self.slabs is not None:
+            slab, slab_figures = self.slabs.shape, self.slabs.figures()
         chunks = int(self.spec.nbytes > 0)
         if self.spec.shape and self.format.is_directory and chunks:
             granule = self._preview().granule
@@ -621,7 +626,7 @@ class _Job:
         files = 1 + (self.options.writers or 0)
         if self.format.is_directory:
             files = chunks + zarr_format_2.metadata_files(self.options.zarr_format)
-        return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab)
+        return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab, slab_figures)
 
     def _threads(self) -> int:
         """Give each process as many threads as the one with the fewest cores has. Collective."""
