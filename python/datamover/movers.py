@@ -328,7 +328,10 @@ class MoverSet:
 
         Those that can carry the plan are tried on memory that stands in for the arrays, whose
         contents are not touched; where there is no such memory, nothing changes. All processes
-        agree. The result is remembered: by this program for movers with transport "auto", by later
+        agree. Ctrl-C ends it on all of them, as one in any other collective call does: movers of
+        this communicator are of no use then.
+
+        The result is remembered: by this program for movers with transport "auto", by later
         programs for "measure", in the file that `DATAMOVER_TUNING_FILE` names (empty: none; else
         `datamover/tuning` in the user's cache folder). `explain` shows what was tried.
 

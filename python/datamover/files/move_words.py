@@ -115,7 +115,8 @@ def _slab_words(found: Intention) -> str:
         f"slab by slab of {extents(found.slab)}, by {found.nprocs} processes together, in "
         f"{counted(said['passes'], 'pass', 'passes')}\n"
         f"reads    {size(said['read_bytes'])}\n"
-        f"writes   {size(said['written_bytes'])} to {counted(found.files, 'file')}, before encoding\n"
+        f"writes   {size(said['written_bytes'])} to {counted(found.files, 'file')}, before "
+        "encoding\n"
         f"memory   {size(said['memory_bytes'])} of each process"
     )
 
