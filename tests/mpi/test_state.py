@@ -338,7 +338,7 @@ def test_a_wait_for_a_save_that_lasts_too_long_ends_on_all(comm, place):
 @pytest.mark.parametrize("who", ["all", "first", "last", "each in turn", "two"])
 def test_saves_that_are_dropped_keep_no_communicators(comm, place, who):
     """Each drops or waits in vain; what that leaves is taken back by the next save."""
-    alone = comm.Dup()
+    alone, others = comm.Dup(), threading.enumerate()
     layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
     given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
     drops = {
@@ -358,12 +358,13 @@ def test_saves_that_are_dropped_keep_no_communicators(comm, place, who):
         assert len(appointment._failed_of(alone)) == (1 if comm.size > 1 else 0)
     dm.save(f"{place}/a.npy", given, comm=alone, wait=False).wait()
     assert len(appointment._failed_of(alone)) == 0
+    wait_for_threads(others)  # they remove what they wrote
     comm.Barrier()
     alone.Free()
 
 
 def test_a_save_that_another_process_still_has_is_taken_back_when_that_has_heard(comm, place):
-    alone = comm.Dup()
+    alone, others = comm.Dup(), threading.enumerate()
     layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
     given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
     last = comm.rank == comm.size - 1
@@ -377,6 +378,7 @@ def test_a_save_that_another_process_still_has_is_taken_back_when_that_has_heard
             first.wait()
     dm.save(f"{place}/third.npy", given, comm=alone, wait=False).wait()
     assert len(appointment._failed_of(alone)) == 0
+    wait_for_threads(others)  # they remove what they wrote
     comm.Barrier()
     alone.Free()
 
