@@ -22,6 +22,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 #: Where the starting process listens, as machine:name; in the environment of those it starts.
 ADDRESS = "DATAMOVER_LIFELINE"
@@ -263,17 +264,24 @@ def tell(status: int) -> None:
 
 
 @contextlib.contextmanager
+def _handled(numbers: Iterable[signal.Signals], handler: Any) -> Iterator[None]:
+    """Have a handler for those of some signals that are not ignored; after it those before."""
+    before = {number: signal.signal(number, handler) for number in not_ignored(numbers)}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+@contextlib.contextmanager
 def kernel_ends() -> Iterator[None]:
     """Have signals that launchers pass on end this process where no line of Python could.
 
     MPI starts without giving Python back: where another process is gone, it waits for it forever.
     """
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in not_ignored(PASSED_ON)}
-    try:
+    with _handled(PASSED_ON, signal.SIG_DFL):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class LastWords:
@@ -323,9 +331,5 @@ def signals_interrupt() -> Iterator[list[signal.Signals]]:
             caught.append(signal.Signals(number))
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in not_ignored(ENDING)}
-    try:
+    with _handled(ENDING, interrupt):
         yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

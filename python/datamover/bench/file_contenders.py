@@ -40,12 +40,36 @@ def mapped(case: dict[str, Any], side: str) -> np.ndarray:
 
 
 def opened(case: dict[str, Any]) -> Any:
-    """Open a source that is no Zarr, as an array of the output's dimensions."""
+    """Open a source, as an array of the output's dimensions."""
+    if case["source_kind"] == "zarr":
+        import zarr
+
+        return zarr.open_array(case["source"], mode="r")
     if case["source_kind"] in ("h5", "nc"):
         import h5py
 
         return h5py.File(case["source"], "r")[DATASET]
     return mapped(case, "source").transpose(case["axes"])
+
+
+def zarr_codec(case: dict[str, Any]) -> Any:
+    """Give what zarr-python compresses an output with; None: nothing."""
+    import zarr
+
+    return zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
+
+
+def made_zarr(case: dict[str, Any]) -> Any:
+    """Make a Zarr output with zarr-python."""
+    import zarr
+
+    return zarr.create_array(
+        case["output"],
+        shape=case["output_shape"],
+        chunks=tuple(case["chunks"]),
+        dtype=case["dtype"],
+        compressors=zarr_codec(case),
+    )
 
 
 def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
@@ -103,23 +127,10 @@ def move_by_slabs(case: dict[str, Any], source: Any, output: Any, read: Any) -> 
 
 def by_zarr(case: dict[str, Any]) -> None:
     """Move with zarr-python, by the codec pipeline that is set."""
-    import zarr
+    import zarr  # noqa: F401  (who has none is left out, also between flat files)
 
-    if case["source_kind"] == "zarr":
-        source = zarr.open_array(case["source"], mode="r")
-    else:
-        source = opened(case)
-    if case["output_kind"] == "zarr":
-        codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
-        output = zarr.create_array(
-            case["output"],
-            shape=case["output_shape"],
-            chunks=tuple(case["chunks"]),
-            dtype=case["dtype"],
-            compressors=codec,
-        )
-    else:
-        output = mapped(case, "output")
+    source = opened(case)
+    output = made_zarr(case) if case["output_kind"] == "zarr" else mapped(case, "output")
     move_by_slabs(case, source, output, lambda part: part)
 
 
@@ -166,7 +177,6 @@ def by_tensorstore(case: dict[str, Any]) -> None:
 def by_dask(case: dict[str, Any]) -> None:
     """Move with dask and its threads."""
     import dask.array as da
-    import zarr
 
     if case["source_kind"] == "zarr":
         source = da.from_zarr(case["source"])
@@ -178,14 +188,7 @@ def by_dask(case: dict[str, Any]) -> None:
         da.store(source, output, lock=False)
         output.flush()
         return
-    codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
-    output = zarr.create_array(
-        case["output"],
-        shape=case["output_shape"],
-        chunks=tuple(case["chunks"]),
-        dtype=case["dtype"],
-        compressors=codec,
-    )
+    output = made_zarr(case)
     da.store(source.rechunk(tuple(case["chunks"])), output, lock=False)
 
 
@@ -235,11 +238,9 @@ def by_xarray(case: dict[str, Any]) -> None:
     """Move a whole NetCDF file with xarray, by dask and its threads."""
     import dask  # noqa: F401  (xarray's name for it where it is missing is another)
     import xarray
-    import zarr
 
     chunks = dict(zip("zyx", case["chunks"], strict=True))
-    codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
-    encoding = {DATASET: {"chunks": tuple(case["chunks"]), "compressors": codec}}
+    encoding = {DATASET: {"chunks": tuple(case["chunks"]), "compressors": zarr_codec(case)}}
     with xarray.open_dataset(case["source"], engine="h5netcdf", chunks={}) as source:
         made = source.chunk(chunks).drop_encoding()
         made.to_zarr(case["output"], encoding=encoding, zarr_format=3, consolidated=False)
@@ -283,19 +284,10 @@ def codec_of(name: str, dtype: str) -> Chain | None:
     return Chain(numcodecs.Zstd(0)) if name == "zstd" else None
 
 
-def whole_source(case: dict[str, Any]) -> np.ndarray:
-    """Read all of the source, as an array of the output's dimensions."""
-    if case["source_kind"] == "zarr":
-        import zarr
-
-        return zarr.open_array(case["source"], mode="r")[...]
-    return np.array(opened(case))
-
-
 def limit(case: dict[str, Any]) -> float:
     """Decode and encode all chunks in memory on all cores, write and sync the bytes; seconds."""
     codec, source_codec = (codec_of(case[k], case["dtype"]) for k in ("codec", "source_codec"))
-    array = whole_source(case)
+    array = np.array(opened(case))
 
     def chunks_of(extents: list[int] | None) -> list[np.ndarray]:
         box = extents or [1, *array.shape[1:]]
