@@ -41,6 +41,7 @@
 #include "datamover/stream_source.hpp"
 #include "datamover/stream_source_options.hpp"
 #include "datamover/targets.hpp"
+#include "datamover/transport_rates.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/user_transport.hpp"
 #include "datamover/version.h"

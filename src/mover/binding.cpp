@@ -315,18 +315,21 @@ private:
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
         survey_.packs.take(packs());
         survey_.rewrites.take(rewrites());
+        if (group_->rank() == 0) survey_.rates.take(transport_rates());
         survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
         survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
     }
 
-    /// Whether a few pages of an array go to another process in place.
+    /// Whether a few pages of an array go to another process in place, for which slots may pay.
     bool rewrites() const {
+        const TransportRates rates = transport_rates();
         const auto motions = static_cast<std::int64_t>(moves_.motions.size());
         for (const Motion& motion : moves_.motions) {
             if (!in_place(motion)) continue;
             for (const PeerPart& p : moves_.plans[motion.plan].outgoing)
-                if (p.rank != group_->rank() && is_few_pages(geometry::bounded_multiply(
-                                                    p.part.size(), wire_bytes(motion) * motions)))
+                if (p.rank != group_->rank() &&
+                    slots_may_pay(rates, geometry::bounded_multiply(p.part.size(),
+                                                                    wire_bytes(motion) * motions)))
                     return true;
         }
         return false;
@@ -410,9 +413,9 @@ private:
         shares = shares && !survey_.lacks_signals.holds();
         auto node = exchange_offers();
         context.node = &node;
-        const FactFinder facts(context,
-                               {shares, !survey_.has_limit.holds(), survey_.sent_bytes.value,
-                                survey_.received_bytes.value, survey_.exchanged_bytes.value});
+        const FactFinder facts(context, {shares, !survey_.has_limit.holds(),
+                                         survey_.sent_bytes.value, survey_.received_bytes.value,
+                                         survey_.exchanged_bytes.value, survey_.rates.agreed()});
         const MessageSizes sizes = message_sizes(
             context, moves_, facts, {options_.max_bytes, transports_}, survey_.has_limit.holds());
         context.buffers = sizes.buffers;

@@ -25,6 +25,11 @@ constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 /// caches (measured; see docs/decisions).
 constexpr std::int64_t default_chunk_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t default_buffers = 3;
+/// Longer messages that both sides rewrite go straight: programs that do little between exchanges
+/// lose most by slots (measured, docs/decisions/0020).
+constexpr std::int64_t most_rewritten_bytes = 48 << 10;
+/// Longer runs do too: the processor asks for their lines ahead.
+constexpr std::int64_t least_long_run_bytes = 8 << 10;
 
 /// Calls visit(motion, facts, direction, part of the peer) for everything that this process sends,
 /// then for everything that it receives.
@@ -84,9 +89,9 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
 
 }  // namespace
 
-bool is_few_pages(std::int64_t bytes) {
-    constexpr std::int64_t least_bytes = 8 << 10, most_bytes = 48 << 10;
-    return bytes >= least_bytes && bytes <= most_bytes;
+bool slots_may_pay(const TransportRates& rates, std::int64_t bytes) {
+    return bytes > 0 && bytes <= most_rewritten_bytes &&
+           rates.staged_ns(bytes) <= rates.shared_ns(bytes);
 }
 
 PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int64_t to,
@@ -103,7 +108,7 @@ PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int
     facts.same_node = true;
     if (facts.same_process || !use_.shares) return facts;
     add_sharing(facts, motion);
-    facts.rewritten = rewritten(facts, motion, part);
+    weigh_rewritten(facts, motion, part);
     if (group.peers_readable()) add_reading(facts, motion, part);
     return facts;
 }
@@ -125,12 +130,17 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
 }
 
 /// All arrays go in one message; most have the same plan.
-bool FactFinder::rewritten(const PairFacts& facts, std::size_t motion, const PairPart& part) const {
-    return may_be_rewritten() && facts.plain_copy && facts.shared.source &&
-           facts.shared.destination && context_.motions[motion].in_place &&
-           is_few_pages(geometry::bounded_multiply(
-               part.size(),
-               wire_bytes(context_, motion) * static_cast<std::int64_t>(context_.motions.size())));
+void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+    const std::int64_t bytes = geometry::bounded_multiply(
+        part.size(),
+        wire_bytes(context_, motion) * static_cast<std::int64_t>(context_.motions.size()));
+    if (!may_be_rewritten() || !facts.plain_copy || !facts.shared.source ||
+        !facts.shared.destination || !context_.motions[motion].in_place ||
+        bytes > most_rewritten_bytes ||
+        runs_of(facts, motion, part).direct() >= least_long_run_bytes)
+        return;
+    facts.rewriting = {use_.rates.shared_ns(bytes), use_.rates.staged_ns(bytes), built_in()};
+    facts.rewritten = slots_may_pay(use_.rates, bytes);
 }
 
 bool FactFinder::one_way() const {
@@ -138,20 +148,27 @@ bool FactFinder::one_way() const {
     return most - use_.most_exchanged_bytes > most / 4;
 }
 
-/// Both sides know both memories, and so come to the same decision.
-void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+/// Both sides know both memories, and so come to the same decisions.
+FactFinder::Runs FactFinder::runs_of(const PairFacts& facts, std::size_t motion,
+                                     const PairPart& part) const {
     const bool sends = facts.source_rank == context_.group->rank();
     const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
-    if (!context_.signals || !peer.signals) return;
     const transport::BoundMotion& bound = context_.motions[motion];
     const MemoryLayout& source =
         sends ? bound.array.source->memory : peer.arrays[motion].source.memory;
     const MemoryLayout& destination =
         sends ? peer.arrays[motion].destination.memory : bound.array.destination->memory;
-    const std::int64_t source_run =
-        plan::mean_run_bytes(part, source, Side::source, bound.array.source->elem_bytes);
-    const std::int64_t destination_run = plan::mean_run_bytes(part, destination, Side::destination,
-                                                              bound.array.destination->elem_bytes);
+    return {plan::mean_run_bytes(part, source, Side::source, bound.array.source->elem_bytes),
+            plan::mean_run_bytes(part, destination, Side::destination,
+                                 bound.array.destination->elem_bytes),
+            plan::fastest_alike(part, source, destination)};
+}
+
+void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+    const bool sends = facts.source_rank == context_.group->rank();
+    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
+    if (!context_.signals || !peer.signals) return;
+    const Runs runs = runs_of(facts, motion, part);
     facts.balanced = !one_way();
     facts.readable = true;
     // Two writers could meet in one element: elements are combined by their owner. Between equals,
@@ -159,11 +176,15 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
     if (!facts.plain_copy)
         facts.receiver_reads = true;
     else if (use_.most_sent_bytes == use_.most_received_bytes)
-        facts.receiver_reads = source_run >= destination_run;
+        facts.receiver_reads = runs.source_bytes >= runs.destination_bytes;
     else
         facts.receiver_reads = use_.most_received_bytes < use_.most_sent_bytes;
-    if (plan::fastest_alike(part, source, destination))
-        facts.direct_run_bytes = std::min(source_run, destination_run);
+    facts.direct_run_bytes = runs.direct();
+    if (facts.direct_run_bytes == 0) return;
+    const std::int64_t bytes =
+        geometry::bounded_multiply(part.size(), wire_bytes(context_, motion));
+    facts.reading = {use_.rates.read_ns(bytes, facts.direct_run_bytes),
+                     use_.rates.slots_ns(bytes, facts.direct_run_bytes), built_in()};
 }
 
 MessageSizes message_sizes(const BindContext& context, const Moves& moves, const FactFinder& facts,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "datamover/transport_rates.hpp"
 #include "slot_offers.hpp"
 #include "transport/transport.hpp"
 
@@ -19,11 +20,12 @@ struct NodeUse {
     bool spends = true;                                         ///< memory has no limit
     std::int64_t most_sent_bytes = 0, most_received_bytes = 0;  ///< of one process
     std::int64_t most_exchanged_bytes = 0;                      ///< both together
+    TransportRates rates;
 };
 
-/// Whether a message is one of those for which PairFacts::rewritten may hold (measured,
-/// docs/decisions/0020).
-bool is_few_pages(std::int64_t bytes);
+/// Whether slots pay for a message that both sides rewrite from round to round: the rates say so,
+/// and it is a few pages (docs/decisions/0020).
+bool slots_may_pay(const TransportRates& rates, std::int64_t bytes);
 
 /// The facts of the direction from one rank to another, one of which is this process.
 class FactFinder {
@@ -39,9 +41,20 @@ public:
     bool may_be_rewritten() const { return use_.spends && !one_way(); }
 
 private:
+    /// The mean lengths of unbroken runs on both sides.
+    struct Runs {
+        std::int64_t source_bytes = 0, destination_bytes = 0;
+        bool alike = false;  ///< they come in the same order
+
+        std::int64_t direct() const {
+            return alike ? std::min(source_bytes, destination_bytes) : 0;
+        }
+    };
+    Runs runs_of(const transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
+    bool built_in() const { return use_.rates == TransportRates{}; }
     void add_sharing(transport::PairFacts& facts, std::size_t motion) const;
-    bool rewritten(const transport::PairFacts& facts, std::size_t motion,
-                   const PairPart& part) const;
+    void weigh_rewritten(transport::PairFacts& facts, std::size_t motion,
+                         const PairPart& part) const;
     void add_reading(transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
 
     const transport::BindContext& context_;

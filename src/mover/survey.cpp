@@ -2,6 +2,8 @@
 // What does each process bring to a binding, and what do all of them bring together?
 #include "survey.hpp"
 
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -56,6 +58,17 @@ void MotionSurvey::settle(Side side, ArrayPart& part) const {
     if (!element[side].any()) return;
     part.elem_bytes = element[side].number.value / types;
     part.type = static_cast<ScalarType>(element[side].number.value % types);
+}
+
+void RatesSurvey::take(const TransportRates& rates) {
+    const auto words = std::bit_cast<std::array<std::int64_t, count>>(rates);
+    for (std::size_t i = 0; i < count; ++i) bits[i].take(words[i]);
+}
+
+TransportRates RatesSurvey::agreed() const {
+    std::array<std::int64_t, count> words;
+    for (std::size_t i = 0; i < count; ++i) words[i] = bits[i].value;
+    return std::bit_cast<TransportRates>(words);
 }
 
 void Survey::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {

@@ -5,6 +5,7 @@
 // afterwards is decided from it, or from what both sides of a pair know: by everybody alike.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "datamover/array_part.hpp"
 #include "datamover/error.hpp"
 #include "datamover/side.hpp"
+#include "datamover/transport_rates.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {
@@ -50,6 +52,15 @@ struct MotionSurvey {
     void settle(Side side, ArrayPart& part) const;
 };
 
+/// Rates that one process brings; those that are not negative have bits that are not.
+struct RatesSurvey {
+    static constexpr std::size_t count = sizeof(TransportRates) / sizeof(double);
+    Largest bits[count];
+
+    void take(const TransportRates& rates);
+    TransportRates agreed() const;
+};
+
 /// What one process brings; after reduce(), what all bring.
 struct Survey {
     Largest failed;         ///< size - rank of a process with an error of its own
@@ -66,6 +77,7 @@ struct Survey {
     Largest packs;     ///< whether elements of any message lie otherwise in some process's arrays
     Largest sent_and_kept_bytes, received_and_kept_bytes;
     MotionSurvey first_motion;
+    RatesSurvey rates;  ///< of process 0
 
     /// Collective. Throws on all processes the error that one of them has.
     void reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine);

@@ -17,8 +17,6 @@ namespace {
 
 using memory::ProcessCopy;
 
-/// From this mean run on, on both sides, reading beats staging (measured; see docs/decisions).
-constexpr std::int64_t least_paying_run_bytes = std::int64_t{8} << 10;
 /// From this mean run on the system may well go through both lists itself.
 constexpr std::int64_t least_direct_run_bytes = 1024;
 constexpr std::int64_t most_buffer_bytes = std::int64_t{256} << 10;
@@ -163,11 +161,11 @@ const TransportKind read_kind{
     false,
     [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
     [](const PairFacts& facts) {
-        return facts.plain_copy && facts.balanced &&
-               facts.direct_run_bytes >= least_paying_run_bytes;
+        return facts.plain_copy && facts.balanced && facts.reading.direct_pays();
     },
     [](const PairFacts& facts) {
-        return concat("runs of ", facts.direct_run_bytes, " bytes on both sides");
+        return concat("runs of ", facts.direct_run_bytes, " bytes on both sides",
+                      facts.reading.text());
     },
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<ReadTransport>(context, pairs);

@@ -59,7 +59,8 @@ const TransportKind shared_kind{
     [](const PairFacts& facts) { return !facts.rewritten || !facts.slots; },
     [](const PairFacts& facts) {
         return std::string(facts.shared.source ? "the source array is in shared memory"
-                                               : "the destination array is in shared memory");
+                                               : "the destination array is in shared memory") +
+               facts.rewriting.text();
     },
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<SharedTransport>(context, pairs);

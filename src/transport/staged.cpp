@@ -199,12 +199,12 @@ private:
 };
 
 std::string reason(const PairFacts& facts) {
-    if (facts.rewritten) return "little is exchanged in place, both ways";
+    if (facts.rewritten) return "little is exchanged in place, both ways" + facts.rewriting.text();
     if (!facts.readable) return "neither array can be reached";
     if (!facts.plain_copy) return "elements are combined or converted";
     if (!facts.balanced) return "both sides share the work of the busier one";
     if (facts.direct_run_bytes == 0) return "the two arrays run along different axes";
-    return concat("runs of ", facts.direct_run_bytes, " bytes are too short to be read");
+    return concat("runs of ", facts.direct_run_bytes, " bytes on both sides", facts.reading.text());
 }
 
 }  // namespace

@@ -20,6 +20,17 @@
 
 namespace datamover::transport {
 
+/// What the rates say, in nanoseconds, of one copy and of slots, between which "auto" chooses;
+/// nothing where it does not come to that.
+struct Weighed {
+    double direct_ns = 0, slots_ns = 0;
+    bool built_in = true;  ///< the rates are
+
+    bool direct_pays() const { return slots_ns > 0 && direct_ns <= slots_ns; }
+    /// For a reason, behind its other words.
+    std::string text() const;
+};
+
 /// What a pair of processes knows of each other before anything is chosen, for one array. Both
 /// sides of a pair see the same facts about the direction from `source_rank` to
 /// `destination_rank`.
@@ -40,6 +51,8 @@ struct PairFacts {
     /// Where the other's memory is readable: the shorter of the mean runs on both sides, where runs
     /// come in the same order; else 0.
     std::int64_t direct_run_bytes = 0;
+    Weighed rewriting;    ///< straight into the other's array, if elements may be rewritten
+    Weighed reading;      ///< by the system's help, where there are direct runs
     std::string why_far;  ///< why nothing can be shared although the node is the same
 
     /// Whether one copy between the two arrays does it.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decode a relation or compute it again? `bench model` measures what that hangs on here."""
+"""Which encoding, which transport? `bench model` measures what these choices hang on here."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -29,6 +30,14 @@ SHOWN = {
     "symbol": "decode a symbol, ns",
     "offset": "decode an offset, ns",
     "byte": "read a byte of an encoding, ns",
+    "shared_message": "ghosts straight, ns per message",
+    "shared_line": "… and per 64 bytes",
+    "staged_message": "ghosts through slots, ns per message",
+    "staged_line": "… and per 64 bytes",
+    "read_run": "read by the system, ns per run",
+    "read_byte": "… and per byte",
+    "slot_run": "through slots, ns per run",
+    "slot_byte": "… and per byte",
 }
 
 
@@ -47,12 +56,13 @@ def bench(
     json_file: options.JsonFile = None,
     case: options.CaseNames = None,
     keep: Annotated[
-        bool, typer.Option(help="Keep what was measured; encodings are chosen by it.")
+        bool,
+        typer.Option(help="Keep what was measured; encodings and transports are chosen by it."),
     ] = True,
 ) -> None:
-    """Measure what decoding and recomputing cost here, beside what the model predicts.
+    """Measure what encodings and transports cost here, beside what the models predict.
 
-    -n is accepted as everywhere; one process does it all.
+    -n is accepted as everywhere; one process does it all, and two where there are two cores.
     """
     with options.measuring(nprocs):
         mpi = programs.own_mpi()
@@ -64,21 +74,37 @@ def bench(
             told |= {k: v for k, v in line.items() if k in ("rates", "decoding_costs")}
             if "prediction" in line:
                 predictions.append(line)
+        transports, cases = _transports(mpi, keep)
         model = MachineModel(machine_model.processor(), told["rates"], told["decoding_costs"])
-        options.finish(results, STYLE, json_file, more={**told, "predictions": predictions})
+        more = {"predictions": predictions, "transport_rates": transports, "transport_cases": cases}
+        options.finish(results, STYLE, json_file, more={**told, **more})
         console = launch.console()
-        console.print(_parameters(model), _predictions(predictions))
+        console.print(_parameters(model, transports), _predictions(predictions))
+        if cases:
+            console.print(_cases(cases))
+        else:
+            console.print("one core: transports are chosen by built-in rates", highlight=False)
         path = machine_model.model_file()
         if keep and path is not None:
             machine_model.save(model, path)
             console.print(f"kept in {path}", highlight=False, soft_wrap=True)
 
 
-def _parameters(model: MachineModel) -> Table:
+def _transports(mpi: programs.Mpi, keep: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Return the rates of transports and what was measured for them; nothing on one core."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return {}, []
+    command = [programs.program("rates"), *(["keep"] if keep else [])]
+    lines = programs.run(mpi, 2, command, 60).lines
+    rates = next(line["transport_rates"] for line in lines if "transport_rates" in line)
+    return rates, [line for line in lines if "transport_case" in line]
+
+
+def _parameters(model: MachineModel, transports: dict[str, float]) -> Table:
     table = Table(
         "parameter", "measured", title="this machine", title_justify="left", box=box.SIMPLE_HEAD
     )
-    for name, value in {**model.rates, **model.decoding_costs}.items():
+    for name, value in {**model.rates, **model.decoding_costs, **transports}.items():
         if name in SHOWN:
             table.add_row(SHOWN[name], f"{value / 1e9 if name in model.rates else value:.3g}")
     return table
@@ -98,5 +124,23 @@ def _predictions(predictions: list[dict[str, Any]]) -> Table:
             f"{p['break_even_predicted']}",
             f"{p['speedup_measured']:.1f}",
             f"{p['speedup_predicted']:.1f}",
+        )
+    return table
+
+
+def _cases(cases: list[dict[str, Any]]) -> Table:
+    title = (
+        "two processes exchange both ways, us: ghosts in use, and matrices in runs of so many bytes"
+    )
+    table = Table("case", title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("transport")
+    for column in ("measured", "predicted"):
+        table.add_column(column, justify="right")
+    for c in cases:
+        table.add_row(
+            c["transport_case"],
+            c["way"],
+            f"{c['measured_us']:.1f}",
+            f"{c['predicted_us']:.1f}",
         )
     return table

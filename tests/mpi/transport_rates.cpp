@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does "auto" go by the rates of transports, does it say so, and do all processes go by the same?
+#include "datamover/transport_rates.hpp"
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "datamover/floor_plan.hpp"
+#include "datamover/motion_plan.hpp"
+#include "datamover/mover.hpp"
+#include "datamover/user_block.hpp"
+#include "datamover/x_array.hpp"
+#include "mpi_test.hpp"
+
+namespace datamover {
+namespace {
+
+/// The rates of a test, which go with it.
+class RatesOf {
+public:
+    explicit RatesOf(const TransportRates& rates) : before_(transport_rates()) {
+        set_transport_rates(rates);
+    }
+    ~RatesOf() { set_transport_rates(before_); }
+    RatesOf(const RatesOf&) = delete;
+    RatesOf& operator=(const RatesOf&) = delete;
+
+private:
+    TransportRates before_;
+};
+
+TransportRates slots_for_nothing() {
+    TransportRates rates;
+    rates.staged_message = rates.staged_line = rates.slot_run = rates.slot_byte = 1e-3;
+    return rates;
+}
+
+TransportRates copies_for_nothing() {
+    TransportRates rates;
+    rates.shared_message = rates.shared_line = rates.read_run = rates.read_byte = 1e-3;
+    return rates;
+}
+
+/// How each pair of a mover is carried and why, of pairs with others.
+struct Carried {
+    std::string transports, why;
+
+    explicit Carried(const Mover& mover) {
+        for (const MoverPair& pair : mover.pairs())
+            if (pair.peer != mpi_test::world_rank()) {
+                if (transports.find(pair.transport) == std::string::npos)
+                    transports += pair.transport;
+                why = pair.why;
+            }
+    }
+};
+
+/// Rows of a matrix per process, with those of both neighbours around them, all around.
+struct Ghosts {
+    static constexpr std::int64_t rows = 4, columns = 16;
+    FloorPlan blocks;
+    XArray array;
+    MotionPlan plan;
+
+    Ghosts()
+        : blocks(FloorPlan::uniform(Region::from_shape({rows * mpi_test::world_size(), columns}),
+                                    {mpi_test::world_size(), 1}, mpi_test::world_size())),
+          array(MPI_COMM_WORLD, blocks, sizeof(double), with_ghosts()),
+          plan(
+              halo(blocks, Point{1, 1}, Point{1, 1}, blocks.bounding_box(), {true, false}, false)) {
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j)
+                *at(i, j) = value((mpi_test::world_rank() * rows + i), j);
+    }
+
+    static XArrayOptions with_ghosts() {
+        XArrayOptions options;
+        options.ghost_lower = options.ghost_upper = Point{1, 1};
+        return options;
+    }
+    static double value(std::int64_t i, std::int64_t j) {
+        const std::int64_t all = rows * mpi_test::world_size();
+        return static_cast<double>(100 * ((i + all) % all) + j);
+    }
+    double* at(std::int64_t i, std::int64_t j) const {
+        return reinterpret_cast<double*>(array.origin(mpi_test::world_rank())) + i * (columns + 2) +
+               j;
+    }
+    /// Every ghost, as one process alone would have it.
+    bool right() const {
+        bool all = true;
+        for (const std::int64_t i : {std::int64_t{-1}, rows})
+            for (std::int64_t j = 0; j < columns; ++j)
+                all = all && *at(i, j) == value(mpi_test::world_rank() * rows + i, j);
+        return all;
+    }
+};
+
+Carried exchanged(Ghosts& ghosts) {
+    Mover mover(MPI_COMM_WORLD, ghosts.plan, ghosts.array, ghosts.array);
+    mover();
+    EXPECT_TRUE(ghosts.right());
+    return Carried(mover);
+}
+
+/// Whether all processes are on one node, where the rates count.
+bool on_one_node() {
+    return mpi_test::environment_number("DATAMOVER_NODE_SIZE", 1 << 20) >= mpi_test::world_size();
+}
+
+TEST(TransportRates, DecideHowGhostsGo) {
+    if (mpi_test::world_size() == 1 || !on_one_node()) GTEST_SKIP() << "no pair on a node";
+    Ghosts ghosts;
+    {
+        const RatesOf rates(slots_for_nothing());
+        const Carried carried = exchanged(ghosts);
+        EXPECT_EQ(carried.transports, "staged");
+        EXPECT_NE(carried.why.find("by measured rates"), std::string::npos) << carried.why;
+    }
+    {
+        const RatesOf rates(copies_for_nothing());
+        EXPECT_EQ(exchanged(ghosts).transports, "shared");
+    }
+    const RatesOf rates(TransportRates{});
+    const Carried carried = exchanged(ghosts);
+    EXPECT_EQ(carried.transports, "shared");  // 128 bytes
+    EXPECT_NE(carried.why.find("by built-in rates"), std::string::npos) << carried.why;
+}
+
+TEST(TransportRates, OfProcessZeroCountForAll) {
+    Ghosts ghosts;
+    const bool first = mpi_test::world_rank() == 0;
+    for (const bool slots : {true, false}) {
+        const RatesOf rates(first == slots ? slots_for_nothing() : copies_for_nothing());
+        const Carried carried = exchanged(ghosts);
+        if (mpi_test::world_size() == 1 || !on_one_node()) continue;
+        EXPECT_EQ(carried.transports, slots ? "staged" : "shared");
+    }
+}
+
+/// What each process has, to the next one; in memory that the library did not make.
+Carried swapped() {
+    const std::int64_t size = mpi_test::world_size(), me = mpi_test::world_rank();
+    constexpr std::int64_t elems = 1000;
+    const FloorPlan from =
+        FloorPlan::uniform(Region::from_shape({elems * size}), Point{size}, size);
+    Map owners;
+    for (std::int64_t i = 0; i < size; ++i) owners.push_back((i + 1) % size);
+    const FloorPlan to = from.with_owners(owners);
+    const std::int64_t before = (me + size - 1) % size;
+    std::vector<double> sent(elems, static_cast<double>(me)), received(elems, -1);
+    const auto part = [](const FloorPlan& blocks, std::int64_t block, std::vector<double>& memory) {
+        const UserBlock own{
+            block, reinterpret_cast<std::byte*>(memory.data()), Point{sizeof(double)}, {}, {}};
+        return user_part(blocks, {&own, 1}, sizeof(double));
+    };
+    Mover mover(MPI_COMM_WORLD, redistribute(from, to), part(from, me, sent),
+                part(to, before, received));
+    mover();
+    EXPECT_EQ(received, std::vector<double>(elems, static_cast<double>(before)));
+    return Carried(mover);
+}
+
+TEST(TransportRates, DecideWhetherMemoryIsRead) {
+    const auto ways = [](const TransportRates& wanted) {
+        const RatesOf rates(wanted);
+        return swapped().transports;
+    };
+    const std::string slots = ways(slots_for_nothing()), copies = ways(copies_for_nothing());
+    if (mpi_test::world_size() == 1 || !on_one_node()) return;
+    EXPECT_EQ(slots, "staged");
+    // Some systems do not let processes read each other's memory.
+    EXPECT_TRUE(copies == "read" || copies == "staged") << copies;
+}
+
+TEST(TransportRates, WithoutSenseAreRefused) {
+    const TransportRates before = transport_rates();
+    for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN(),
+                               std::numeric_limits<double>::infinity()}) {
+        TransportRates rates;
+        rates.read_byte = wrong;
+        EXPECT_THROW(set_transport_rates(rates), Error);
+        EXPECT_TRUE(transport_rates() == before);
+    }
+}
+
+}  // namespace
+}  // namespace datamover
+
+int main(int argc, char** argv) {
+    setenv("DATAMOVER_TUNING_FILE", "", 1);
+    return mpi_test::run(argc, argv);
+}
