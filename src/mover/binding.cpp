@@ -502,6 +502,9 @@ private:
         count_messages(bound.per_round, moves_, group_->rank());
         ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, transports_, why_);
         bound.reasons = std::move(chosen.reasons);
+        if (bound.remembered)  // also where "auto" was the fastest, which has reasons of its own
+            for (PairReason& reason : bound.reasons)
+                if (reason.peer != group_->rank() && reason.why != why_) reason.why += ", " + why_;
         // Far peers are served first, the own copy last: it needs nobody.
         const auto& kinds = transport::transport_kinds();
         for (std::size_t i = kinds.size(); i-- > 0;) {

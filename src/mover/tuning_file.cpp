@@ -63,8 +63,11 @@ bool may_be_replaced(const std::string& path) {
     return fs::file_size(path) == 0 || (std::getline(file, line) && line.starts_with(first_words));
 }
 
-void replace_file(const std::string& path, const std::vector<Entry>& entries) {
-    if (!may_be_replaced(path)) return;
+/// What a symbolic link leads to is replaced, and the link stays; so do the permissions.
+void replace_file(const std::string& named, const std::vector<Entry>& entries) {
+    if (!may_be_replaced(named)) return;
+    const bool is_there = fs::exists(named);
+    const std::string path = is_there ? fs::canonical(named).string() : named;
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty()) fs::create_directories(folder);
     const std::string fresh = concat(path, ".", getpid());
@@ -74,6 +77,7 @@ void replace_file(const std::string& path, const std::vector<Entry>& entries) {
         file << entry.first << ' ' << entry.second << ' ' << checksum(entry) << '\n';
     file.close();
     std::error_code failed;
+    if (is_there) fs::permissions(fresh, fs::status(path).permissions(), failed);
     if (file) fs::rename(fresh, path, failed);
     if (!file || failed) fs::remove(fresh, failed);
 }
@@ -95,7 +99,8 @@ std::string tuning_file_path() {
 #else
     const char* folder = "/.cache";
 #endif
-    return home.empty() ? "" : home + folder + "/datamover/tuning";
+    std::error_code failed;
+    return fs::is_directory(home, failed) ? home + folder + "/datamover/tuning" : "";
 }
 
 std::string find_in_tuning_file(const std::string& path, std::int64_t key) noexcept {

@@ -81,7 +81,17 @@ std::string manners_of(std::string_view name) {
     return concat("\"", name, "\" alone");
 }
 
+/// For an error: not a book.
+std::string shown(std::string_view text) {
+    constexpr std::size_t most = 60;
+    if (text.size() <= most) return std::string(text);
+    return concat(text.substr(0, most), "…");
+}
+
 void check_name(std::string_view name, std::string_view words) {
+    if (name == "poison")
+        throw Error(ErrorCode::invalid_argument,
+                    "transport \"poison:\" stands once, before the names of all others");
     if (name == "measure")
         throw Error(
             ErrorCode::invalid_argument,
@@ -89,13 +99,13 @@ void check_name(std::string_view name, std::string_view words) {
     if (!is_transport_name(name)) {
         std::string known = "auto";
         for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
-        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", shown(name),
                          "\"; known are ", known, ", and several of them joined by \"+\"");
     }
     const auto manner = manner_in(words);
     if (!manner || !is_taken(*manner, name))
-        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name, words,
-                         "\"; there is ", manners_of(name));
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,
+                         shown(words), "\"; there is ", manners_of(name));
 }
 
 }  // namespace

@@ -276,6 +276,18 @@ def test_names_that_are_none(comm, names):
         dm.Mover(plan, a, b, transport=names)
 
 
+@pytest.mark.parametrize("names, said", [
+    ("poison:poison:p2p", 'transport "poison:" stands once, before the names of all others'),
+    ("p2p+poison:p2p", 'transport "poison:" stands once, before the names of all others'),
+    ("pigeon" * 1000, 'there is no transport "' + "pigeon" * 10 + "…\"; known are auto"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_name_is_said_in_short(comm, names, said):
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    with pytest.raises(dm.InvalidArgument, match=said) as caught:
+        dm.Mover(plan, *arrays(comm, plan, True), transport=names)
+    assert len(str(caught.value)) < 300
+
+
 @pytest.mark.parametrize("option", ["transport", "op"])
 @pytest.mark.parametrize("word", ["p2p\0", "p2p:64K\0+auto", "p2p:1K\n", "add\r", "a\u2028b"])
 def test_an_error_names_the_whole_of_a_word_in_one_line(comm, option, word):
@@ -636,9 +648,8 @@ class TestMeasure:
         carried = [(p["peer"], p["transport"]) for p in first.explain()]
         for mover in (again, dm.Mover(plan, a, b)):
             assert [(p["peer"], p["transport"]) for p in mover.explain()] == carried
-            told = any(p["why"] == "measured before" for p in mover.explain())
-            # Who copies may have been measured, say, and a process have nobody on its node.
-            assert chosen == ["auto"] or any(comm.allgather(told))
+            others = [p["why"] for p in mover.explain() if p["peer"] != comm.rank]
+            assert others and all("measured before" in why for why in others)
         if comm.rank == 0:
             with open(tuning_file) as file:
                 assert file.readline() == "datamover tuning 1\n"
@@ -829,6 +840,37 @@ class TestMeasure:
                 # Root may write where nobody may.
                 assert (where == "read-only" and os.geteuid() == 0) or not file.readlines()
             assert where == "read-only" or os.listdir(os.path.dirname(tuning_file)) == ["choices"]
+
+    def test_a_link_and_permissions_stay(self, comm, tuning_file):
+        if comm.size == 1:
+            pytest.skip("takes several processes")  # nothing is measured
+        folder = os.path.dirname(tuning_file)
+        if comm.rank == 0:
+            os.makedirs(folder)
+            with open(f"{folder}/elsewhere", "w") as file:
+                file.write("datamover tuning 1\n")
+            os.chmod(f"{folder}/elsewhere", 0o640)
+            os.symlink("elsewhere", tuning_file)
+        comm.barrier()
+        plan = rows_to_columns(3 * comm.size + 1, comm.size)
+        dm.Mover(plan, *arrays(comm, plan, True)).tune(0.001)
+        if comm.rank == 0:
+            assert os.readlink(tuning_file) == "elsewhere"
+            assert os.stat(tuning_file).st_mode & 0o777 == 0o640
+            with open(tuning_file) as file:
+                assert len(file.readlines()) == 2
+            assert sorted(os.listdir(folder)) == ["choices", "elsewhere"]
+        comm.barrier()
+
+    def test_no_home_is_made(self, comm, tmp_path, monkeypatch):
+        if comm.size == 1:
+            pytest.skip("takes several processes")  # nothing is measured
+        monkeypatch.delenv("DATAMOVER_TUNING_FILE", raising=False)
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+        plan = rows_to_columns(3 * comm.size + 2, comm.size)
+        dm.Mover(plan, *arrays(comm, plan, True)).tune(0.001)
+        assert os.listdir(tmp_path) == []
 
     @pytest.mark.parametrize("path", ["", "/dev/null/x", "/proc/x", "/dev/null", "."])
     def test_no_file_can_be_written(self, comm, monkeypatch, path):
