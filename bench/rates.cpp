@@ -36,7 +36,7 @@ using datamover::Region;
 using datamover::TransportRates;
 using datamover::XArray;
 
-constexpr MPI_Comm world = MPI_COMM_WORLD;
+const MPI_Comm world = MPI_COMM_WORLD;
 constexpr int processes = 2;
 constexpr std::int64_t line_bytes = 64;
 constexpr int turns = 21;
