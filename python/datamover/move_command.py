@@ -8,6 +8,7 @@ are wanted.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import re
 import signal
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from datamover import launch, lifeline
-from datamover.errors import Error, InvalidArgument
+from datamover.errors import Error, InvalidArgument, IoError
 from datamover.interrupted_output import Output
 
 #: A progress bar appears when the work has taken this long.
@@ -202,7 +203,7 @@ def run(words: list[str]) -> int:
             return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         _check_count(parser, said.nprocs)
-        return _start_processes(said.nprocs, said.output)
+        return _start_processes(said)
     if any("://" in name for name in (said.source, said.output)):
         _leave_one_error()
     from datamover.files.formats import speaking_of_options
@@ -231,11 +232,9 @@ def _leave_one_error() -> None:
 def _run(said: argparse.Namespace, several: bool) -> int:
     """Show what would be done, or do it, as this process; return the code to exit with."""
     from datamover.files import at_work
-    from datamover.files.formats import MoveOptions
 
     at_work.IS_OWN_PROCESS = True
-    others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
-    options = MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
+    options = _options_of(said)
     show = _show_nothing if said.quiet else _print_json if said.json else _print_report
     if said.dry_run:
         try:
@@ -253,12 +252,21 @@ def _run(said: argparse.Namespace, several: bool) -> int:
     return _move_alone(said.source, said.output, options, show, said.quiet)
 
 
-def _start_processes(nprocs: int, output: str) -> int:
+def _options_of(said: argparse.Namespace) -> Any:
+    from datamover.files.formats import MoveOptions
+
+    others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
+    return MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
+
+
+def _start_processes(said: argparse.Namespace) -> int:
     """Move by processes that are started for it; return the code to exit with."""
-    shown = Output(output)
+    nprocs = said.nprocs
+    shown = Output(said.output)
     with lifeline.signals_interrupt() as caught:
         try:
-            shown = _output_of(output)
+            shown = _output_of(said.output)
+            _check_file_limit(said)
             shown.is_for_processes()
             end = launch.run_processes(nprocs, sys.argv[1:])
             if end.status != 0:  # also where they were killed
@@ -275,6 +283,31 @@ def _start_processes(nprocs: int, output: str) -> int:
     return end.code if end.status is None else end.status
 
 
+def _file_limit_bytes() -> int | None:
+    """Return how large files may be that this process and its children write; None: no limit."""
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _check_file_limit(said: argparse.Namespace) -> None:
+    """Refuse an output in one file that may not be so large: MPI would stop at its own first."""
+    limit = _file_limit_bytes()
+    if limit is None:
+        return
+    from datamover.files import intend, space
+    from datamover.files.formats import of_output, speaking_of_options
+
+    options = _options_of(said)
+    with speaking_of_options():
+        found = intend(said.source, said.output, options, said.nprocs)
+    needed_bytes = found.figures().get("bytes", found.spec.nbytes)
+    output = _output_of(said.output).path
+    if needed_bytes > limit and not of_output(output, options).is_directory:
+        raise IoError(space.no_space(output, OSError(errno.EFBIG, ""), needed_bytes))
+
+
 def _output_of(name: str) -> Output:
     from datamover.files import names
 
@@ -285,6 +318,9 @@ def _tell_early_end(end: lifeline.End, output: Output) -> int:
     if end.interrupted_by is not None:
         return _tell_interruption(end.interrupted_by, output)
     why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+    limit = _file_limit_bytes()
+    if limit is not None:
+        why += f"; files may have {limit:,} bytes (ulimit -f), those of MPI too; -n 1 needs no MPI"
     print_error(f"the processes ended early ({why}); {output.words()}")
     return end.code if end.code > 0 else 128 - end.code
 

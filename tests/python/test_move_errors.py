@@ -4,6 +4,7 @@
 import errno
 import os
 import stat
+import subprocess
 import sys
 
 import h5py
@@ -198,6 +199,37 @@ def test_what_is_no_file_is_never_replaced(place, linked):
     output = "link.npy" if linked else "pipe.npy"
     refused(place, dm.IoError, "is not replaced", output=output, overwrite=True)
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+@pytest.mark.parametrize("output", ["/dev/zero", "/dev/null", "/proc/self/fd/b.npy"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_the_system_makes_up_is_no_output(place, output, overwrite):
+    with pytest.raises(dm.IoError) as caught:
+        move(None, place / "a.npy", output, output_format="npy", overwrite=overwrite)
+    message = str(caught.value)
+    assert message.startswith(output) and "partial" not in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_pipe_of_the_shell_is_no_output(place):
+    command = [sys.executable, "-m", "datamover.cli", "move", "a.npy", "/dev/stdout"]
+    done = subprocess.run(
+        [*command, "--format", "npy"], cwd=place, capture_output=True, text=True, check=False
+    )
+    said = "error: /dev/stdout is a device, a pipe or a socket: it is not replaced\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
+@pytest.mark.parametrize("name", ["b.npy", "b.raw", "b.h5", "b.zarr", "c/b.npy"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_nothing_goes_into_an_array_of_zarr(place, name, zarr_format):
+    move(None, place / "a.npy", place / "old.zarr", zarr_format=zarr_format)
+    (place / "old.zarr" / "c").mkdir(exist_ok=True)
+    before = sorted(place.rglob("*"))
+    with pytest.raises(dm.InvalidArgument, match="is a Zarr array: nothing"):
+        move(None, place / "a.npy", place / "old.zarr" / name)
+    assert sorted(place.rglob("*")) == before
+    assert np.array_equal(zarr.open(place / "old.zarr")[...], np.load(place / "a.npy"))
 
 
 def test_input_and_output_must_differ(place):

@@ -164,6 +164,7 @@ ARGUMENTS = [
     ("/dev/null b.npy", 1, "device"),
     ("a.npy /dev/null --format raw --overwrite", 1, "not replaced"),
     ("a.npy pipe.npy --overwrite", 1, "not replaced"),
+    ("a.npy pipe.npy", 1, "error: pipe.npy is a device, a pipe"),
     ("dangling.npy b.npy", 1, "no input"),
     ("loop.npy b.npy", 1, "loop.npy"),
     ("folder b.npy", 1, "folder"),

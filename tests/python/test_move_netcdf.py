@@ -61,6 +61,19 @@ def test_xarray_opens_the_same(tmp_path, compression):
                 assert same, (name, word, old, new)
 
 
+@pytest.mark.parametrize("unlimited", [[], ["time"]])
+def test_dimensions_without_end_are_told(tmp_path, caplog, unlimited):
+    sample(np.random.default_rng(3)).to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf", unlimited_dims=unlimited
+    )
+    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    said = [record.getMessage() for record in caplog.records if "no end" in record.getMessage()]
+    assert len(said) == len(unlimited)
+    if said:
+        assert said[0].startswith(str(tmp_path / "a.nc")) and len(said[0].splitlines()) == 1
+        assert {"/time", "/temperature"} == set(said[0].rpartition(": ")[2].split(", "))
+
+
 @pytest.mark.parametrize("compression", [None, "gzip"])
 def test_xarray_opens_a_file_of_a_whole_one_as_that(tmp_path, compression):
     packed = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 270.0, "_FillValue": -9999}

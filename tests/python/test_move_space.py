@@ -2,6 +2,8 @@
 """When a disk is full, or a file too large or shorter than it was, is that one line and no loss?"""
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -136,6 +138,20 @@ def test_a_file_that_is_too_large(tmp_path, output, options):
     np.save(tmp_path / "a.npy", ARRAY)
     done = run_move(tmp_path / "a.npy", tmp_path / output, *options, program=["-c", WITH_A_LIMIT])
     one_line(done, str(tmp_path), "20,000 bytes (ulimit -f)", "needs 3,145,", "bytes are free")
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="the shell sets the limit")
+@pytest.mark.parametrize("output", ["b.npy", "b.h5:/u"])
+def test_a_file_that_is_too_large_for_a_limit_of_the_shell(tmp_path, output):
+    """MPI would meet the limit first, with many lines of its own."""
+    np.save(tmp_path / "a.npy", ARRAY)
+    words = f"-m datamover.cli move {tmp_path}/a.npy {tmp_path}/{output} -n 2"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 20; exec {shlex.quote(sys.executable)} {words}"],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    one_line(done, f"{tmp_path}/b.", "20,480 bytes (ulimit -f)", "needs 3,145,", "bytes are free")
     assert os.listdir(tmp_path) == ["a.npy"]
 
 

@@ -21,6 +21,9 @@ from datamover.files.whole_hdf5 import WholeHdf5
 
 log = logging.getLogger("datamover")
 
+#: Datasets that one line names.
+MOST_NAMED = 4
+
 
 class Hdf5ToZarr(WholeHdf5):
     """See `hierarchy.Way`."""
@@ -49,6 +52,16 @@ class Hdf5ToZarr(WholeHdf5):
                     f"{self.source}:/{name} has a name that nothing in a Zarr group can have; "
                     "move the other datasets one by one"
                 )
+
+    def _tell_of_growing(self) -> None:
+        """Say that Zarr does not tell dimensions without end, as records, from others."""
+        growing = [f"/{n}" for n, found in self.datasets().items() if None in found.maxshape]
+        if growing:
+            names = ", ".join(growing[:MOST_NAMED]) + (", …" if len(growing) > MOST_NAMED else "")
+            log.warning(
+                "%s: that dimensions have no end is left out, as Zarr lets all arrays grow: %s",
+                self.source, names,
+            )  # fmt: skip
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output and options of one array."""
@@ -95,6 +108,7 @@ class Hdf5ToZarr(WholeHdf5):
                 what[name] = f"another name of the {kind} /{first}"
         for name, words in what.items():
             log.warning("%s:/%s is left out: it is %s", self.source, name, words)
+        self._tell_of_growing()
         # Those of the datasets are named when these are written.
         for name, held in {"": self.file, **tree.groups}.items():
             with hdf5.reading(self.source):

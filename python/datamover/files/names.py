@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import urllib.parse
 
-from datamover.errors import InvalidArgument
+from datamover.errors import InvalidArgument, IoError
 from datamover.files import addresses
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
+
+#: Where /dev/stdout and /dev/fd lead, for one.
+SYSTEM_FOLDERS = ("/proc/", "/sys/")
 
 #: What an array or group in a directory cannot be called.
 NOT_IN_ZARR = {".", "..", "zarr.json"}
@@ -71,6 +74,30 @@ def place_of(name: str | os.PathLike[str]) -> str:
         known = ", ".join(addresses.SCHEMES)
         raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
     return local_path(name)
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
+def output_place(name: str | os.PathLike[str]) -> str:
+    """Return the place of an output, as `place_of`.
+
+    Raises
+    ------
+    IoError
+        It is a device, a pipe or a socket, or in a folder of the system's that holds no files.
+    """
+    text = os.fspath(name)
+    place = place_of(text)
+    if addresses.is_address(place):
+        return place
+    # What /dev/stdout leads to has no path.
+    if any(_is_special(path) for path in (text, place)):
+        raise IoError(f"{text} is a device, a pipe or a socket: it is not replaced")
+    if place.startswith(SYSTEM_FOLDERS):
+        raise IoError(f"{text} is in a directory that the system makes up: no file goes there")
+    return place
 
 
 def local_path(name: str | os.PathLike[str]) -> str:

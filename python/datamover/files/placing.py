@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, formats, hdf5, parts
+from datamover.files import addresses, formats, hdf5, parts, zarr_group
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
 
@@ -158,6 +158,9 @@ def check_place(
     if not os.access(directory, os.W_OK | os.X_OK):
         raise IoError(f"directory {directory} cannot be written")
     _check_length(output)
+    array = zarr_group.array_around(output)
+    if array is not None:
+        raise InvalidArgument(f"{array} is a Zarr array: nothing else belongs in its directory")
     if not os.path.lexists(output):
         return
     if not overwrite:

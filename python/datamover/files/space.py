@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 
+#: The hidden name under which an output is written (`placing.temporary_path`).
+UNFINISHED = re.compile(r"\.(.+)\.[^.]+\.partial")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -48,6 +51,9 @@ def check_room_to_grow(path: str, nbytes: int) -> None:
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
     """Say which directory or file has no room, what it needs, and how much space is left."""
     directory = os.path.dirname(path) or "."
+    unfinished = UNFINISHED.fullmatch(os.path.basename(path))
+    if unfinished:
+        path = os.path.join(directory, unfinished[1])
     needs = "" if needed_bytes is None else f"; the output needs {needed_bytes:,} bytes"
     if error.errno == errno.EFBIG:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]

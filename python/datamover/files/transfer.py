@@ -470,7 +470,7 @@ def _places(
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
-    return names.place_of(source), names.place_of(output), options
+    return names.place_of(source), names.output_place(output), options
 
 
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
