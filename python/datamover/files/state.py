@@ -85,7 +85,8 @@ def save(
     zarr_format : int, optional
         Of Zarr: 2 or 3; if not said, that of the group that the output goes into, else 3.
     writers : int or sequence of int, optional
-        How many processes write, or which; all, if not said.
+        How many processes write, or which. If not said, all; of a single file on a file system that
+        tells into how many stripes it puts it (Lustre), as many as these.
     max_bytes : int
         Memory of each process for its part: half of it for elements, a quarter each for messages
         (1 MiB at least) and for encoding. Larger arrays go in several steps.

@@ -23,6 +23,7 @@ from datamover.files.state_items import State, agree_on, agree_on_dtypes, bytes_
 from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
 from datamover.files.state_work import Work, limit_of
+from datamover.files.stripes import writers_of
 from datamover.mpi import collectively, tell_that_left
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Save(Work):
     ) -> None:
         """Check options. Local."""
         self.overwrite, self.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
-        self.ranks = file_ranks(writers, "writers", self.comm.size)
+        count = writers_of(self.output, writers, self.comm.size)
+        self.ranks = file_ranks(count, "writers", self.comm.size)
         self.max_bytes = limit_of(max_bytes)
         if chunks is not None and not isinstance(chunks, Mapping):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
