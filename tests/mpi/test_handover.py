@@ -12,7 +12,7 @@ from others import drawn_input, least_reads, stored
 
 import datamover as dm
 from datamover import collective_calls
-from datamover.files import direct_zarr, handover, hdf5_output, move, slabs, transfer
+from datamover.files import direct_zarr, handover, hdf5_output, move, move_job, slabs
 from datamover.files.handover import Handover
 
 WAYS = ["chunks", "slabs"]
@@ -163,7 +163,7 @@ def test_who_waits_for_one_that_is_lost_hears_the_deadline(comm, place, monkeypa
     is_lost = comm.rank == comm.size - 1
     if is_lost:
         monkeypatch.setattr(collective_calls, "tell_that_left", lambda *_: None)
-        monkeypatch.setattr(transfer, "Alarm", lost)
+        monkeypatch.setattr(move_job, "Alarm", lost)
         monkeypatch.setattr(handover, "duplicated", lost)
     else:
         dm.set_timeout(0.3)

@@ -16,7 +16,7 @@ import zarr
 import datamover as dm
 from datamover import lifeline, move_command
 from datamover.counted import counted
-from datamover.files import MoveOptions, direct_zarr, intend, move, pipeline, transfer
+from datamover.files import MoveOptions, direct_zarr, intend, move, move_job, pipeline
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -96,8 +96,8 @@ def test_where_memory_is_short_fewer_threads_encode_than_read(tmp_path, monkeypa
     """Else all of them would stop but one: to encode a chunk takes two more of its size."""
     array = np.random.default_rng(3).integers(0, 9, (64, 64, 64)).astype("f8")
     zarr.create_array(tmp_path / "a.zarr", data=array, chunks=(8, 8, 8))
-    monkeypatch.setattr(transfer, "cores", lambda: 4)
-    monkeypatch.setattr(transfer, "share_of_cores", lambda nprocs: 4)
+    monkeypatch.setattr(move_job, "cores", lambda: 4)
+    monkeypatch.setattr("datamover.files.intention.share_of_cores", lambda nprocs: 4)
     chunks, limit = (64, 64, 8), 5 * (64 * 64 * 8 * 8) + (1 << 16)
     plan = intend(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=chunks, max_bytes=limit).plan
     assert plan.threads == 4 and plan.reads == plan.source_chunks
@@ -147,7 +147,7 @@ def test_an_error_of_any_thread_is_the_move_s(tmp_path, monkeypatch):
         raise ZeroDivisionError("in a thread")
 
     monkeypatch.setattr(pipeline.Sink, "write", fails)
-    monkeypatch.setattr("datamover.files.transfer.cores", lambda: 4)
+    monkeypatch.setattr("datamover.files.move_job.cores", lambda: 4)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
@@ -168,7 +168,7 @@ def test_an_interrupted_move_waits_for_its_threads(tmp_path, monkeypatch):
         ended.append(lo)
 
     monkeypatch.setattr(pipeline.Sink, "write", interrupted)
-    monkeypatch.setattr("datamover.files.transfer.cores", lambda: 4)
+    monkeypatch.setattr("datamover.files.move_job.cores", lambda: 4)
     with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
         move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
     assert begun and sorted(begun) == sorted(ended)

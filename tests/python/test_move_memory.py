@@ -217,6 +217,6 @@ def test_each_of_two_processes_keeps_to_the_limit(place, tmp_path, way, output):
     words = [f"{place}/a.zarr", f"{tmp_path}/{output}", "--chunks", "64,512,8", "--max-bytes", "8M"]
     words += ["--compressor", "gzip"] * (output != "b.zarr")
     prepare = f"import datamover.files.slabs; datamover.files.slabs.COST = {cost}"
-    prepare += "; from datamover.files import transfer; transfer.Pipeline = None" * (way == "slabs")
+    prepare += "; from datamover.files import move_job; move_job.Pipeline = None" * (way == "slabs")
     for grown in peaks([*words, "--quiet"], 2, prepare):
         assert grown <= (8 << 20) + SLACK_BYTES

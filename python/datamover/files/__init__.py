@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from datamover.files.file_array import FileArray, open
     from datamover.files.formats import MoveOptions
+    from datamover.files.intention import Intention, intend
     from datamover.files.planning import FilePlan, plan
-    from datamover.files.transfer import Intention, MoveReport, intend, move
+    from datamover.files.transfer import MoveReport, move
 
 __all__ = [
     "FileArray",
@@ -26,10 +27,10 @@ __all__ = [
 _MODULES = {
     "FileArray": "file_array",
     "FilePlan": "planning",
-    "Intention": "transfer",
+    "Intention": "intention",
     "MoveOptions": "formats",
     "MoveReport": "transfer",
-    "intend": "transfer",
+    "intend": "intention",
     "move": "transfer",
     "open": "file_array",
     "plan": "planning",

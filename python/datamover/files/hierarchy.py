@@ -161,7 +161,8 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
     MoveReport
         Of all of them together; its `spec` is that of the largest.
     """
-    from datamover.files.transfer import move_array, output_place
+    from datamover.files.move_job import output_place
+    from datamover.files.transfer import move_array
 
     is_first = comm is None or comm.rank == 0
     address = None if comm is None else comm_address(comm)
@@ -214,7 +215,7 @@ def intend(
 
     `intend_one` gives that of one, by source, output and options.
     """
-    from datamover.files.transfer import output_place
+    from datamover.files.move_job import output_place
 
     with together(None):
         options = _settled(way, options, output)
@@ -241,7 +242,7 @@ def _check_memory(way: Way, options: MoveOptions) -> None:
 
 def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
     """Say what becomes of arrays that one process copies: of these nothing is planned."""
-    from datamover.files.transfer import Intention
+    from datamover.files.intention import Intention
 
     found = {}
     for name, spec in way.copied.items():
@@ -303,14 +304,15 @@ def _specs(
     each: dict[str, tuple[str, str, MoveOptions]],
 ) -> dict[str, tuple[ArraySpec, MoveOptions]]:
     """Look at each array and say what it will be; refuse what cannot be, before anything moves."""
-    from datamover.files.transfer import described
+    from datamover.files.intention import described
 
     return {name: described(*one) for name, one in each.items()}
 
 
 def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
     """Report of a move of nothing but what one process copies."""
-    from datamover.files.transfer import PHASES, MoveReport
+    from datamover.files.move_job import PHASES
+    from datamover.files.transfer import MoveReport
 
     largest = max(way.copied.values(), key=lambda spec: math.prod(spec.shape))
     seconds = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}

@@ -10,7 +10,8 @@ from datamover.counted import counted
 from datamover.time_words import as_time
 
 if TYPE_CHECKING:
-    from datamover.files.transfer import Intention, MoveReport
+    from datamover.files.intention import Intention
+    from datamover.files.transfer import MoveReport
 
 #: How what matters most stands out.
 Strong = Callable[[str], str]

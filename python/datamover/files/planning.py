@@ -13,8 +13,8 @@ from datamover.counted import counted
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
+from datamover.files.intention import Intention, intend_to_zarr, slab_parts
 from datamover.files.move_words import array_words, extents
-from datamover.files.transfer import Intention, intend_to_zarr, slab_parts
 
 if TYPE_CHECKING:
     from datamover.plans import MotionPlan

@@ -4,7 +4,7 @@
 Each process reads its part of a slab, a mover redistributes the slab from the parts as they are
 read to the parts as they are written, each process writes its part. All wait for the slowest in
 every slab. So several processes move where source chunks would otherwise be read by many of them:
-see `transfer`.
+see `move_job`.
 """
 
 from __future__ import annotations
