@@ -184,6 +184,8 @@ def stream(
         if frames is not None:
             _show(address, frames, array or [], steps, timeout)
         elif info:
+            if steps is not None or array:
+                raise InvalidArgument("--info takes no --steps and no --array")
             typer.echo(recorder.describe(address, timeout))
         else:
             with _telling(address) as tell:

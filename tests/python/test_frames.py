@@ -338,6 +338,42 @@ def test_hostile_messages_end_their_own_connection_only():
     run(look())
 
 
+NO_HTTP = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    b"\0\xff\r\n\r\n",
+]
+
+
+def test_what_is_no_http_is_refused_and_fills_no_log(caplog):
+    async def look():
+        async with serving("tcp://127.0.0.1:9") as (server, _):
+            for request in NO_HTTP:
+                reader, writer = await asyncio.open_connection(*server._runner.addresses[0][:2])
+                writer.write(request)
+                status = await reader.readline()
+                assert status.startswith(b"HTTP/1") and b" 400 " in status
+                writer.close()
+
+    run(look())
+    assert caplog.records == []
+
+
+def test_a_defect_of_the_server_is_logged(caplog, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(frames.Frames, "_guard_host", fail)
+
+    async def look():
+        async with serving("tcp://127.0.0.1:9") as (_, url), aiohttp.ClientSession() as session:
+            assert (await session.get(url)).status == 500
+
+    run(look())
+    assert ["a defect" in record.exc_text for record in caplog.records] == [True]
+
+
 def send_large(out, step):
     out.send("u", np.zeros((4096, 2048), "f4"), layout=on_one((4096, 2048)), step=step)
 

@@ -2251,6 +2251,64 @@ def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_arrays_of_any_name_are_recorded(tmp_path, kind):
+    names = ["zarr.json", ".zgroup", "..", "a/b", "%2F", "c", "é ü", "x" * 200]
+    path = tmp_path / "run"
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"{kind}:{path}") as recorder,
+    ):
+        for k, name in enumerate(names):
+            out.send(name, of_step(k), layout=LINE, step=3)
+        out.close()
+        _, errors = recorder.communicate()
+    assert recorder.returncode == 0, errors
+    if kind == "npy":
+        found = [np.load(file).tolist() for file in path.glob("*/3.npy")]
+    else:
+        group = pytest.importorskip("zarr").open_group(path, mode="r")
+        found = [a[0].tolist() for name, a in group.arrays() if not name.endswith(".steps")]
+    assert sorted(found) == sorted(of_step(k).tolist() for k in range(len(names)))
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_what_a_recording_cannot_be_called_is_said(tmp_path, kind):
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    long = "ä" * 100
+    for place, name, words in [
+        ("link", "u", f"there is something already: {tmp_path / 'link'}\n"),
+        ("file/run", "u", ": Not a directory\n"),
+        ("run", long, f"the name '{long[:24]}'... of an array makes a file's name of 600 bytes, "),
+    ]:
+        with (
+            dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,
+            command(out.address, "--to", f"{kind}:{tmp_path / place}") as recorder,
+        ):
+            while is_running(recorder):
+                out.send(name, np.zeros(6), layout=LINE)
+            _, errors = recorder.communicate()
+        assert recorder.returncode == 1 and words in errors and "Errno" not in errors
+    assert not (tmp_path / "nowhere").exists() and (tmp_path / "file").read_bytes() == b""
+
+
+def test_two_recordings_of_one_name_are_no_mixture(tmp_path):
+    with (
+        dm.Stream(None, HERE, consumers=2, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as one,
+        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as other,
+    ):
+        for step in range(2):
+            out.send("u", of_step(step), layout=LINE, step=step)
+        out.close()
+        said = [recorder.communicate()[1] for recorder in (one, other)]
+    assert sorted([one.returncode, other.returncode]) == [0, 1], said
+    assert f"error: there is something already: {tmp_path / 'run'}\n" in "".join(said)
+    group = pytest.importorskip("zarr").open_group(tmp_path / "run", mode="r")
+    assert group["u"][...].tolist() == [of_step(step).tolist() for step in range(2)]
+
+
 def test_xarray_opens_what_is_recorded(tmp_path):
     xarray = pytest.importorskip("xarray")
     with (
@@ -2326,12 +2384,21 @@ def test_the_command_tells_what_is_sent():
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--info", "--to", "npy:x"), ("--to", "csv:x"), ("--to", "npy:/")]
+    "arguments",
+    [
+        (),
+        ("--info", "--to", "npy:x"),
+        ("--info", "--array", "u"),
+        ("--info", "--steps", "1"),
+        ("--to", "csv:x"),
+        ("--to", "npy:/"),
+    ],
 )
 def test_the_command_refuses_what_makes_no_sense(arguments):
-    refused = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:1", *arguments])
+    said = ["stream", "tcp://127.0.0.1:1", *arguments, "--timeout", "0.1"]
+    refused = CliRunner().invoke(cli.app, said)
     assert refused.exit_code == 1
-    assert "error:" in refused.stderr
+    assert "error:" in refused.stderr and "nobody listens" not in refused.stderr
 
 
 def test_threads_of_one_stream_take_turns():

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import hmac
 import json
+import logging
 import secrets
 import time
 import urllib.parse
@@ -27,6 +28,7 @@ from datamover.stream.view import View, view_of_words, why_not_shown
 
 try:
     from aiohttp import WSCloseCode, WSMsgType, web
+    from aiohttp.http_exceptions import HttpProcessingError
 except ImportError:  # told when it is needed
     web = None
 
@@ -140,7 +142,9 @@ class Frames:
         app.router.add_get("/frames", self._talk)
         for path in FILES:
             app.router.add_get(path, self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(
+            app, access_log=None, logger=_log_without_strangers(), shutdown_timeout=1.0
+        )
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, self._host, self._port).start()
@@ -361,6 +365,21 @@ class Frames:
             view=view,
             number=status.view_number,
         )
+
+
+def _log_without_strangers() -> logging.Logger:
+    """Give aiohttp a logger that drops a traceback for each request that is no HTTP.
+
+    Whoever reaches the port may send any number of them.
+    """
+    log = logging.getLogger("datamover.frames")
+    log.addFilter(_is_of_the_server)
+    return log
+
+
+def _is_of_the_server(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, HttpProcessingError)
 
 
 def _authority(host: str, port: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import time
 import urllib.parse
 import warnings
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from datamover.counted import counted
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import npy
 from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
@@ -33,6 +34,8 @@ ZARR_CHUNK_BYTES = 4 << 20
 SETTLE_SECONDS = 0.2
 #: An array that is wanted may come so long after the first one, where no other time is given.
 PATIENCE_SECONDS = 10.0
+#: What file systems take for a name.
+MAX_FILE_NAME_BYTES = 255
 
 
 class Recorder(Protocol):
@@ -121,7 +124,7 @@ def record(
     """
     recorder, path = _recorder(to)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_naming_full_disks(path))
+        stack.enter_context(_naming_output(path))
         source = stack.enter_context(connect(address, timeout=timeout))
         known = _known_arrays(source, timeout) if names else {}
         if names and known.keys() >= set(names):
@@ -211,20 +214,25 @@ def _refuse_unsent(names: Collection[str], sent: Collection[str]) -> None:
 
 
 @contextlib.contextmanager
-def _naming_full_disks(path: str) -> Iterator[None]:
+def _naming_output(path: str) -> Iterator[None]:
+    """Say of an error of the system what could not be written, and why."""
     try:
         yield
+    except Error:
+        raise
+    except FileExistsError as error:  # since it was looked for
+        raise IoError(f"there is something already: {error.filename or path}") from error
     except OSError as error:
         if is_no_space(error):
             raise IoError(no_space(path, error)) from error
-        raise
+        raise IoError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def _recorder(to: str) -> tuple[Recorder, str]:
     kind, colon, path = to.partition(":")
     if not colon or not path or kind not in _RECORDERS:
         raise InvalidArgument(f'--to is "{to}", it must be npy:DIRECTORY or zarr:PATH')
-    if Path(path).exists():
+    if os.path.lexists(path):
         raise IoError(f"there is something already: {path}")
     return _RECORDERS[kind](Path(path)), path
 
@@ -232,7 +240,14 @@ def _recorder(to: str) -> tuple[Recorder, str]:
 def _file_name(name: str) -> str:
     """Give a name for a file that stands for any name of an array, and stays in its directory."""
     quoted = urllib.parse.quote(name, safe=" ")
-    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
+    if quoted.startswith("."):
+        quoted = "%2E" + quoted[1:]
+    if len(f"{quoted}.steps") > MAX_FILE_NAME_BYTES:
+        raise Unsupported(
+            f"the name {name[:24]!r}... of an array makes a file's name of {len(quoted):,} bytes, "
+            "which is too long to be recorded"
+        )
+    return quoted
 
 
 class _NpyRecorder:
@@ -283,7 +298,8 @@ class _ZarrRecorder:
             import zarr
         except ImportError:
             raise Unsupported("recording to Zarr needs the package zarr") from None
-        self._make_group = functools.partial(zarr.open_group, str(path), mode="w-")
+        self._path = path
+        self._open_group = functools.partial(zarr.open_group, str(path), mode="w-")
         self._group: Any = None
         self._arrays: dict[str, tuple[Any, Any]] = {}
 
@@ -298,6 +314,8 @@ class _ZarrRecorder:
     @staticmethod
     def _names(name: str) -> tuple[str, str]:
         name = _file_name(name)
+        if name == "zarr.json":  # the group's own
+            name = "zarr%2Ejson"
         return name, f"{name}.steps"
 
     def _refuse_twice(self, arrays: Collection[str]) -> None:
@@ -325,7 +343,8 @@ class _ZarrRecorder:
         # As dm.save names those that nobody has named; with the steps as coordinates, for xarray.
         dims = (name_of_steps, *(f"{name}_{d}" for d in range(len(shape))))
         if self._group is None:
-            self._group = self._make_group()
+            self._path.mkdir(parents=True)  # of two recorders at once one alone makes it
+            self._group = self._open_group()
         stored = zarr_files.stored_dtype(dtype)
         data = self._group.create_array(
             name, shape=(0, *shape), chunks=(1, *chunk), dtype=stored, dimension_names=dims
