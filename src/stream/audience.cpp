@@ -106,6 +106,8 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));
     }
+    for (const ConsumerPtr& consumer : consumers())
+        if (consumer->takes_all) consumer->queue.forget_refused();
     sequence_ = sequence;
     undone_ = decision;
     return decision;

@@ -196,6 +196,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     mine.add(name).add(sum).add(part.dtype).add(part.elem_bytes);
     const auto everyone = together_->gather(mine.numbers());
     std::vector<WordReader> said_by = after_failures(everyone);
+    end_with_others(everyone);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
     bool types_differ = false;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -238,6 +239,7 @@ void Producer::end_step() {
     write_failures(mine);
     const auto everyone = together_->gather(mine.numbers());
     after_failures(everyone);
+    end_with_others(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
             throw make_error(ErrorCode::mismatch, "process ", rank,
@@ -259,6 +261,15 @@ void Producer::close(std::optional<double> timeout_seconds) {
         throw;
     }
     stop();
+}
+
+/// A process that closes the stream ends it, also where the others make another call: it would not
+/// take part in their `close`.
+void Producer::end_with_others(const std::vector<Together::Numbers>& everyone) {
+    const auto closes = [](const Together::Numbers& said) {
+        return said.at(0) == static_cast<std::int64_t>(Call::close);
+    };
+    if (std::ranges::any_of(everyone, closes)) stop();
 }
 
 bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {

@@ -159,6 +159,7 @@ private:
         std::exception_ptr what;
     };
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
+    void end_with_others(const std::vector<Together::Numbers>& everyone);
     void check_same(const std::vector<Together::Numbers>& everyone,
                     const std::vector<WordReader>& said_by, const std::string& name,
                     std::int64_t sequence, std::int64_t number) const;

@@ -212,6 +212,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         }
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
+        end_with_others(everyone);
         check_same(everyone, said_by, name, sequence, number);
         if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
         WordReader first = said_by[0];

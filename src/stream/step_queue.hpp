@@ -48,6 +48,8 @@ public:
     Answer make_room(std::int64_t sequence, std::int64_t bytes);
     /// Whether `make_room` would say yes and drop nothing, or wait; `dropped` for all else.
     Room room_for(std::int64_t sequence, std::int64_t bytes) const;
+    /// Considers what comes next by itself: where each array is a step for the consumer.
+    void forget_refused() { refused_ = -1; }
     /// The place of a step to which an array is added next.
     std::int64_t place_of(std::int64_t sequence) const {
         return is_newest(sequence) ? waiting_.back().place : count_;

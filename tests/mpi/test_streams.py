@@ -449,6 +449,29 @@ def test_different_calls_of_sending_processes_are_refused(ends):
     ends.run(send, receive)
 
 
+@pytest.mark.parametrize("call", ["the first send", "another send", "end_step"])
+def test_a_process_that_closes_while_others_call_something_else_ends_the_stream_on_all(comm, call):
+    line = dm.BlockCyclic(64, "block", nprocs=comm.size)
+    mine = np.zeros(line.local_shape(comm.rank))
+    part = comm.Dup()
+    out = dm.Stream(part, HERE)
+    if call != "the first send":
+        out.send("u", mine, layout=line)
+    closes = comm.rank == comm.size - 1
+    with pytest.raises(dm.Mismatch) if comm.size > 1 else contextlib.nullcontext():
+        if closes:
+            out.close()
+        elif call == "end_step":
+            out.end_step()
+        else:
+            out.send("u", mine, layout=line)
+    if not closes:
+        out.close()  # waits for nobody
+    with pytest.raises(dm.InvalidState):
+        out.end_step()
+    part.Free()
+
+
 def test_arrays_of_a_communicator_with_other_ranks_are_refused_at_their_own_end(comm):
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
     turned = dm.XArray(comm.Split(0, -comm.rank), line, dtype="i4")

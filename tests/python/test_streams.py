@@ -102,6 +102,21 @@ def test_a_consumer_that_stalls_loses_what_the_policy_says(policy, seen, dropped
         assert consumer.dropped == dropped
 
 
+def test_where_all_are_wanted_each_array_is_dropped_by_itself():
+    with (
+        dm.Stream(None, HERE, policy="drop_newest", queue_steps=1, consumers=1) as out,
+        dm.stream.connect(out.address, ahead=1) as consumer,
+    ):
+        steps = consumer.steps(timeout=LIMIT_SECONDS)
+        for step in range(5):
+            for name in "uv":
+                out.send(name, of_step(step), layout=LINE, step=step)
+        assert out.counters()["steps_dropped"] == 8
+        with thread(lambda: out.close(LIMIT_SECONDS)):
+            assert [(step, *arrays) for step, arrays in steps] == [(0, "u"), (0, "v")]
+        assert consumer.dropped == 8
+
+
 def test_block_loses_nothing_and_waits_with_a_limit():
     with (
         dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=0.2) as out,
