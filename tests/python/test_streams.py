@@ -1815,6 +1815,9 @@ def test_wrong_calls():
             for targets in ({}, {"u": 3}, {5: LINE}, [LINE]):
                 with pytest.raises(dm.WrongType):
                     consumer.steps(targets)
+            for name in ("", "a\nb", "x" * 257, "\ud800"):
+                with pytest.raises(dm.InvalidArgument, match="name"):
+                    consumer.steps({name: LINE})
             with pytest.raises(dm.Mismatch):
                 consumer.steps({"u": dm.BlockCyclic(6, "block", nprocs=2)})
     with pytest.raises(dm.InvalidState):

@@ -262,6 +262,11 @@ class Consumer:
         for name, target in targets.items():
             if not text(name, "name of an array").isprintable():
                 raise InvalidArgument(f"the name {name!r} of an array cannot be printed")
+            if not 1 <= len(name.encode()) <= wire.MAX_NAME_BYTES:
+                raise InvalidArgument(
+                    f"the name {name[:24]!r} of an array has {len(name.encode()):,} bytes, it must "
+                    f"have 1 to {wire.MAX_NAME_BYTES}"
+                )
             if not isinstance(target, Layout | XArray):
                 raise WrongType(
                     f"the target of {name!r} is a {type(target).__name__}, it must be a layout or"
