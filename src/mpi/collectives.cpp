@@ -60,6 +60,7 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
     MPI_Request request = MPI_REQUEST_NULL;
     check_still_running();
     if (board_) check_alive();
+    if (board_) board_->count_operation();
     try {
         check(begin(&request), call);
         complete(request, call, load);

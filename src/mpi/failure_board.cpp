@@ -26,14 +26,31 @@ FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector
     boards_.insert(boards_.begin() + position, own_);
 }
 
-void FailureBoard::leave(std::unique_ptr<FailureBoard> board) noexcept {
+void FailureBoard::leave(std::unique_ptr<FailureBoard> board, std::function<void()> end) noexcept {
+    struct Left {
+        std::unique_ptr<FailureBoard> board;
+        std::function<void()> end;
+    };
     // Never destroyed: where another process has ended without leaving, its boards stay.
     static auto* mutex = new std::mutex;
-    static auto* looked_at = new std::vector<std::unique_ptr<FailureBoard>>;
-    for (const PeerBoard& peer : board->peers_) peer.board->left.fetch_add(1);
-    const std::lock_guard lock(*mutex);
-    looked_at->push_back(std::move(board));
-    std::erase_if(*looked_at, [](const auto& left) { return left->all_have_left(); });
+    static auto* looked_at = new std::vector<Left>;
+    const std::uint64_t begun = board->begun_.load() + 1;
+    for (const PeerBoard& peer : board->peers_) {
+        std::uint64_t others = 0;
+        if (!peer.board->begun_by_left.compare_exchange_strong(others, begun) && others != begun)
+            peer.board->begun_by_left.store(Board::differs);
+        peer.board->left.fetch_add(1);
+    }
+    std::vector<Left> ended;
+    {
+        const std::lock_guard lock(*mutex);
+        looked_at->push_back({std::move(board), std::move(end)});
+        for (Left& left : *looked_at)
+            if (left.board->all_have_left()) ended.push_back(std::move(left));
+        std::erase_if(*looked_at, [](const Left& left) { return left.board == nullptr; });
+    }
+    for (const Left& left : ended)
+        if (left.end && left.board->all_have_begun_the_same()) left.end();
 }
 
 void FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {

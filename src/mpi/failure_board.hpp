@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,6 +63,9 @@ public:
         memory::Bell bell;
         /// How many other processes of the node look at this board no more.
         std::atomic<std::uint32_t> left;
+        /// How many operations each of these has begun, plus one; `differs` where not all as many.
+        std::atomic<std::uint64_t> begun_by_left;
+        static constexpr std::uint64_t differs = ~std::uint64_t{0};
     };
     /// A board of another process of the node, mapped here.
     struct PeerBoard {
@@ -75,8 +79,13 @@ public:
                  int position, std::vector<int> far_ranks);
 
     /// Ends this process's part in the group. Another one may still read here what was said last,
-    /// and ring: the memory goes back once all of the node have left. Local.
-    static void leave(std::unique_ptr<FailureBoard> board) noexcept;
+    /// and ring: the memory goes back once all of the node have left. Then, or in a later call,
+    /// `end` is called if all have begun as many operations: where none was given up, all have
+    /// ended. Local.
+    static void leave(std::unique_ptr<FailureBoard> board, std::function<void()> end = {}) noexcept;
+
+    /// Counts an operation of MPI in which all processes of the group take part.
+    void count_operation() { begun_.fetch_add(1, std::memory_order_relaxed); }
 
     /// Writes on the boards of this node and sends to all other processes. Never waits.
     void tell(const Error& why) noexcept;
@@ -113,6 +122,9 @@ private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load() == written; }
     bool all_have_left() const { return own_->left.load() == peers_.size(); }
+    bool all_have_begun_the_same() const {
+        return peers_.empty() || own_->begun_by_left.load() == begun_.load() + 1;
+    }
     /// Throws mismatch where another process used the turn at a place, if it is still that turn's,
     /// for another binding than `mine`.
     void compare_turn(std::size_t place, std::uint64_t mine) const;
@@ -129,6 +141,7 @@ private:
     std::vector<int> far_ranks_;
     FailureNotice sent_;  ///< the buffer of messages under way
     std::atomic<unsigned> looks_{0};
+    std::atomic<std::uint64_t> begun_{0};
     std::atomic_flag looking_;  ///< a thread looks for messages
 };
 

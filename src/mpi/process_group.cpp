@@ -83,9 +83,20 @@ void ProcessGroup::stand_alone() {
 /// group goes when its user communicator has been freed and the last array and mover are gone.
 ProcessGroup::~ProcessGroup() {
     if (!is_running()) return;
+    const bool has_failed = board_ && board_->shows_failure();
+    if (has_failed && !is_ending() && leaves_nothing_under_way()) {
+        // Where another process has something under way, or has not come to this, they stay.
+        FailureBoard::leave(std::move(board_),
+                            [all = comm_, node = node_comm_, kept = std::move(kept_)]() mutable {
+                                if (!is_running() || is_ending()) return;
+                                MPI_Comm_free(&node);
+                                MPI_Comm_free(&all);
+                            });
+        return;
+    }
     // Where MPI ends, it may find messages under way from a process that failed; MPICH 5 ends the
     // program when a communicator of theirs is freed then.
-    if (is_ending() || (board_ && board_->shows_failure())) {
+    if (is_ending() || has_failed) {
         // Messages that nobody will receive, operations that never end, and processes that have not
         // heard yet keep the communicators and this memory in use.
         new auto(std::move(abandoned_));
@@ -99,6 +110,13 @@ ProcessGroup::~ProcessGroup() {
     if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+/// Whether all that this process has begun with the communicators has ended. It cannot know of what
+/// others have begun, nor of messages to other nodes.
+bool ProcessGroup::leaves_nothing_under_way() const {
+    return is_one_node() && !is_lent_.load() && abandoned_.empty() &&
+           neighbour_graphs_ == nullptr && turns_comm_ == MPI_COMM_NULL;
 }
 
 void ProcessGroup::find_node() {

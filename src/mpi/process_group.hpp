@@ -45,7 +45,11 @@ public:
     ProcessGroup(const ProcessGroup&) = delete;
     ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-    MPI_Comm comm() const { return comm_; }
+    /// For messages and operations that this class does not know of.
+    MPI_Comm comm() const {
+        if (!is_lent_.load(std::memory_order_relaxed)) is_lent_.store(true);
+        return comm_;
+    }
     int rank() const { return rank_; }
     int size() const { return size_; }
 
@@ -167,6 +171,7 @@ private:
     void try_reading();
     bool put_up_boards();
     bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
+    bool leaves_nothing_under_way() const;
     std::string named_process(const Error& error) const;
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
     void wait(Waiting& waiting, const std::function<bool()>& done) const;
@@ -186,6 +191,7 @@ private:
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
     mutable std::atomic<std::uint64_t> next_agreement_{0};
+    mutable std::atomic<bool> is_lent_{false};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;
