@@ -79,8 +79,10 @@ def comm_address(comm: MPI.Comm) -> int:
 
     Raises
     ------
-    InvalidArgument
+    WrongType
         When `comm` is no mpi4py communicator.
+    InvalidArgument
+        When it is MPI.COMM_NULL, or was freed.
     MpiError
         When processes were started in a way that leaves each of them alone, or MPI has ended.
     """
@@ -88,7 +90,7 @@ def comm_address(comm: MPI.Comm) -> int:
 
     MPI = load_mpi4py()
     if not isinstance(comm, MPI.Comm):
-        raise InvalidArgument(f"comm is a {type(comm).__name__}, it must be an mpi4py communicator")
+        raise WrongType(f"comm is of type {type(comm).__name__}, it must be an mpi4py communicator")
     if comm == MPI.COMM_NULL:
         raise InvalidArgument("comm is MPI.COMM_NULL, or a communicator that was freed")
     core().check_running()

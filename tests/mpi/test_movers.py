@@ -369,3 +369,10 @@ def test_a_mover_goes_over_to_other_arrays(comm, rng):
     mover()
     holds(comm, targets[1], wholes[1])
     assert mover.counters()["rounds"] == 3
+
+
+@pytest.mark.parametrize("no_comm", [3, "world"])
+def test_what_is_no_communicator_is_of_a_wrong_type(no_comm):
+    rows, _ = rows_and_columns(4, 1)
+    with pytest.raises(dm.WrongType, match=r"^comm is of type \w+, it must be"):
+        dm.XArray(no_comm, rows)
