@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "call_errors.hpp"
 #include "errors.hpp"
 #include "mpi/waiting.hpp"
 
@@ -59,4 +60,5 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     datamover::bindings::bind_datatypes(m);
     datamover::bindings::bind_index_lists(m);
     datamover::bindings::bind_windows(m);
+    datamover::bindings::say_call_errors(m);
 }

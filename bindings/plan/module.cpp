@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is in the module datamover._plan? The rooms that need no MPI, a few functions for each.
+#include "call_errors.hpp"
 #include "errors.hpp"
 
 namespace nb = nanobind;
@@ -34,4 +35,5 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     bind_recompute_model(m);
     bind_explain(m);
     bind_stream(m);
+    datamover::bindings::say_call_errors(m);
 }
