@@ -54,6 +54,14 @@ def test_what_is_told_is_understood(tmp_path, lustre, told, count):
     assert stripes.stripe_count(f"{tmp_path}/old.h5") == 3
 
 
+def test_a_file_that_is_replaced_says_nothing_of_the_new_one(tmp_path, lustre):
+    (tmp_path / "a.h5").touch()
+    lustre[f"{tmp_path}/a.h5"] = description(V1, 1)
+    assert stripes.writers_of(f"{tmp_path}/a.h5", None, 8) is None
+    lustre[str(tmp_path)] = description(V3, 4)
+    assert stripes.writers_of(f"{tmp_path}/a.h5", None, 8) == 4
+
+
 @pytest.mark.parametrize("name", ["a.npy", "a.h5", "a.zarr"])
 @pytest.mark.parametrize("count", [1, 2, 1000])
 def test_a_writer_per_stripe(comm, tmp_path_factory, monkeypatch, lustre, name, count):

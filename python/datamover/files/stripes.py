@@ -45,5 +45,6 @@ def writers_of(path: str, said: Any, nprocs: int) -> Any:
     """Return the writers that were said, else one per stripe of a single file; None: all."""
     if said is not None or addresses.is_address(path) or path.endswith(".zarr"):
         return said
-    count = stripe_count(path)
+    # What is there already does not count: the new file is made beside it, as its directory says.
+    count = stripe_count(os.path.join(os.path.dirname(path), ""))
     return None if count is None else min(count, nprocs)
