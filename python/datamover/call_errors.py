@@ -16,14 +16,14 @@ FOREIGN = re.compile(r"\b(?:collections\.abc|numpy\.typing|datamover(?:\.\w+)*)\
 
 
 def in_a_line(text: str) -> str | None:
-    """Return the line for nanobind's words; None for other words.
+    r"""Return the line for nanobind's words; None for other words.
 
     Examples
     --------
     >>> from datamover.call_errors import in_a_line
     >>> in_a_line(
-    ...     "f(): incompatible function arguments. The following argument types are supported:\\n"
-    ...     "    1. f(x: int) -> int\\n\\nInvoked with types: str, int"
+    ...     "f(): incompatible function arguments. The following argument types are supported:\n"
+    ...     "    1. f(x: int) -> int\n\nInvoked with types: str, int"
     ... )
     'f was called with (str, int); it is f(x: int) -> int'
     """

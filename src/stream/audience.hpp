@@ -20,6 +20,7 @@
 #include "datamover/error.hpp"
 #include "datamover/layout.hpp"
 #include "stream/frames.hpp"
+#include "stream/message_words.hpp"
 #include "stream/places.hpp"
 #include "stream/step_queue.hpp"
 
@@ -129,7 +130,7 @@ public:
 
     // For tests: consumers at most, and how long one that wants nothing keeps its place from
     // others.
-    std::atomic<std::size_t> max_consumers{256};
+    std::atomic<std::size_t> max_consumers{most_consumers};
     std::atomic<int> subscribe_milliseconds{30'000};
 
 private:

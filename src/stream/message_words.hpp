@@ -17,6 +17,8 @@ inline constexpr std::uint64_t chunk_bytes = 1 << 20;
 inline constexpr std::uint64_t share_bytes = 1 << 16;
 /// A step goes over at most so many connections between two processes.
 inline constexpr int max_pathways = 16;
+/// Of a stream, at a time.
+inline constexpr std::size_t most_consumers = 256;
 
 enum class Operation : std::uint32_t { fetch = 1, advance = 2 };
 

@@ -71,7 +71,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     });
     WordWriter mine;
     mine.add(token_).add(listeners->address().host).add(listeners->address().port);
-    mine.add(listeners->local_name()).add(name_);
+    mine.add(listeners->local_name()).add(name_).add(options_.policy);
     std::string producers;
     const auto everyone = together_->gather(mine.numbers());
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -87,6 +87,10 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         if (said.text() != name_)
             throw make_error(ErrorCode::mismatch, "process ", rank, " opens another stream than '",
                              name_, "' here");
+        const std::string policy = said.text();
+        if (policy != options_.policy)
+            throw make_error(ErrorCode::mismatch, "process ", rank, " opens stream '", name_,
+                             "' with policy \"", policy, "\", here it is \"", options_.policy, '"');
     }
     collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
 }
@@ -96,7 +100,7 @@ void Producer::check_options() const {
     policy_of_name(options_.policy);
     check_range(options_.queue_steps, "queue_steps", 1, max_count);
     check_range(options_.queue_bytes, "queue_bytes", 0, std::numeric_limits<std::int64_t>::max());
-    check_range(options_.consumers, "consumers", 0, max_count);
+    check_range(options_.consumers, "consumers", 0, static_cast<std::int64_t>(most_consumers));
     if (options_.every_step && options_.consumers == 0)
         throw Error(ErrorCode::invalid_argument,
                     "every step waits for consumers: it has to be said for how many");

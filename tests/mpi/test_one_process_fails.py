@@ -212,7 +212,7 @@ def test_communicators_that_are_no_use(comm, plan):
     freed = comm.Dup()
     freed.Free()
     for wrong in (MPI.COMM_NULL, freed, "world", None):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.WrongType if wrong == "world" else dm.InvalidArgument):
             dm.Mover(plan, a, b, comm=wrong)
 
 

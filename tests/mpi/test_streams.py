@@ -246,6 +246,15 @@ def test_random_layouts(comm, rng, cases):
         ends.run(send, receive, pathways=int(rng.integers(1, 4)))
 
 
+def test_processes_that_mean_different_policies_are_told(comm):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    policy = "drop_newest" if comm.rank == comm.size - 1 else "block"
+    with pytest.raises(dm.Mismatch, match=r'with policy "(block|drop_newest)", here it is'):
+        dm.Stream(comm, "tcp://127.0.0.1:0", policy=policy)
+    dm.Stream(comm, "tcp://127.0.0.1:0", policy="block").close()
+
+
 def test_a_consumer_of_the_newest_step_gets_the_last_one(ends, rng):
     shape = (40, 31)
     whole = drawn.numbered(shape, np.dtype("f4"))

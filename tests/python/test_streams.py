@@ -731,6 +731,8 @@ def test_every_step_waits_for_consumers():
         send(out, [0])
     with pytest.raises(dm.InvalidArgument, match="for how many"):
         dm.Stream(None, HERE, every_step=True)
+    with pytest.raises(dm.InvalidArgument, match="consumers is 257"):
+        dm.Stream(None, HERE, consumers=257)
 
 
 @pytest.mark.parametrize(
