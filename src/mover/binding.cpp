@@ -314,25 +314,33 @@ private:
         survey_.received_bytes.take(c.bytes_received);
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
         survey_.packs.take(packs());
-        survey_.rewrites.take(rewrites());
+        take_rewritten();
         if (group_->rank() == 0) survey_.rates.take(transport_rates());
         survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
         survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
     }
 
-    /// Whether a few pages of an array go to another process in place, for which slots may pay.
-    bool rewrites() const {
-        const TransportRates rates = transport_rates();
+    /// The messages of a few pages of an array that go to another process in place.
+    void take_rewritten() {
         const auto motions = static_cast<std::int64_t>(moves_.motions.size());
         for (const Motion& motion : moves_.motions) {
             if (!in_place(motion)) continue;
-            for (const PeerPart& p : moves_.plans[motion.plan].outgoing)
-                if (p.rank != group_->rank() &&
-                    slots_may_pay(rates, geometry::bounded_multiply(p.part.size(),
-                                                                    wire_bytes(motion) * motions)))
-                    return true;
+            for (const PeerPart& p : moves_.plans[motion.plan].outgoing) {
+                const std::int64_t bytes =
+                    geometry::bounded_multiply(p.part.size(), wire_bytes(motion) * motions);
+                if (p.rank != group_->rank() && is_few_pages(bytes))
+                    survey_.rewritten_bytes.take(bytes);
+            }
         }
-        return false;
+    }
+
+    /// Whether slots pay for any of them: what holds for some length holds for the longest or the
+    /// shortest.
+    bool slots_may_pay_for_rewritten() const {
+        const Common& bytes = survey_.rewritten_bytes;
+        const TransportRates rates = survey_.rates.agreed();
+        return bytes.any() && (slots_may_pay(rates, bytes.number.value) ||
+                               slots_may_pay(rates, -bytes.negated.value));
     }
 
     /// Whether a message of this process needs a buffer. Once one does, it does not look further.
@@ -461,7 +469,7 @@ private:
         if (group_->node_ranks().size() == 1) return false;
         if (transport::names_transport(transports_, "staged")) return true;
         if (!transport::names_transport(transports_, "auto")) return false;
-        if (survey_.rewrites.holds() && facts.may_be_rewritten()) return true;
+        if (slots_may_pay_for_rewritten() && facts.may_be_rewritten()) return true;
         for (std::size_t m = 0; m < motions_.size(); ++m) {
             const bool plain = context.motions[m].update.is_plain_copy();
             if (motions_[m].in_private_memory.source.holds() &&

@@ -89,9 +89,12 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
 
 }  // namespace
 
+bool is_few_pages(std::int64_t bytes) {
+    return bytes > 0 && bytes <= most_rewritten_bytes;
+}
+
 bool slots_may_pay(const TransportRates& rates, std::int64_t bytes) {
-    return bytes > 0 && bytes <= most_rewritten_bytes &&
-           rates.staged_ns(bytes) <= rates.shared_ns(bytes);
+    return is_few_pages(bytes) && rates.staged_ns(bytes) <= rates.shared_ns(bytes);
 }
 
 PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int64_t to,
@@ -135,8 +138,7 @@ void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const Pai
         part.size(),
         wire_bytes(context_, motion) * static_cast<std::int64_t>(context_.motions.size()));
     if (!may_be_rewritten() || !facts.plain_copy || !facts.shared.source ||
-        !facts.shared.destination || !context_.motions[motion].in_place ||
-        bytes > most_rewritten_bytes ||
+        !facts.shared.destination || !context_.motions[motion].in_place || !is_few_pages(bytes) ||
         runs_of(facts, motion, part).direct() >= least_long_run_bytes)
         return;
     facts.rewriting = {use_.rates.shared_ns(bytes), use_.rates.staged_ns(bytes), built_in()};

@@ -23,8 +23,10 @@ struct NodeUse {
     TransportRates rates;
 };
 
-/// Whether slots pay for a message that both sides rewrite from round to round: the rates say so,
-/// and it is a few pages (docs/decisions/0020).
+/// Whether a message that both sides rewrite from round to round is so short that it may go through
+/// slots (docs/decisions/0020).
+bool is_few_pages(std::int64_t bytes);
+/// Whether the rates say that slots pay for one.
 bool slots_may_pay(const TransportRates& rates, std::int64_t bytes);
 
 /// The facts of the direction from one rank to another, one of which is this process.

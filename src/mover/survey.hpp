@@ -73,8 +73,8 @@ struct Survey {
     Largest has_limit;      ///< whether any process limits memory
     Largest lacks_signals;  ///< whether a process has no shared memory for signals
     Largest sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
-    Largest rewrites;  ///< whether a few pages go to another process in place
-    Largest packs;     ///< whether elements of any message lie otherwise in some process's arrays
+    Common rewritten_bytes;  ///< of messages of a few pages to another process in place
+    Largest packs;  ///< whether elements of any message lie otherwise in some process's arrays
     Largest sent_and_kept_bytes, received_and_kept_bytes;
     MotionSurvey first_motion;
     RatesSurvey rates;  ///< of process 0

@@ -31,12 +31,14 @@ bool make_sense(const TransportRates& rates) {
     return true;
 }
 
-/// What the system calls the processor; of another system nothing is known.
+/// What the system calls the first processor; of another system nothing is known.
 std::string processor() {
     std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("model name")) return line;
-    return {};
+    std::string words;
+    for (std::string line; std::getline(file, line) && !line.empty();)
+        for (const char* word : {"model name", "CPU implementer", "CPU part"})
+            if (line.starts_with(word)) words += line;
+    return words;
 }
 
 std::int64_t key() {
@@ -45,10 +47,14 @@ std::int64_t key() {
     return digest.value();
 }
 
+/// The same in every locale.
 std::string as_text(const TransportRates& rates) {
     std::string text;
-    for (const double rate : std::bit_cast<Numbers>(rates))
-        text += (text.empty() ? "" : ",") + concat(rate);
+    for (const double rate : std::bit_cast<Numbers>(rates)) {
+        std::array<char, 32> digits;
+        const auto written = std::to_chars(digits.begin(), digits.end(), rate);
+        text += (text.empty() ? "" : ",") + std::string(digits.begin(), written.ptr);
+    }
     return text;
 }
 

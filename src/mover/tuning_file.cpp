@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <locale>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,10 +44,12 @@ std::vector<Entry> entries_of(const std::string& path) {
     std::vector<Entry> entries;
     if (!fs::is_regular_file(path) || fs::file_size(path) > most_bytes) return entries;
     std::ifstream file(path);
+    file.imbue(std::locale::classic());
     std::string line;
     if (!std::getline(file, line) || line != first_line) return entries;
     while (entries.size() < most_lines && std::getline(file, line)) {
         std::istringstream words(line);
+        words.imbue(std::locale::classic());
         Entry entry;
         std::int64_t sum = -1;
         if (words >> entry.first >> entry.second >> sum && sum == checksum(entry))
@@ -59,8 +64,10 @@ bool may_be_replaced(const std::string& path) {
     if (!fs::exists(path)) return true;
     if (!fs::is_regular_file(path)) return false;
     std::ifstream file(path);
-    std::string line;
-    return fs::file_size(path) == 0 || (std::getline(file, line) && line.starts_with(first_words));
+    std::string words(std::string_view(first_words).size(),
+                      '\0');  // the first line may have no end
+    file.read(words.data(), std::ssize(words));
+    return fs::file_size(path) == 0 || (file && words == first_words);
 }
 
 /// What a symbolic link leads to is replaced, and the link stays; so do the permissions.
@@ -72,6 +79,7 @@ void replace_file(const std::string& named, const std::vector<Entry>& entries) {
     if (!folder.empty()) fs::create_directories(folder);
     const std::string fresh = concat(path, ".", getpid());
     std::ofstream file(fresh);
+    file.imbue(std::locale::classic());
     file << first_line << '\n';
     for (const Entry& entry : entries)
         file << entry.first << ' ' << entry.second << ' ' << checksum(entry) << '\n';

@@ -67,6 +67,5 @@ def test_several_ways_are_all_named():
         "    1. move(self, x: int) -> None\n    2. move(self) -> numpy.typing.NDArray\n\n"
         "Invoked with types: datamover.layouts.Region, kwargs = { y: str }"
     )
-    assert said == (
-        "Region.move was called with (y: str); it is Region.move(x: int) or Region.move() -> NDArray"
-    )
+    ways = "Region.move(x: int) or Region.move() -> NDArray"
+    assert said == f"Region.move was called with (y: str); it is {ways}"

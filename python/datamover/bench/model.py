@@ -76,6 +76,9 @@ def bench(
                 predictions.append(line)
         transports, cases = _transports(mpi, keep)
         model = MachineModel(machine_model.processor(), told["rates"], told["decoding_costs"])
+        path = machine_model.model_file()
+        if keep and path is not None:
+            machine_model.save(model, path)
         more = {"predictions": predictions, "transport_rates": transports, "transport_cases": cases}
         options.finish(results, STYLE, json_file, more={**told, **more})
         console = launch.console()
@@ -83,10 +86,8 @@ def bench(
         if cases:
             console.print(_cases(cases))
         else:
-            console.print("one core: transports are chosen by built-in rates", highlight=False)
-        path = machine_model.model_file()
+            console.print("one core: rates of transports are not measured", highlight=False)
         if keep and path is not None:
-            machine_model.save(model, path)
             console.print(f"kept in {path}", highlight=False, soft_wrap=True)
 
 
