@@ -273,7 +273,9 @@ void Producer::end_with_others(const std::vector<Together::Numbers>& everyone) {
     const auto closes = [](const Together::Numbers& said) {
         return said.at(0) == static_cast<std::int64_t>(Call::close);
     };
-    if (std::ranges::any_of(everyone, closes)) stop();
+    if (std::ranges::none_of(everyone, closes)) return;
+    withdraw("a sending process closed the stream while others sent");
+    stop();
 }
 
 bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {

@@ -26,6 +26,8 @@ PATIENCE_SECONDS = {"failed": 20.0, "passed": 150.0, "skipped": 20.0}
 WORLD = MPI.COMM_WORLD
 VERDICTS = WORLD.Dup()
 COLLECTION_ERRORS = []
+#: The directory in which this process's tests make theirs, removed when it ends.
+OWN_TEMPORARY = []
 
 
 @pytest.fixture(scope="session")
@@ -99,13 +101,17 @@ def told_by_rank(everyone):
 
 
 @pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Let process 0 alone write files; refuse a launcher that belongs to another MPI."""
+    """Let process 0 alone write reports; refuse a launcher that belongs to another MPI."""
     expected = int(os.environ.get("DATAMOVER_TEST_PROCESSES", WORLD.size))
     if WORLD.size != expected:
         pytest.exit(f"{expected} processes were started, this one is in a world of {WORLD.size}")
     if WORLD.rank != 0:
         config.option.xmlpath = None
+    # In a folder for all, those that end at once remove the same dead link, and one fails.
+    OWN_TEMPORARY.append(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+    config.option.basetemp = f"{OWN_TEMPORARY[0].name}/tests"
 
 
 @pytest.hookimpl(trylast=True)
