@@ -76,7 +76,15 @@ def place_of(name: str | os.PathLike[str]) -> str:
     return local_path(name)
 
 
-def _is_special(path: str) -> bool:
+def is_special(path: str) -> bool:
+    """Tell whether a name, or what it links to, is neither a file nor a directory.
+
+    Examples
+    --------
+    >>> from datamover.files.names import is_special
+    >>> is_special("/dev/null"), is_special("/"), is_special("/nothing")
+    (True, False, False)
+    """
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
@@ -93,7 +101,7 @@ def output_place(name: str | os.PathLike[str]) -> str:
     if addresses.is_address(place):
         return place
     # What /dev/stdout leads to has no path.
-    if any(_is_special(path) for path in (text, place)):
+    if any(is_special(path) for path in (text, place)):
         raise IoError(f"{text} is a device, a pipe or a socket: it is not replaced")
     if place.startswith(SYSTEM_FOLDERS):
         raise IoError(f"{text} is in a directory that the system makes up: no file goes there")

@@ -12,13 +12,12 @@ import logging
 import os
 import re
 import shutil
-import stat
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, formats, hdf5, parts, zarr_group
+from datamover.files import addresses, formats, hdf5, names, parts, zarr_group
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
 
@@ -168,7 +167,7 @@ def check_place(
         raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
         raise IoError(f"{output} is where a disk is mounted: it is not replaced")
-    if _is_special(output):
+    if names.is_special(output):
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
@@ -231,14 +230,6 @@ def _is_zarr_array(path: str) -> bool:
         return os.path.exists(os.path.join(path, ".zarray"))
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
-
-
-def _is_special(path: str) -> bool:
-    """Tell whether a name, or what it links to, is neither a file nor a directory."""
-    if not os.path.exists(path):
-        return False
-    mode = os.stat(path).st_mode
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def place(temporary: str, output: str, overwrite: bool) -> str | None:
