@@ -6,6 +6,7 @@
 // Python would call.
 #pragma once
 
+#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 
 #include <array>
@@ -49,10 +50,18 @@ constexpr std::array<vectorcallfunc, sizeof...(i)> all_callers(std::index_sequen
     return {call_and_say<i>...};
 }
 
+/// What Python calls an object by. The headers of the stable interface lack the question; every
+/// version of Python answers it.
+inline vectorcallfunc caller_of(nanobind::handle object) {
+    static const auto ask = reinterpret_cast<vectorcallfunc (*)(PyObject*)>(
+        dlsym(RTLD_DEFAULT, "PyVectorcall_Function"));
+    return ask == nullptr ? nullptr : ask(object.ptr());
+}
+
 /// Has a function of nanobind say its errors in a line; nothing for other objects.
 inline void say_errors_of(nanobind::handle object) {
     static constexpr auto callers = all_callers(std::make_index_sequence<called_by.size()>{});
-    const vectorcallfunc caller = PyVectorcall_Function(object.ptr());
+    const vectorcallfunc caller = caller_of(object);
     if (caller == nullptr) return;
     auto& place = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(object.ptr()) +
                                                      sizeof(PyVarObject));
