@@ -76,8 +76,8 @@ def bench(
                 predictions.append(line)
         transports, cases = _transports(mpi, keep)
         model = MachineModel(machine_model.processor(), told["rates"], told["decoding_costs"])
-        path = machine_model.model_file()
-        if keep and path is not None:
+        path = machine_model.model_file() if keep else None
+        if path is not None:
             machine_model.save(model, path)
         more = {"predictions": predictions, "transport_rates": transports, "transport_cases": cases}
         options.finish(results, STYLE, json_file, more={**told, **more})
@@ -87,7 +87,7 @@ def bench(
             console.print(_cases(cases))
         else:
             console.print("one core: rates of transports are not measured", highlight=False)
-        if keep and path is not None:
+        if path is not None:
             console.print(f"kept in {path}", highlight=False, soft_wrap=True)
 
 

@@ -62,7 +62,7 @@ def places(
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
-    return names.place_of(source), names.output_place(output), options
+    return names.place_of(source), names.place_of_output(output), options
 
 
 def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions:

@@ -88,7 +88,7 @@ def is_special(path: str) -> bool:
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def output_place(name: str | os.PathLike[str]) -> str:
+def place_of_output(name: str | os.PathLike[str]) -> str:
     """Return the place of an output, as `place_of`.
 
     Raises
