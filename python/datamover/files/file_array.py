@@ -49,7 +49,7 @@ from datamover.files.state_items import agree_on
 from datamover.files.state_load import native_dtype
 from datamover.files.state_steps import file_ranks
 from datamover.files.state_work import MAX_BYTES
-from datamover.files.zarr import ZarrArray
+from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address, tell_that_left
 from datamover.plans import redistribute

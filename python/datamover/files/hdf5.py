@@ -235,7 +235,7 @@ class DatasetReader:
 
     def __init__(self, path: str, name: str, data: AddressBlocks | None = None):
         self._path, self._name, self._data = path, name, data
-        from datamover.files.zarr import chunk_shape
+        from datamover.files.zarr_output import chunk_shape
 
         self._file = open_file(path, data)
         self._dataset = self._file[name]

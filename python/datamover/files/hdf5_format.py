@@ -20,7 +20,7 @@ from datamover.files import (
     hdf5_parts,
     hdf5_traits,
     native_attributes,
-    zarr,
+    zarr_output,
 )
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
@@ -75,7 +75,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits
     attributes = HeldAttributes(attributes, native)
     names = dimension_names(dataset, name)
     fill = dataset.fillvalue if dataset.dtype.names is None else None
-    chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
+    chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
     metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:

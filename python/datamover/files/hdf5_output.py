@@ -64,10 +64,10 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
 
     The input's stay where the array may grow, as one of a few records does.
     """
-    from datamover.files import zarr
+    from datamover.files import zarr_output
 
-    zarr.check_boxes("chunks", options.chunks, spec)
-    chunks = zarr.chunk_shape(spec, options)
+    zarr_output.check_boxes("chunks", options.chunks, spec)
+    chunks = zarr_output.chunk_shape(spec, options)
     most = most_of(options) if options.chunks is None else None
     limits = (c if n is None else n for c, n in zip(chunks, most or spec.shape, strict=True))
     return tuple(map(min, chunks, limits))

@@ -26,7 +26,7 @@ from datamover.files import (
     native_attributes,
     string_chunks,
     string_sizes,
-    zarr,
+    zarr_strings,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
@@ -96,7 +96,7 @@ def copy_to_hdf5(
 
     `at_once` chunks are read at a time.
     """
-    array = zarr.open_strings(path)
+    array = zarr_strings.open_strings(path)
     traits = traits_of(array)
     attributes = traits.others["attributes"]
     properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
@@ -220,17 +220,17 @@ def copy_in_zarr(
 
     Returns what `copy_to_zarr` does.
     """
-    array = zarr.open_strings(path)
+    array = zarr_strings.open_strings(path)
     traits = traits_of(array)
     with _no_warnings_of_strings():
-        made = zarr.create_strings(
+        made = zarr_strings.create_strings(
             output,
             array.shape,
             traits.chunks,
             traits.others["attributes"],
             traits.dimension_names,
             options.zarr_format,
-            zarr.kept_of_strings(traits, options),
+            zarr_strings.kept_of_strings(traits, options),
         )
         if _are_chunks_the_same(array, made):
             _copy_chunks(array, made, path, output, options, at_once)
@@ -288,7 +288,7 @@ def least_bytes(path: str, copies: int) -> int:
 
     Chunks of which not all strings become Python's at once take less.
     """
-    array = zarr.open_strings(path)
+    array = zarr_strings.open_strings(path)
     unit = array.shards or array.chunks
     elems = math.prod(map(min, unit, array.shape))
     found = string_sizes.sizes_of(path, array)
@@ -300,8 +300,8 @@ def least_bytes(path: str, copies: int) -> int:
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
-    """Give the extents of a copy's chunks, or shards; errors as of `zarr.open_strings`."""
-    traits = traits_of(zarr.open_strings(path))
+    """Give the extents of a copy's chunks, or shards; errors as of `zarr_strings.open_strings`."""
+    traits = traits_of(zarr_strings.open_strings(path))
     return traits.chunks if zarr_format == 2 else traits.shards or traits.chunks
 
 
@@ -373,14 +373,14 @@ def _create(file: Any, name: str, where: str, path: str, options: MoveOptions) -
     dataset = file[name]
     attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
     native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
-    return zarr.create_strings(
+    return zarr_strings.create_strings(
         path,
         dataset.shape,
         chunks_by_bytes(dataset, options),
         attributes,
         hdf5_format.dimension_names(dataset, name),
         options.zarr_format,
-        zarr.kept_of_strings(None, options),
+        zarr_strings.kept_of_strings(None, options),
     )
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import npy
-from datamover.files import zarr as zarr_files
+from datamover.files import npy, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.space import is_no_space, no_space
 from datamover.layouts import BlockCyclic
@@ -330,7 +329,7 @@ class _ZarrRecorder:
     @staticmethod
     def _refuse_unheld(array: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
         try:
-            zarr_files.check_output(ArraySpec((1, *shape), dtype), MoveOptions())
+            zarr_output.check_output(ArraySpec((1, *shape), dtype), MoveOptions())
         except Unsupported as error:
             raise Unsupported(f"array {array!r}: {error}; record to npy: instead") from None
 
@@ -345,7 +344,7 @@ class _ZarrRecorder:
         if self._group is None:
             self._path.mkdir(parents=True)  # of two recorders at once one alone makes it
             self._group = self._open_group()
-        stored = zarr_files.stored_dtype(dtype)
+        stored = zarr_output.stored_dtype(dtype)
         data = self._group.create_array(
             name, shape=(0, *shape), chunks=(1, *chunk), dtype=stored, dimension_names=dims
         )
@@ -363,7 +362,7 @@ class _ZarrRecorder:
         data, steps = self._arrays[name]
         count = steps.shape[0]
         try:
-            data.append(array.astype(zarr_files.stored_dtype(array.dtype), copy=False)[None])
+            data.append(array.astype(zarr_output.stored_dtype(array.dtype), copy=False)[None])
             steps.append(np.array([step]))
         except Exception:
             # xarray reads them only where both are as long. Where this fails too, it is as before.

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is an array in Zarr that is written: dtype, chunks, shards, codecs, and can it be?"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, Unsupported
+from datamover.files import addresses, direct_zarr, zarr_format_2
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.zarr_store import zarr_python
+
+COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
+#: Chunks are about this large when nobody says how large they are to be.
+DEFAULT_CHUNK_BYTES = 1 << 20
+
+
+def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Check chunks, shards, compressor and dtype."""
+    spec = with_traits(spec)
+    check_dtype(spec.dtype, "the output")
+    check_boxes("chunks", options.chunks, spec)
+    check_boxes("shards", options.shards, spec)
+    chunks = chunk_shape(spec, options)
+    check_boxes("chunks", chunks, spec)
+    if options.shards is not None and not spec.shape:
+        raise InvalidArgument("an array of one element has no shards")
+    if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
+        raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
+    if (options.compressor or "auto") not in COMPRESSORS:
+        raise InvalidArgument(
+            f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
+        )
+    stored = stored_dtype(spec.dtype)
+    shards = _shards(spec, options)
+    _arguments(spec, options)  # refuses what the format has not
+    held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            create_in({}, spec, options)  # in memory: tells whether Zarr knows the dtype
+            kept = _keeps_values(stored, spec.dtype, shards is not None, options.zarr_format or 3)
+    except (OSError, MemoryError):
+        raise
+    except Exception as e:  # zarr and its codecs have many words for what they cannot hold
+        raise Unsupported(f"Zarr cannot hold {held}: {addresses.words_of(e)}") from e
+    if not kept:
+        raise Unsupported(f"Zarr cannot hold {held}: values come back as others")
+    return dataclasses.replace(spec, order="C")
+
+
+def check_dtype(dtype: Any, where: str) -> None:
+    """Refuse elements that have no fixed size in bytes, or none."""
+    if not isinstance(dtype, np.dtype) or dtype.hasobject or dtype.kind == "T":
+        raise Unsupported(f"{where} has dtype {dtype}: its elements have no fixed size in bytes")
+    if dtype.itemsize == 0:
+        raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")
+
+
+def with_traits(spec: ArraySpec) -> ArraySpec:
+    """Give a spec whose traits are as zarr-python has them."""
+    if isinstance(spec.kept, direct_zarr.Kept):
+        return dataclasses.replace(spec, kept=spec.kept.traits())
+    return spec
+
+
+def stored_dtype(dtype: np.dtype) -> np.dtype:
+    """Return how elements of a dtype stand in a Zarr array: records packed, in little endian.
+
+    Zarr's records have no byte order of their own and no gaps.
+
+    Raises
+    ------
+    Unsupported
+        A field is an array.
+    """
+    if dtype.names is None:
+        return dtype
+    fields = []
+    for name in dtype.names:
+        field = dtype[name]
+        if field.subdtype is not None:
+            raise Unsupported(
+                f"Zarr cannot hold dtype {dtype}: its field {name!r} is an array of {field.shape}; "
+                "make it fields of their own, or write .h5 or .npy"
+            )
+        fields.append((name, stored_dtype(field)))
+    return np.dtype(fields).newbyteorder("<")
+
+
+def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
+    """Name the fields that have titles, and those within them."""
+    for name in dtype.names or ():
+        field, *_ = found = dtype.fields[name]
+        if len(found) > 2:
+            yield repr(above + name)
+        yield from titled(field, f"{above}{name}.")
+
+
+def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
+    """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
+    samples = _samples(given).astype(stored)
+    store: dict[str, Any] = {}
+    shards = (4,) if in_shards else None
+    zarr_python().create_array(
+        store, shape=(3,), chunks=(2,), shards=shards, dtype=stored, zarr_format=zarr_format
+    )
+    zarr_python().open_array(store, mode="r+")[...] = samples
+    back = zarr_python().open_array(store, mode="r")[...].astype(stored)
+    return back.tobytes() == samples.tobytes()
+
+
+def _samples(dtype: np.dtype) -> np.ndarray:
+    """Three elements whose bytes differ."""
+    if dtype.names:
+        samples = np.zeros(3, dtype)
+        for name in dtype.names:
+            samples[name] = _samples(dtype[name])
+        return samples
+    if dtype.kind in "bU":
+        return np.array([True, False, True] if dtype.kind == "b" else ["a", "b", ""]).astype(dtype)
+    return np.frombuffer((bytes(range(1, 256)) * (1 + dtype.itemsize))[: 3 * dtype.itemsize], dtype)
+
+
+def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
+    """Check that chunks, or shards, can be those of an array."""
+    if boxes is None:
+        return
+    if len(boxes) != len(spec.shape):
+        raise InvalidArgument(
+            f"{what} {boxes} have {len(boxes)} dimensions, the output has {len(spec.shape)}: "
+            f"{spec.shape}"
+        )
+    if any(extent < 1 for extent in boxes):
+        raise InvalidArgument(f"{what} {boxes} must be positive in every dimension")
+    if math.prod(boxes) * spec.dtype.itemsize >= 2**63:
+        raise InvalidArgument(f"{what} {boxes} have 2**63 bytes or more each")
+
+
+def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
+    """Return the chunks that were said; else the input's; else nearly cubic ones of a megabyte."""
+    if options.chunks is not None:
+        return tuple(options.chunks)
+    if spec.kept is not None:
+        return spec.kept.chunks
+    chunks = [max(extent, 1) for extent in spec.shape]
+    while np.prod(chunks, dtype=object) * spec.dtype.itemsize > DEFAULT_CHUNK_BYTES and any(
+        extent > 1 for extent in chunks
+    ):
+        d = int(np.argmax(chunks))
+        chunks[d] = -(-chunks[d] // 2)
+    return tuple(chunks)
+
+
+def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
+    """Return the shards that were said; else the input's, where its chunks are kept."""
+    if options.shards is None and options.chunks is None and spec.kept is not None:
+        return spec.kept.shards
+    return options.shards
+
+
+def _arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
+    """Give what zarr-python is to know of a new array besides its elements."""
+    if options.zarr_format == 2:
+        said = "kept" if options.compressor is None else compressors_of(options.compressor)
+        return zarr_format_2.arguments(spec, _shards(spec, options), said)
+    arguments: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
+    if spec.kept is not None:
+        kept = spec.kept
+        arguments |= {
+            **kept.others,
+            "dimension_names": kept.dimension_names,
+            "compressors": kept.compressors,
+        }
+    if spec.dimension_names is not None:
+        arguments["dimension_names"] = spec.dimension_names
+    if options.compressor is not None:
+        arguments["compressors"] = compressors_of(options.compressor)
+    return arguments
+
+
+def compressors_of(name: str) -> Any:
+    """Give the compressor of a name as zarr-python takes it."""
+    from zarr import codecs
+
+    by_name = {"zstd": codecs.ZstdCodec, "gzip": codecs.GzipCodec, "blosc": codecs.BloscCodec}
+    if name in by_name:
+        return by_name[name]()
+    return "auto" if name == "auto" else None
+
+
+def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
+    """Make the array in a store of zarr-python's."""
+    return zarr_python().create_array(
+        store=store,
+        shape=spec.shape,
+        dtype=stored_dtype(spec.dtype),
+        chunks=chunk_shape(spec, options),
+        shards=_shards(spec, options),
+        **_arguments(spec, options),
+    )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where does zarr-python write, how is it told to write no more, and what is held back?"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+from datamover.errors import InvalidArgument, Unsupported
+from datamover.files import addresses
+
+#: Tasks of zarr's loop that wait for all others to end, but not for each other.
+_WAITING: set[Any] = set()
+
+
+def zarr_python() -> Any:
+    """Give the package zarr. Raises Unsupported where it is missing."""
+    try:
+        import zarr
+    except ImportError as e:
+        raise Unsupported(
+            "Zarr needs zarr-python 3 (pip install 'datamover[files]', Python 3.11)"
+        ) from e
+    return zarr
+
+
+async def others_end() -> None:
+    """Wait for the other tasks of zarr's loop, which complain where they are left alone."""
+    import asyncio
+
+    this = asyncio.current_task()
+    _WAITING.add(this)
+    try:
+        await asyncio.gather(*(asyncio.all_tasks() - _WAITING), return_exceptions=True)
+    finally:
+        _WAITING.discard(this)
+
+
+class _Abandonable:
+    """Mixed into a store: it can be told to write nothing more. Zarr writes from its own thread."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._abandoned: BaseException | None = None  # for what reason
+        self._writing = 0
+        self._loop: Any = None
+        self._changed = threading.Condition()
+
+    async def set(self, key: str, value: Any) -> None:
+        import asyncio
+
+        self._loop = asyncio.get_running_loop()
+        with self._changed:
+            if self._abandoned is not None:
+                raise InvalidArgument(f"{self} is given up")
+            self._writing += 1
+        try:
+            await super().set(key, value)
+        finally:
+            with self._changed:
+                self._writing -= 1
+                self._changed.notify_all()
+
+    def abandon(self, reason: BaseException) -> BaseException:
+        """Wait until nothing is being written; refuse what comes later.
+
+        Returns the first reason: of several threads the others fail since the store is given up.
+        """
+        import asyncio
+
+        with self._changed:
+            self._abandoned = self._abandoned or reason
+            self._changed.wait_for(lambda: self._writing == 0)
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(others_end(), self._loop).result()
+        return self._abandoned
+
+
+@cache
+def _abandonable_class() -> type:
+    from zarr.storage import LocalStore
+
+    return type("AbandonableStore", (_Abandonable, LocalStore), {})
+
+
+def abandonable_store(path: str) -> Any:
+    """Open the store of a directory so that it can be given up."""
+    return _abandonable_class()(path)
+
+
+@cache
+def _late_class() -> type:
+    from zarr.storage import WrapperStore
+
+    return type("LateStore", (addresses.LateMetadata, _Abandonable, WrapperStore), {})
+
+
+def late_store_at(address: str) -> Any:
+    """Open the store at an address so that metadata are held back."""
+    return _late_class()(addresses.store_at(address, read_only=False))
