@@ -385,6 +385,8 @@ def test_a_page_that_goes_while_the_server_ends_does_no_harm():
             url = (await server.start()).rstrip("/")
             async with looking(url) as page:
                 await page.say(type="grant", frames=1)
+                while not server._pages:
+                    await asyncio.sleep(0.01)
                 # A frame is on its way, more than the system keeps for who does not read.
                 (seen,) = server._pages
                 while not seen.socket._req.transport.get_write_buffer_size():
@@ -402,9 +404,31 @@ def test_at_most_so_many_pages_look():
         async with serving("tcp://127.0.0.1:9") as (_, url), contextlib.AsyncExitStack() as pages:
             for _ in range(frames.MAX_PAGES):
                 await (await pages.enter_async_context(looking(url))).until("state")
-            with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
-                async with looking(url):
-                    pass
+            async with looking(url) as late:
+                message = await late.socket.receive()
+                assert message.type is aiohttp.WSMsgType.CLOSE and message.data == 1013
+                assert message.extra == f"{frames.MAX_PAGES} pages look already"
+
+    run(look())
+
+
+def test_connections_that_say_nothing_keep_no_page_out():
+    async def look():
+        async with (
+            serving("tcp://127.0.0.1:9") as (_, url),
+            aiohttp.ClientSession() as session,
+            contextlib.AsyncExitStack() as silent,
+        ):
+            connecting = {"url": f"{url}/frames", "headers": {"Origin": url}}
+            strangers = [
+                await silent.enter_async_context(session.ws_connect(**connecting))
+                for _ in range(frames.MAX_PAGES + frames.MAX_GUESTS)
+            ]
+            async with looking(url) as page:
+                await page.until("state")
+            message = await strangers[0].receive()
+            assert message.type is aiohttp.WSMsgType.CLOSED
+            assert not strangers[-1].closed
 
     run(look())
 

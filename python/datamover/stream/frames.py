@@ -42,6 +42,8 @@ FILES = {
     "/crc32c.js": ("crc32c.js", "text/javascript"),
 }
 MAX_PAGES = 16
+#: Connections that have not said hello, which the first message of a page does.
+MAX_GUESTS = 16
 MAX_MESSAGE_BYTES = 4096
 MAX_MESSAGES_PER_SECOND = 300
 MAX_GRANTED = 2
@@ -133,6 +135,7 @@ class Frames:
         self._arrays: list[dict[str, Any]] = []
         self._feeds: list[Feed] = []
         self._pages: set[_Page] = set()
+        self._guests: dict[asyncio.Task, None] = {}  # in order of their coming
         self._files = {path: (PAGE / file).read_bytes() for path, (file, _) in FILES.items()}
 
     async def start(self) -> str:
@@ -166,6 +169,8 @@ class Frames:
         """End all connections."""
         # Each in a task of its own: where a page goes while a frame is being sent to it, aiohttp
         # cancels all who wait for that connection.
+        for guest in self._guests:
+            guest.cancel()
         goodbyes = [page.socket.close(code=WSCloseCode.GOING_AWAY) for page in self._pages]
         await asyncio.gather(*goodbyes, return_exceptions=True)
         if hasattr(self, "_runner"):
@@ -257,17 +262,21 @@ class Frames:
         host = self._one(request, "Host").lower()
         if self._one(request, "Origin").lower() != f"http://{host}":
             raise web.HTTPForbidden(text="only the page itself may connect\n")
-        if len(self._pages) >= MAX_PAGES:
-            raise web.HTTPServiceUnavailable(text=f"{MAX_PAGES} pages look already\n")
         socket = web.WebSocketResponse(
             max_msg_size=MAX_MESSAGE_BYTES, compress=False, heartbeat=30.0, timeout=5.0
         )
         page = _Page(socket)
-        self._pages.add(page)
         sender = None
         try:
             await socket.prepare(request)
             await self._welcome(page)
+            if len(self._pages) >= MAX_PAGES:
+                words = f"{MAX_PAGES} pages look already"
+                await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=words.encode())
+                return socket
+            self._pages.add(page)
+            self._look_at(page, self._feed_of(None))
+            page.wake.set()
             sender = asyncio.create_task(self._send(page))
             await self._listen(page)
         except Error as error:
@@ -282,18 +291,22 @@ class Frames:
 
     async def _welcome(self, page: _Page) -> None:
         """Take the first message, which must have the token if there is one."""
+        if len(self._guests) >= MAX_GUESTS:  # who never says hello keeps nobody out
+            next(iter(self._guests)).cancel()
+        guest = asyncio.current_task()
+        self._guests[guest] = None
         try:
             message = await page.socket.receive(HELLO_SECONDS)
         except asyncio.TimeoutError:
             raise InvalidArgument("no token came") from None
+        finally:
+            self._guests.pop(guest)
         said = _read(message)
         given = said.get("token")
         if said.get("type") != "hello" or not isinstance(given, str):
             raise InvalidArgument("the first message must have the token")
         if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
             raise InvalidArgument("a wrong token")
-        self._look_at(page, self._feed_of(None))
-        page.wake.set()
 
     async def _listen(self, page: _Page) -> None:
         second, count = 0, 0

@@ -50,7 +50,8 @@ function connect() {
       showState({ ...state, state: "failed", words: `refused: ${event.reason}` });
       return;
     }
-    showState({ ...state, state: "failed", words: "the viewer has gone; trying again" });
+    const why = event.reason || "the viewer has gone";
+    showState({ ...state, state: "failed", words: `${why}; trying again` });
     setTimeout(connect, RETRY_MS);
   };
 }
