@@ -3,6 +3,7 @@
 // process 0, under one lock for all of them; the other processes are told in the sending calls.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -82,6 +83,9 @@ public:
     void begin_turn(const Turn& turn);
     /// Frees the memory, unless a later turn has begun.
     void end_turn(const Turn& turn);
+    /// A process has ended all streams: those here end with their next calls.
+    void end_streams() { have_ended_ = true; }
+    bool have_streams_ended() const { return have_ended_; }
 
 private:
     struct Entry {
@@ -108,6 +112,7 @@ private:
     std::int64_t turns_ = 0;
     std::mutex memory_lock_;
     std::map<std::string, Memory> memory_;  ///< by name
+    std::atomic<bool> have_ended_{false};
 };
 
 }  // namespace datamover::stream

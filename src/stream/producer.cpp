@@ -143,12 +143,11 @@ void Producer::require_own_process() const {
 }
 
 void Producer::check_open() const {
-    if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
+    if (is_closed()) throw Error(ErrorCode::invalid_state, "the stream is closed");
 }
 
 std::int64_t Producer::checked(const std::string& name, const SentPart& part,
                                std::optional<std::int64_t> step) const {
-    check_open();
     if (!arrays_.contains(name)) {
         check_name(name);
         if (arrays_.size() >= max_arrays)
@@ -200,7 +199,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     mine.add(name).add(sum).add(part.dtype).add(part.elem_bytes);
     const auto everyone = together_->gather(mine.numbers());
     std::vector<WordReader> said_by = after_failures(everyone);
-    end_with_others(everyone);
+    end_where_closed(everyone);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
     bool types_differ = false;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -237,13 +236,13 @@ void Producer::refuse(const Error& why) {
 void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
-    check_call(*together_, [&] { check_open(); });
+    check_open();
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
     write_failures(mine);
     const auto everyone = together_->gather(mine.numbers());
     after_failures(everyone);
-    end_with_others(everyone);
+    end_where_closed(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
             throw make_error(ErrorCode::mismatch, "process ", rank,
@@ -254,14 +253,18 @@ void Producer::end_step() {
 
 void Producer::close(std::optional<double> timeout_seconds) {
     // What a forked process said its parent's consumers would take for the end.
-    if (!reception_->is_of_this_process() || closed_.exchange(true)) return;
+    if (!reception_->is_of_this_process() || is_closed()) return;
+    if (const auto wrong = error_in(*together_, [&] { check_seconds(timeout_seconds); })) {
+        const CallsInTurn::Turn turn(calls_, *together_);
+        refuse_call(*together_, *wrong);
+    }
+    if (closed_.exchange(true)) return;
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
-        check_call(*together_, [&] { check_seconds(timeout_seconds); });
         all_close(goes_on);
         wait_until_taken(timeout_seconds);
     } catch (...) {
-        stop();
+        if (closed_) stop();
         throw;
     }
     stop();
@@ -269,12 +272,21 @@ void Producer::close(std::optional<double> timeout_seconds) {
 
 /// A process that closes the stream ends it, also where the others make another call: it would not
 /// take part in their `close`.
-void Producer::end_with_others(const std::vector<Together::Numbers>& everyone) {
+void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) {
     const auto closes = [](const Together::Numbers& said) {
         return said.at(0) == static_cast<std::int64_t>(Call::close);
     };
     if (std::ranges::none_of(everyone, closes)) return;
     withdraw("a sending process closed the stream while others sent");
+    stop();
+}
+
+/// Nor in any call after one that it told to be its last.
+void Producer::end_as_said(const std::vector<Together::Numbers>& everyone) {
+    const Ends ends = ends_in(everyone);
+    if (ends == Ends::nothing) return;
+    withdraw("a sending process ended the stream by an error");
+    if (ends == Ends::all_streams) places_->end_streams();
     stop();
 }
 
@@ -320,6 +332,7 @@ bool Producer::all_close(std::int64_t state) {
     write_failures(mine);
     mine.add(state);
     const auto everyone = together_->gather(mine.numbers());
+    if (has_wrong_call(everyone) && ends_in(everyone) == Ends::nothing) closed_ = false;
     const std::vector<WordReader> said_by = after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::close))

@@ -90,7 +90,7 @@ public:
     void end_step();
     /// Waits until consumers have what was sent to them, or so long (nothing: for ever); then ends
     /// the stream. A second call does nothing, nor does one in a forked process, whose parent the
-    /// connections belong to. Throws mismatch.
+    /// connections belong to. Throws mismatch; invalid_argument, after which the stream is open.
     void close(std::optional<double> timeout_seconds);
 
     /// Has the others throw `why` from the call that they make, and throws it here.
@@ -100,7 +100,7 @@ public:
 
     /// Ends all connections and listens no more.
     void stop();
-    bool is_closed() const { return closed_; }
+    bool is_closed() const { return closed_ || places_->have_streams_ended(); }
     /// Where consumers connect.
     const std::string& address() const { return address_; }
     /// "" where none is needed.
@@ -159,7 +159,8 @@ private:
         std::exception_ptr what;
     };
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
-    void end_with_others(const std::vector<Together::Numbers>& everyone);
+    void end_where_closed(const std::vector<Together::Numbers>& everyone);
+    void end_as_said(const std::vector<Together::Numbers>& everyone);
     void check_same(const std::vector<Together::Numbers>& everyone,
                     const std::vector<WordReader>& said_by, const std::string& name,
                     std::int64_t sequence, std::int64_t number) const;

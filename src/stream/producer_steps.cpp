@@ -98,6 +98,7 @@ void Producer::send(const std::string& name, const SentPart& part,
                     std::optional<std::int64_t> step) {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
+    check_open();
     std::int64_t number = 0;
     check_call(*together_, [&] { number = checked(name, part, step); });
     if (!arrays_.contains(name)) add(name, part);
@@ -204,6 +205,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
             throw;
         }
         if (has_wrong_call(everyone)) {
+            end_as_said(everyone);
             try {
                 together_->agree({});
             } catch (...) {
@@ -212,7 +214,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         }
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
-        end_with_others(everyone);
+        end_where_closed(everyone);
         check_same(everyone, said_by, name, sequence, number);
         if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
         WordReader first = said_by[0];
@@ -359,7 +361,10 @@ void Producer::write_failures(WordWriter& words) const {
 /// Refuses the consumers for which any process has failed; gives what each says behind that. Where
 /// a call was wrong, all throw that, and say their failures again with the next one.
 std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
-    if (has_wrong_call(everyone)) together_->agree({});
+    if (has_wrong_call(everyone)) {
+        end_as_said(everyone);
+        together_->agree({});
+    }
     failures_ = {};
     std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {

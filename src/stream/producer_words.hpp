@@ -16,7 +16,7 @@
 namespace datamover::stream {
 
 /// What each process says first. A wrong call is known to be one by its process alone, and says
-/// nothing else.
+/// only what ends with it.
 enum class Call : std::int64_t {
     add = 1,
     decide = 2,
@@ -32,9 +32,22 @@ inline bool has_wrong_call(const std::vector<Together::Numbers>& everyone) {
     });
 }
 
+/// What a process that makes a wrong call takes no part in any more.
+enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
+
+/// What has ended, by what all processes said.
+inline Ends ends_in(const std::vector<Together::Numbers>& everyone) {
+    std::int64_t most = 0;
+    for (const Together::Numbers& said : everyone)
+        if (said.at(0) == static_cast<std::int64_t>(Call::wrong)) most = std::max(most, said.at(1));
+    return static_cast<Ends>(most);
+}
+
 /// Has the others throw `why` from the call that they make, and throws it here. Collective.
-[[noreturn]] inline void refuse_call(Together& together, const Error& why) {
-    if (!together.is_alone()) together.gather({static_cast<std::int64_t>(Call::wrong)});
+[[noreturn]] inline void refuse_call(Together& together, const Error& why,
+                                     Ends ends = Ends::nothing) {
+    if (!together.is_alone())
+        together.gather({static_cast<std::int64_t>(Call::wrong), static_cast<std::int64_t>(ends)});
     together.agree(why);
     throw why;
 }

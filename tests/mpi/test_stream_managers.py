@@ -165,3 +165,27 @@ def test_a_program_that_fails_on_one_process_ends_all_streams(comm):
         outs[1].send("u", mine, layout=line)
     assert all(out._end.is_closed for out in outs)
     own.Free()
+
+
+def test_who_caught_the_error_of_a_process_that_left_waits_for_it_in_no_stream(comm):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    own = comm.Dup()
+    leaves = comm.rank == comm.size - 1
+    line = dm.BlockCyclic(64, "block", nprocs=comm.size)
+    mine = np.zeros(line.local_shape(comm.rank))
+    manager = dm.stream.Manager(own)
+    outs = [manager.open(name, HERE) for name in "ab"]
+    for out in outs:
+        out.send("u", mine, layout=line)
+    if leaves:
+        with pytest.raises(ZeroDivisionError), manager:
+            raise ZeroDivisionError("of the program's own")
+    else:
+        with pytest.raises(dm.InvalidArgument):
+            outs[0].send("u", mine)
+        for out in outs:
+            with pytest.raises(dm.InvalidState):
+                out.send("u", mine)
+        manager.close()
+    own.Free()

@@ -481,6 +481,65 @@ def test_a_process_that_closes_while_others_call_something_else_ends_the_stream_
     part.Free()
 
 
+@pytest.mark.parametrize("others", ["close", "the first send", "another send", "end_step"])
+def test_a_process_that_closes_wrongly_leaves_the_stream_open_on_all(comm, others):
+    """Whatever the others call, they raise the same; nothing that was sent is lost."""
+    ends = Ends(comm, max(comm.size - 1, 1))
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    wrong = ends.part.rank == ends.part.size - 1
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+
+        def call():
+            if others == "close":
+                out.close()
+            elif others == "end_step":
+                out.end_step()
+            else:
+                out.send("v" if others == "the first send" else "u", mine, layout=line)
+
+        out.send("u", mine, layout=line)
+        for how in ({"timeout": 0.0}, {"timeout": "soon"}, {"when": 1}):
+            with pytest.raises((dm.InvalidArgument, dm.WrongType)) as raised:
+                out.close(**how) if wrong else call()
+            assert len(set(ends.part.allgather(str(raised.value)))) == 1
+        out.send("u", mine + 1)
+        out.close(LIMIT_SECONDS)
+        with pytest.raises(dm.InvalidState):
+            out.send("u", mine)
+
+    def receive(consumer):
+        wanted = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        steps = consumer.steps({"u": wanted}, LIMIT_SECONDS)
+        came = [(step, arrays["u"].tolist()) for step, arrays in steps]
+        count = wanted.local_shape(ends.part.rank if comm.size > 1 else 0)[0]
+        assert came == [(step, [float(step)] * count) for step in (0, 1)]
+
+    ends.run(send, receive)
+
+
+def test_who_caught_the_error_of_a_process_that_left_waits_for_it_no_more(comm):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    line = dm.BlockCyclic(8 * comm.size, "block", nprocs=comm.size)
+    mine, leaves = np.zeros(8), comm.rank == comm.size - 1
+    own = comm.Dup()
+    out = dm.Stream(own, HERE)
+    out.send("u", mine, layout=line)
+    if leaves:
+        with pytest.raises(ZeroDivisionError), out:
+            raise ZeroDivisionError("of the program's own")
+    else:
+        with pytest.raises(dm.InvalidArgument):
+            out.send("u", mine)
+        for call in (lambda: out.send("u", mine), out.end_step):
+            with pytest.raises(dm.InvalidState):
+                call()
+        out.close()
+    own.Free()
+
+
 def test_arrays_of_a_communicator_with_other_ranks_are_refused_at_their_own_end(comm):
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
     turned = dm.XArray(comm.Split(0, -comm.rank), line, dtype="i4")

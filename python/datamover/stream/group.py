@@ -61,11 +61,15 @@ class Group:
             raise error_of(error) if isinstance(error, Exception) else error
         take_part_with(getattr(core(), entry), self._address, error)
 
-    def tell_failure(self, error: BaseException) -> None:
-        """Have the other processes' next call of a sending end raise an error. Collective."""
+    def tell_failure(self, error: BaseException, *, of_manager: bool = False) -> None:
+        """Have the other processes' next call of a sending end raise an error. Collective.
+
+        That call's stream ends there, or all of its manager, since this process sends no more.
+        """
         if self.size == 1:
             return
         from datamover.mpi import core, told
 
+        ends = core().StreamEnds.ALL_STREAMS if of_manager else core().StreamEnds.STREAM
         with contextlib.suppress(Error):
-            core().refuse_sending(self._address, *told(error))
+            core().refuse_sending(self._address, *told(error), ends)

@@ -144,7 +144,7 @@ class Manager:
         """Have it be an error of all that this process cannot close; see `Stream`. Collective."""
         for stream in self._streams.values():
             if not stream._end.is_closed:
-                stream._refuse_close(error)
+                stream._refuse(error)
         raise error  # there is nothing left to close
 
     def __enter__(self) -> Manager:
@@ -160,7 +160,7 @@ class Manager:
             return
         streams = [stream for stream in self._streams.values() if not stream._end.is_closed]
         if streams and all(error is not stream._raised for stream in self._streams.values()):
-            self._group.tell_failure(error)
+            self._group.tell_failure(error, of_manager=True)
         for stream in streams:
             stream._stop()
 

@@ -19,7 +19,7 @@ from datamover.arguments import integer, memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.counted import counted
-from datamover.errors import InvalidArgument, Mismatch
+from datamover.errors import InvalidArgument, InvalidState, Mismatch
 from datamover.layouts import Layout, checked
 from datamover.stream import wire
 from datamover.stream.group import Group
@@ -205,6 +205,8 @@ class Stream:
             raise
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
+        if self._end.is_closed:  # for all, who make no further calls
+            raise InvalidState("the stream is closed")
         try:
             said, local, words = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
@@ -280,20 +282,13 @@ class Stream:
 
     def _refuse(self, error: BaseException) -> NoReturn:
         """Have a call that this process cannot make be an error of all. Collective."""
+        if self._end.is_closed:
+            raise error  # there are no calls of the others
         try:
             self._group.refuse_sending(error)
         except BaseException as raised:
             self._raised = raised
             raise
-
-    def _refuse_close(self, error: BaseException) -> NoReturn:
-        """Do so where the others close the stream, which it ends here too. Collective."""
-        if self._end.is_closed:
-            raise error  # the others' calls are over at once
-        try:
-            self._group.refuse_sending(error)
-        finally:
-            self._stop()
 
     @property
     def _comm(self) -> MPI.Comm | None:
@@ -312,25 +307,29 @@ class Stream:
         """
         return self._end.counters()
 
-    @refused_by(lambda given, _, error: given[0]._refuse_close(error))
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def close(self, timeout: float | None = 30.0) -> None:
         """Wait until consumers have what was sent to them, then end the stream. Collective.
 
         What they have not taken after `timeout` seconds (None: wait for ever) they do not get; it
-        counts as dropped. A second call does nothing, nor does one in a forked process. One whose
-        arguments are wrong, such as a `timeout` of 0, ends the stream at once: what is on its way
-        is lost.
+        counts as dropped. A second call does nothing, nor does one in a forked process. Where the
+        arguments of a process are wrong, such as a `timeout` of 0, all raise that, also from other
+        calls that they make, and the stream stays open.
         """
         if self._end.is_closed:
             return
         try:
-            try:
-                limit = seconds(timeout)
-            except BaseException as error:
-                self._group.refuse_sending(error)
+            limit = seconds(timeout)
+        except BaseException as error:
+            self._refuse(error)
+        try:
             self._end.close(limit)
+        except BaseException as error:
+            self._raised = error
+            raise
         finally:
-            self._stop()
+            if self._end.is_closed:
+                self._stop()
 
     def _stop(self) -> None:
         self._finalizer()
