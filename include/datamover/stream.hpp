@@ -65,7 +65,7 @@ public:
     /// Waits until consumers have what was sent to them, then ends the stream. What they have not
     /// taken after so many seconds (nothing: wait for ever) they do not get; it counts as dropped.
     /// A second call does nothing, nor does one in a forked process. Collective. Throws mismatch,
-    /// invalid_argument.
+    /// invalid_argument (the stream stays open).
     void close(std::optional<double> timeout_seconds = 30.0);
 
     // Local. All throw invalid_state where there is no stream.
