@@ -61,6 +61,14 @@ void bind_groups(nb::module_& m) {
         nb::arg("comm_address"), nb::arg("message"), Released(),
         "Has all processes raise peer_failed in whatever they do together from now on. Local.");
     m.def(
+        "fail_all",
+        [](const std::string& message) {
+            mpi::ProcessGroup::fail_all(Error(ErrorCode::peer_failed, message));
+        },
+        nb::arg("message"),
+        "The same on all communicators that the library has used. Nothing where MPI has ended. "
+        "Local.");
+    m.def(
         "together",
         [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
             return std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));

@@ -21,6 +21,7 @@ from .errors import (
     WrongType,
 )
 from .launch import check_launch
+from .program_end import tell_when_the_program_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +72,7 @@ def core() -> ModuleType:
             f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the "
             "MPI that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
         )
+    tell_when_the_program_ends(_mover.fail_all)
     return _mover
 
 

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "arrival.hpp"
@@ -28,6 +30,18 @@ namespace {
 struct CachedGroup {
     ProcessGroupPtr group;
 };
+
+/// All groups of this process that others can be told by.
+struct Groups {
+    std::mutex lock;
+    std::set<const ProcessGroup*> alive;
+};
+
+/// Never destroyed: groups go when MPI ends, which may be after all else.
+Groups& groups() {
+    static auto* const all = new Groups;
+    return *all;
+}
 
 }  // namespace
 
@@ -55,6 +69,14 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) : window_(std::make_shared<GroupW
     try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
     if (!put_up_boards()) stand_alone();
+    const std::lock_guard lock(groups().lock);
+    groups().alive.insert(this);
+}
+
+void ProcessGroup::fail_all(const Error& why) noexcept {
+    if (!is_running() || is_ending()) return;
+    const std::lock_guard lock(groups().lock);
+    for (const ProcessGroup* group : groups().alive) group->fail(why);
 }
 
 void ProcessGroup::agree_on_environment() {
@@ -82,6 +104,10 @@ void ProcessGroup::stand_alone() {
 /// The communicators were made for this object; they are freed with it unless MPI ends them. A
 /// group goes when its user communicator has been freed and the last array and mover are gone.
 ProcessGroup::~ProcessGroup() {
+    {
+        const std::lock_guard lock(groups().lock);
+        groups().alive.erase(this);
+    }
     if (!is_running()) return;
     const bool has_failed = board_ && board_->shows_failure();
     if (has_failed && !is_ending() && leaves_nothing_under_way()) {

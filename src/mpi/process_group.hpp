@@ -118,6 +118,8 @@ public:
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
     void fail(const Error& why) const noexcept { board_->tell(why); }
+    /// The same for all groups of this process. Does nothing where MPI does not run.
+    static void fail_all(const Error& why) noexcept;
     /// Throws peer_failed once a process of the group has failed. Local; one load.
     void check_alive() const { board_->check(); }
     /// The same for loops that wait: also looks for news from other nodes.

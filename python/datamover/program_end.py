@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do the other processes hear that an exception has ended the program on this one?
+
+Its MPI waits for theirs at the end, and they wait for it in what all do together: for ever.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable
+
+
+def tell_when_the_program_ends(tell: Callable[[str], None]) -> None:
+    """Call `tell` with words for the others if an exception that nobody caught ends the program."""
+    atexit.register(_tell, tell)
+
+
+def _tell(tell: Callable[[str], None]) -> None:
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is not None:
+        tell(f"its program was ended by {type(error).__name__}")
