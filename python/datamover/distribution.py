@@ -424,7 +424,7 @@ class Distribution:
         array([ 0., 25., 35.])
         """
 
-        def prepare() -> tuple[Arrays, list[np.ndarray], tuple[Any, ...]]:
+        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray], list[tuple[int, int]]]:
             if op is not None and not isinstance(op, str):
                 raise InvalidArgument(
                     f"op is of type {type(op).__name__}, it must be a word or None; "
@@ -443,12 +443,12 @@ class Distribution:
                     for c in listed
                 ]
             pairs = zip(results, listed, strict=True)
-            places = [writable(r, c, self.elems) for r, c in pairs]
-            described = [c.described for c in listed]
-            return given, results, (described, places, op or "replace", after or "")
+            return given, listed, results, [writable(r, c, self.elems) for r, c in pairs]
 
-        given, results, arguments = self._prepared(prepare)
-        self._core.reverse(*arguments)
+        # Columns may be copies of what was given, which have to be there until they were moved.
+        given, listed, results, places = self._prepared(prepare)
+        described = [column.described for column in listed]
+        self._core.reverse(described, places, op or "replace", after or "")
         return given.container_of([result[: self.elems] for result in results])
 
     @refused_by(leaving)

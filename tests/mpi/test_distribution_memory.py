@@ -51,6 +51,19 @@ def test_values_of_any_stride_go_home(comm, rng, how, max_bytes):
         same_bytes(d.reverse(laid), np.arange(d.elems, dtype="f8") + 1000 * comm.rank)
 
 
+@pytest.mark.parametrize("max_bytes", [None, 64])
+@pytest.mark.parametrize("given", [np.ndarray.tolist, np.asfortranarray, lambda a: a[:, ::-1]])
+def test_values_that_have_to_be_copied_go_home(comm, rng, given, max_bytes):
+    """A list, or elements that lie scattered: the copy lives as long as it is read."""
+    targets = drawn_targets(rng, comm.size, "random", 2000)
+    d = dm.Distribution(comm, targets[comm.rank], max_bytes=max_bytes)
+    home = rng.random((comm.size, len(targets[comm.rank]), 2))[comm.rank]
+    arrived = d.move(home)
+    same_bytes(d.reverse(given(arrived)), np.array(given(home)))
+    for returned in d.reverse([np.asfortranarray(arrived), arrived]):
+        same_bytes(returned, home)
+
+
 @pytest.mark.parametrize("kind", ["i1", "i4", "i8", "u2", "u8"])
 @pytest.mark.parametrize("how", HOW)
 def test_targets_of_any_stride(comm, rng, how, kind):
