@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import refuse_mask
 from .errors import InvalidArgument, WrongType
 from .mpi import core
 
@@ -25,7 +26,9 @@ class _InWindow:
     def __init__(self, array: np.ndarray, memory: Any) -> None:
         self._array = array
         self._memory = memory
-        self.__array_interface__ = array.__array_interface__
+        # As bare bytes: NumPy does not take back what it says of floats of 8 bits.
+        raw = array.view(f"V{array.itemsize}")
+        self.__array_interface__ = raw.__array_interface__
 
 
 def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
@@ -53,7 +56,7 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
     InvalidArgument
         Where the array lies elsewhere, or the window is of another kind.
     WrongType
-        For what is no window or no NumPy array.
+        For what is no window or no NumPy array, and for masked arrays.
 
     Notes
     -----
@@ -84,6 +87,7 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
         raise InvalidArgument("window is MPI.WIN_NULL, or a window that was freed")
     if not isinstance(array, np.ndarray):
         raise WrongType(f"array is a {type(array).__name__}, it must be a NumPy array")
+    refuse_mask(array, "array")
     low, high = byte_bounds(array)
     size_bytes = high - low if array.size else 0
     memory = core().in_window(MPI._addressof(window), low, size_bytes)

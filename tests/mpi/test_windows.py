@@ -103,7 +103,9 @@ def test_the_array_itself_is_known_as_long_as_the_result_lives(comm):
         del mover, later
 
 
-@pytest.mark.parametrize("what", ["elsewhere", "longer", "no window", "null", "list", "kind"])
+@pytest.mark.parametrize(
+    "what", ["elsewhere", "longer", "no window", "null", "list", "masked", "kind"]
+)
 def test_what_is_wrong_is_said_here(comm, what):
     """Of this process alone: nothing is collective."""
     if what == "kind" and comm.size == 1:
@@ -114,6 +116,8 @@ def test_what_is_wrong_is_said_here(comm, what):
             array = np.zeros(5)
         elif what == "longer":
             array = np.lib.stride_tricks.as_strided(memory, (2,), (BYTES,))
+        elif what == "masked":
+            array, error = np.ma.masked_equal(memory, 1), dm.WrongType
         elif what == "no window":
             error = dm.WrongType
         elif what == "null":
@@ -138,3 +142,20 @@ def test_empty_arrays_and_other_dtypes(comm):
             known = dm.in_window(window, array[::-2])
             assert known.dtype == array.dtype
             assert known.tobytes() == array[::-2].tobytes()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_another_package(comm, name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
+    turned = dm.BlockCyclic(4 * comm.size, "cyclic", nprocs=comm.size)
+    with window_of_node(comm) as (window, memory):
+        kind = np.dtype(getattr(ml_dtypes, name))
+        array = memory[: 8 * kind.itemsize].view(kind)[::-2]
+        array[...] = comm.rank
+        known = dm.in_window(window, array)
+        assert known.dtype == kind
+        moved = np.zeros(4, kind)
+        dm.Mover(dm.redistribute(line, turned), known, moved, comm=comm)()
+        sources = np.arange(comm.rank, 4 * comm.size, comm.size) // 4
+        np.testing.assert_array_equal(moved, sources.astype(kind))
