@@ -141,6 +141,10 @@ class Distribution:
             self.stable,
         )
 
+    def __del__(self) -> None:
+        """Give up a move in flight while what it reads and writes is there."""
+        self.__dict__.pop("_core", None)
+
     def _prepared(self, work: Callable[[], Result]) -> Result:
         """Run `work` before a collective call; what it raises all processes raise in that call."""
         try:
@@ -265,13 +269,17 @@ class Distribution:
                 return error
 
         moving = self._prepared(prepare)
-        if isinstance(moving, Exception):
-            self._core.start_refused(*told(moving))
-        elif moving.outputs is None:
-            moving.raw = self._core.start(*moving.arguments)
-        else:
-            self._core.start_into(*moving.arguments)
-        self._moving = moving
+        try:
+            self._moving = moving  # before, so that an interrupt leaves there what is being read
+            if isinstance(moving, Exception):
+                self._core.start_refused(*told(moving))
+            elif moving.outputs is None:
+                moving.raw = self._core.start(*moving.arguments)
+            else:
+                self._core.start_into(*moving.arguments)
+        finally:
+            if not self._core.in_flight:
+                self._moving = None
 
     def test(self) -> bool:
         """Do what can be done now for the move that was started; True when it is complete.

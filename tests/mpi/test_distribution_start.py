@@ -190,3 +190,34 @@ def test_a_move_dropped_in_flight_is_told(comm):
         with pytest.raises(dm.PeerFailed):
             d.start(np.zeros(comm.size))
             d.wait()
+
+
+class Fleeting:
+    """Memory of an array that others find changed once nobody holds this."""
+
+    def __init__(self, array):
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+    def __del__(self):
+        self._array[...] = -1
+
+
+def test_what_is_read_is_there_until_the_move_was_given_up(comm):
+    """Of a distribution that is dropped in flight, which alone holds the column."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    fresh = comm.Dup()
+    d = dm.Distribution(fresh, np.arange(comm.size), method="partition")
+    out = d.move(np.zeros(comm.size))
+    d.start(np.asarray(Fleeting(np.full(comm.size, 7.0))), out=out)
+    for _ in range(2):
+        comm.barrier()
+        if comm.rank > 0:
+            d.test()  # tells process 0 where its elements belong
+    comm.barrier()
+    if comm.rank == 0:
+        del d
+        gc.collect()
+    comm.barrier()
+    assert (out != -1).all()
