@@ -106,8 +106,7 @@ int datamover_distribution_elems(const datamover_distribution* distribution, int
  * What does not fit on any process (DATAMOVER_MISMATCH where a result is too small,
  * DATAMOVER_UNSUPPORTED where the options say another method), test and wait return on all; nothing
  * has moved then. All processes start moves in the same order. DATAMOVER_INVALID_STATE with a move
- * of this distribution in flight, or eight of the communicator's: then distributions on it can
- * neither be made nor move until one has been waited for. */
+ * of this distribution in flight, or eight of the communicator's. */
 int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
                                  const datamover_column* columns, const datamover_room* results);
 /* Does what can be done now; `done` is set to 1 when complete here, else to 0. When complete it is
@@ -116,7 +115,8 @@ int datamover_distribution_test(datamover_distribution* distribution, int* done)
 /* Returns when everything has arrived here and the columns may be changed. After `timeout_seconds`
  * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT: still in flight. */
 int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds);
-/* The same in one call, by the method and in the order of the options. */
+/* The same in one call, by the method and in the order of the options. DATAMOVER_INVALID_STATE, on
+ * all processes, where a move of this distribution is in flight on any; so for reverse. */
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
                                 const datamover_column* columns, const datamover_room* results);
 /* Takes values, one per element that arrived, in that order, back to where the elements came from.

@@ -102,7 +102,8 @@ public:
     /// message tells how much is needed), elements have another size or type on another process, or
     /// processes call different moves; invalid_argument (unknown method, no memory given, a result
     /// that overlaps a column or another result); wrong_type; out_of_range (sizes beyond 64 bits);
-    /// unsupported ("sort" with max_bytes, too many elements for the MPI's counts).
+    /// unsupported ("sort" with max_bytes, too many elements for the MPI's counts); invalid_state
+    /// where a started move of this distribution is in flight on any process.
     void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
               const std::optional<CarryOptions>& how = {});
     /// The same into pooled memory.

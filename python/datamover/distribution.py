@@ -203,6 +203,8 @@ class Distribution:
             On every process, and nothing has moved: columns or `out` that do not fit, on any of
             them; an `out` that overlaps a column or another `out`; elements of another size or
             dtype than on other processes.
+        InvalidState
+            On every process: a move that was started is in flight on one of them.
 
         Examples
         --------

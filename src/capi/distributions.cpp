@@ -29,10 +29,8 @@ struct Moved {
     std::vector<ElementBuffer> results;
 };
 
-Moved moved(const Distribution& distribution, std::int64_t elems, std::int64_t num_columns,
-            const datamover_column* columns, const datamover_room* results) {
-    if (distribution.in_flight())
-        throw Error(ErrorCode::invalid_state, "a move of this distribution is in flight");
+Moved moved(std::int64_t elems, std::int64_t num_columns, const datamover_column* columns,
+            const datamover_room* results) {
     Moved all;
     for (const datamover_column& c : values(columns, num_columns, "columns")) {
         if (c.elems != elems)
@@ -63,7 +61,6 @@ std::optional<Moved> converted(Convert&& convert, Refuse&& refuse) {
     try {
         return convert();
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::invalid_state) throw;
         error = e;
     } catch (const std::exception&) {
         error = Error(ErrorCode::no_memory, "out of memory");
@@ -110,9 +107,8 @@ int datamover_distribution_start(datamover_distribution* distribution, int64_t n
                                  const datamover_column* columns, const datamover_room* results) {
     return guarded([&] {
         Distribution& d = value_of(distribution, "distribution");
-        const auto args =
-            converted([&] { return moved(d, d.elems(), num_columns, columns, results); },
-                      [&](const Error& error) { d.start_refused(error); });
+        const auto args = converted([&] { return moved(d.elems(), num_columns, columns, results); },
+                                    [&](const Error& error) { d.start_refused(error); });
         if (args) d.start(args->columns, args->results);
     });
 }
@@ -132,9 +128,8 @@ int datamover_distribution_move(datamover_distribution* distribution, int64_t nu
                                 const datamover_column* columns, const datamover_room* results) {
     return guarded([&] {
         Distribution& d = value_of(distribution, "distribution");
-        const auto args =
-            converted([&] { return moved(d, d.elems(), num_columns, columns, results); },
-                      [&](const Error& error) { d.refuse(error); });
+        const auto args = converted([&] { return moved(d.elems(), num_columns, columns, results); },
+                                    [&](const Error& error) { d.refuse(error); });
         if (args) d.move(args->columns, args->results);
     });
 }
@@ -148,7 +143,7 @@ int datamover_distribution_reverse(datamover_distribution* distribution, int64_t
         const auto args = converted(
             [&] {
                 if (op) combine = op_from_name(op);
-                return moved(d, d.received(), num_columns, values, results);
+                return moved(d.received(), num_columns, values, results);
             },
             [&](const Error& error) { d.refuse(error); });
         if (args) d.reverse(args->columns, args->results, combine);

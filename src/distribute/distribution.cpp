@@ -30,13 +30,11 @@ State& bound(const std::shared_ptr<State>& state) {
     return *state;
 }
 
-/// For calls that all processes make when no move is in flight.
-State& idle(const std::shared_ptr<State>& state) {
-    State& s = bound(state);
+/// It may be in flight on one process alone, as others have waited for it: collective calls tell.
+void check_idle(const State& s) {
     if (s.started)
         throw Error(ErrorCode::invalid_state,
                     "a move of this distribution is in flight; wait for it first");
-    return s;
 }
 
 std::vector<std::int64_t> sizes_of(std::span<const ElementColumn> columns) {
@@ -277,10 +275,11 @@ ElementBuffer Distribution::allocate(std::int64_t bytes) const {
 void Distribution::move(std::span<const ElementColumn> columns,
                         std::span<const ElementBuffer> results,
                         const std::optional<CarryOptions>& given) {
-    State& s = idle(state_);
+    State& s = bound(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
     const auto mine = distribute::trouble_of(*s.group, [&] {
+        check_idle(s);
         full = with_strides(columns);
         check_columns(s, full, s.elems, results, s.received());
         check_method(s, how.method, full, false);
@@ -293,11 +292,12 @@ void Distribution::move(std::span<const ElementColumn> columns,
 
 std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> columns,
                                               const std::optional<CarryOptions>& given) {
-    State& s = idle(state_);
+    State& s = bound(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
     std::vector<ElementBuffer> results;
     const auto mine = distribute::trouble_of(*s.group, [&] {
+        check_idle(s);
         full = with_strides(columns);
         check_method(s, how.method, full, false);
         check_sizes(s, full);
@@ -319,11 +319,12 @@ void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64
 
 void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
                                  const std::optional<CarryOptions>& given) {
-    State& s = idle(state_);
+    State& s = bound(state_);
     const CarryOptions how = in_place_options(s, given);
     const std::int64_t bytes = buffer.elem_bytes;
     bool beyond_limit = false;
     const auto mine = distribute::trouble_of(*s.group, [&] {
+        check_idle(s);
         if (!s.all_elems().rows.one_each())
             throw Error(ErrorCode::unsupported,
                         "elements with several targets cannot move in place");
@@ -364,10 +365,11 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
 
 void Distribution::reverse(std::span<const ElementColumn> values,
                            std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
-    State& s = idle(state_);
+    State& s = bound(state_);
     std::vector<ElementColumn> full;
     std::optional<distribute::Delivery> delivery;
     const auto mine = distribute::trouble_of(*s.group, [&] {
+        check_idle(s);
         full = with_strides(values);
         check_columns(s, full, s.received(), results, s.elems);
         for (const ElementColumn& c : full) {
@@ -402,7 +404,8 @@ void Distribution::reverse(const ElementColumn& values, const ElementBuffer& res
 
 void Distribution::start(std::span<const ElementColumn> columns,
                          std::span<const ElementBuffer> results) {
-    State& s = idle(state_);
+    State& s = bound(state_);
+    check_idle(s);
     distribute::Brought brought;
     brought.trouble = distribute::trouble_of(*s.group, [&] {
         check_startable(s);
@@ -415,7 +418,8 @@ void Distribution::start(std::span<const ElementColumn> columns,
 }
 
 std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> columns) {
-    State& s = idle(state_);
+    State& s = bound(state_);
+    check_idle(s);
     std::vector<ElementBuffer> results;
     try {
         check_sizes(s, with_strides(columns));
@@ -430,7 +434,8 @@ std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> co
 }
 
 void Distribution::start_refused(const Error& error) {
-    State& s = idle(state_);
+    State& s = bound(state_);
+    check_idle(s);
     s.started =
         std::make_shared<distribute::StartedMove>(s, distribute::Brought{{error, {}}, {}, {}});
 }

@@ -138,12 +138,18 @@ int NodeChannel::position(std::int64_t rank) const {
     return it != ranks_.end() && *it == rank ? static_cast<int>(it - ranks_.begin()) : -1;
 }
 
-NodeSlot& NodeChannel::claim() {
-    NodeSlot& slot = slots_[claims_ % most_in_flight];
-    if (in_flight_ == most_in_flight || (slot.in_use_ && !slot.complete_))
+void NodeChannel::check_room() const {
+    if (in_flight_ >= most_in_flight)
         throw make_error(ErrorCode::invalid_state, "a distribution cannot begin: of the ",
                          most_in_flight,
                          " in flight on its communicator one has to be waited for first");
+}
+
+NodeSlot& NodeChannel::claim() {
+    NodeSlot& slot = slots_[claims_ % most_in_flight];
+    if (slot.in_use_ && !slot.complete_)
+        throw Error(ErrorCode::invalid_state,
+                    "another call of a distribution on this communicator is under way");
     if (slot.in_use_) slot.complete_();
     if (in_flight_ == 0) trim();
     slot.complete_ = nullptr;

@@ -114,9 +114,12 @@ public:
     /// True when the communicator goes beyond this node.
     bool messages_needed() const { return messages_needed_; }
 
-    /// The next slot in turn, for one operation that all processes begin. Throws invalid_state
-    /// where as many are in flight as there may be. Where an earlier operation still has it, that
-    /// is completed first: all processes take the same slots, whatever each has waited for.
+    /// Throws invalid_state where as many moves have been started here, and not waited for, as
+    /// there may be.
+    void check_room() const;
+    /// The next slot in turn, for one operation that all processes begin. Where an earlier
+    /// operation still has it, that is completed first: all processes take the same slots, whatever
+    /// each has waited for. Throws invalid_state where another thread has it.
     NodeSlot& claim();
     /// Ends a claim, by its number.
     void release(NodeSlot& slot, std::uint64_t claimed_as);

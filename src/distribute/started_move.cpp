@@ -8,6 +8,15 @@
 #include "notices.hpp"
 
 namespace datamover::distribute {
+namespace {
+
+/// Only start, which is no call of all processes, is refused where too many are in flight here.
+std::shared_ptr<NodeChannel> with_room(std::shared_ptr<NodeChannel> channel) {
+    channel->check_room();
+    return channel;
+}
+
+}  // namespace
 
 class StartedMove::Steps final : public Operation {
 public:
@@ -93,7 +102,7 @@ private:
 };
 
 StartedMove::StartedMove(State& state, Brought brought)
-    : claim_(state.channel),
+    : claim_(with_room(state.channel)),
       steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(brought))),
       round_(state.group, *steps_, "distribution") {
     round_.start();

@@ -175,6 +175,39 @@ def test_what_is_not_done_in_flight(comm):
             other.wait()
 
 
+def test_in_flight_on_one_process_alone(comm):
+    """Others have waited for it; the call is of all processes, and so is its error."""
+    d = dm.Distribution(comm, np.arange(comm.size), method="partition")
+    column, last = np.full(comm.size, comm.rank), comm.rank == comm.size - 1
+    for call in (d.move, d.move_in_place, d.reverse):
+        d.start(column)
+        if not last:
+            np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+        with pytest.raises(dm.InvalidState, match="in flight"):
+            call(column.copy())
+        if last:
+            np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+    np.testing.assert_array_equal(d.move(column), np.arange(comm.size))
+
+
+def test_eight_in_flight_on_one_process_alone(comm):
+    plans = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(8)]
+    column, last = np.full(comm.size, comm.rank), comm.rank == comm.size - 1
+    for d in plans:
+        d.start(column)
+    if not last:
+        for d in plans:
+            np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+    for _ in range(10):
+        ninth = dm.Distribution(comm, np.arange(comm.size), method="partition")
+        np.testing.assert_array_equal(ninth.move(column + 1), np.arange(comm.size) + 1)
+    if last:
+        with pytest.raises(dm.InvalidState, match="of the 8 in flight"):
+            ninth.start(column)
+        for d in plans:
+            np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+
+
 def test_a_move_dropped_in_flight_is_told(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
