@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from .errors import WrongType
+from . import arguments
 from .mpi import core
 
 
@@ -106,8 +106,4 @@ def set_timeout(seconds: float | None) -> None:
     >>> dm.set_timeout(60)
     >>> dm.set_timeout(None)
     """
-    try:
-        value = None if seconds is None else float(seconds)
-    except (TypeError, ValueError):
-        raise WrongType(f"a timeout of {seconds!r} was given, it must be a number") from None
-    core().set_default_timeout(value)
+    core().set_default_timeout(arguments.seconds(seconds))
