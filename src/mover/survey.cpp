@@ -55,9 +55,10 @@ void MotionSurvey::take(Side side, const ArrayPart& part) {
 }
 
 void MotionSurvey::settle(Side side, ArrayPart& part) const {
-    if (!element[side].any()) return;
-    part.elem_bytes = element[side].number.value / types;
-    part.type = static_cast<ScalarType>(element[side].number.value % types);
+    const auto& known = element[side].any() ? element[side] : element[other(side)];
+    if (!known.any()) return;
+    part.elem_bytes = known.number.value / types;
+    part.type = static_cast<ScalarType>(known.number.value % types);
 }
 
 void RatesSurvey::take(const TransportRates& rates) {

@@ -48,7 +48,8 @@ struct MotionSurvey {
     Largest two_arrays;  ///< source and destination are not the same
 
     void take(Side side, const ArrayPart& part);
-    /// Gives a process that holds no elements the type of those that do.
+    /// Gives a process that holds no elements the type of those that do; where nobody does on this
+    /// side, so that nothing moves, that of the other side.
     void settle(Side side, ArrayPart& part) const;
 };
 

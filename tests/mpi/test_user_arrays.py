@@ -250,3 +250,16 @@ def test_a_process_without_elements_gives_nothing(comm, kind, nothing):
         assert destination[first].ravel().tolist() == [1, 2]
     with pytest.raises(dm.Mismatch, match="process 0 was given"):
         dm.Mover(dm.redistribute(layout, layout), nothing, nothing, comm=comm)
+
+
+@pytest.mark.parametrize("dtype", ["S3", ">f8", [("a", "u1"), ("b", "f8")], "f8"])
+def test_nobody_holds_elements_on_one_side(comm, dtype):
+    """As of a level without patches; only the last process knows a type, of the other side."""
+    last = comm.size - 1
+    nothing = dm.FloorPlan([dm.Region((0,), (0,))], [0], comm.size)
+    line = dm.FloorPlan([dm.Region((0,), (4,))], [last], comm.size)
+    array = np.zeros(4, dtype) if comm.rank == last else None
+    before = np.zeros(4, dtype).tobytes()
+    dm.Mover(dm.MotionPlan(nothing, line), None, array, comm=comm)()
+    dm.Mover(dm.MotionPlan(line, nothing), array, None, comm=comm)()
+    assert comm.rank != last or array.tobytes() == before
