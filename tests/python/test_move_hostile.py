@@ -61,6 +61,13 @@ FILES = [
     ("beyond.npy", dict_header(shape=f"({10**30},)"), "truncated"),
     ("zero_huge.npy", dict_header(shape=f"(0, {10**30})"), "2**63 bytes"),
     ("f9.npy", dict_header(descr="'<f9'"), "no .npy file"),
+    ("unit.npy", dict_header(descr="'<M8[s/0]'"), "no .npy file"),
+    (
+        "escaped_unit.npy",
+        dict_header(descr=r"[('s[m/s]', '<f8'), ('t', '<M8[s\x2f0]')]"),
+        "'<M8[s/0]' has a divided unit",
+    ),
+    ("unit_of_python_2.npy", dict_header(descr="'<M8[s/0]'", shape="(4L, 6)"), "'<M8[s/0]'"),
     ("object.npy", dict_header(descr="'|O'"), "Python objects"),
     ("object_field.npy", dict_header(descr="[('a', '|O')]"), "Python objects"),
     ("empty_string.npy", dict_header(descr="'|S0'"), "no bytes at all"),
@@ -149,6 +156,8 @@ ARGUMENTS = [
     ("a.raw b.npy", 1, "--shape and --dtype"),
     ("a.raw b.npy --shape 4,6", 1, "with --dtype"),
     ("a.raw b.npy --shape 4,6 --dtype f9", 1, "no NumPy dtype"),
+    ("a.raw b.npy --shape 24 --dtype M8[s/0]", 1, "no NumPy dtype"),
+    ("a.npy b.npy --dtype M8[s/0]", 1, "no NumPy dtype"),
     ("a.raw b.npy --shape 4,6 --dtype O", 1, "Python objects"),
     ("a.raw b.npy --shape 4,6 --dtype [(", 1, "no NumPy dtype"),
     ("a.raw b.npy --shape 4,6 --dtype (2,)f4", 1, "every element is an array"),
@@ -254,6 +263,22 @@ def test_files(stage, monkeypatch, name, word, output):
 def test_stores(stage, monkeypatch, i):
     refused(stage, monkeypatch, [f"store{i}.zarr", "b.npy"], 1, STORES[i][1])
     refused(stage, monkeypatch, [f"store{i}.zarr", "b.zarr"], 1, STORES[i][1])
+
+
+def test_a_unit_that_is_divided_by_zero_in_zarr_2(stage, monkeypatch, tmp_path):
+    zarr.create_array(tmp_path / "a.zarr", shape=(3,), dtype="M8[s]", zarr_format=2)
+    metadata = tmp_path / "a.zarr" / ".zarray"
+    metadata.write_text(metadata.read_text().replace("M8[s]", "M8[s/0]"))
+    assert "M8[s/0]" in metadata.read_text()
+    refused(stage, monkeypatch, [str(tmp_path / "a.zarr"), "b.npy"], 1, "no Zarr array")
+
+
+def test_names_of_fields_may_have_slashes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    array = np.ones(3, [("speed[m/s]", "f8"), ("at", "M8[s]")])
+    np.save("a.npy", array)
+    assert CliRunner().invoke(cli.app, ["move", "a.npy", "b.npy"]).exit_code == 0
+    np.testing.assert_array_equal(np.load("b.npy"), array)
 
 
 @pytest.mark.parametrize("words", [("", "b.npy"), ("a.npy", ""), ("a\0.npy", "b.npy")])

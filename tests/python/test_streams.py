@@ -1939,6 +1939,23 @@ def test_a_hostile_stream_is_an_error_at_its_consumer():
             fake.close()
 
 
+@pytest.mark.parametrize("dtype", ["<M8[s/0]", [["a", "<f8"], ["b", [["c", "<m8[s/4294967296]"]]]]])
+def test_a_dtype_by_which_numpy_divides_by_zero_is_an_error(dtype):
+    layout = _plan.text_of_layout(LINE)
+    words = [
+        {"datamover_stream": stream_words.VERSION, "nonce": "0"},
+        {"type": "welcome", "key": "k", "pathways": 1, "ahead": True,
+         "producers": [["127.0.0.1", 1, ""]]},
+        {"type": "array", "number": 0, "name": "u", "dtype": dtype, "nprocs": 1, "layout": layout},
+        {"type": "arrays"},
+    ]  # fmt: skip
+    fake = FakeStream([said(one) for one in words])
+    with command(fake.address, "--info") as process:
+        _, errors = process.communicate()
+    fake.close()
+    assert process.returncode == 1 and "a dtype cannot be read" in errors, errors
+
+
 def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
+import re
 import warnings
 from typing import BinaryIO
 
 import numpy as np
 
+from datamover.dtype_words import check_words
 from datamover.errors import IoError, Unsupported
 from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
@@ -20,6 +23,8 @@ from datamover.files.space import check_room_to_grow, is_no_space, no_space
 MAGIC = b"\x93NUMPY"
 #: So much is read of an object at an address to find its header, which is seldom above 128.
 HEADER_BYTES = 1 << 16
+#: NumPy reads no longer headers.
+MAX_HEADER_CHARACTERS = 10_000
 
 
 def recognizes(path: str) -> bool:
@@ -51,6 +56,7 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
     """Read a header; None where it has a version of which NumPy tells only with the elements."""
     try:
         version = np.lib.format.read_magic(file)
+        _check_dtype_of_header(file, version)
         read = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
@@ -65,6 +71,22 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
     except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways
         raise IoError(f"{path} is no .npy file that can be read: {e}") from e
     return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
+
+
+def _check_dtype_of_header(file: BinaryIO, version: tuple[int, int]) -> None:
+    """Look at the dtype before NumPy does. Reads nothing, for whoever reads next."""
+    begin = file.tell()
+    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+    text = file.read(min(length, HEADER_BYTES)).decode("latin1" if version < (3, 0) else "utf8")
+    file.seek(begin)
+    if len(text) > MAX_HEADER_CHARACTERS:
+        return
+    try:
+        said = ast.literal_eval(text)
+    except SyntaxError:  # Python 2 wrote a shape as (3L, 4L)
+        said = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))
+    if isinstance(said, dict):
+        check_words(said.get("descr"))
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:

@@ -12,6 +12,7 @@ import numpy as np
 from datamover import _plan
 from datamover._plan import crc32c
 from datamover.arrays import element_dtype
+from datamover.dtype_words import check_words
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 
 __all__ = ["crc32c"]  # besides what is defined here
@@ -45,7 +46,9 @@ def words_of_dtype(dtype: np.dtype) -> Any:
 def dtype_of_words(words: Any) -> np.dtype:
     """Read a dtype; nothing in it is trusted. Raises IoError."""
     try:
-        dtype = element_dtype(np.lib.format.descr_to_dtype(_with_tuples(words)))
+        words = _with_tuples(words)
+        check_words(words)
+        dtype = element_dtype(np.lib.format.descr_to_dtype(words))
     except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
         raise IoError(f"a dtype cannot be read: {error}") from None
     if dtype.itemsize > MAX_ELEM_BYTES:

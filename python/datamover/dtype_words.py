@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which words of others may NumPy read as a dtype?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def check_words(words: Any) -> None:
+    """Refuse words whose reading ends the process.
+
+    NumPy reads units of dates that are divided, such as "M8[D/24]", and never writes them. Where
+    the divisor is 0 it divides by it (2.4.6), which the system answers with SIGFPE.
+
+    Parameters
+    ----------
+    words : str, or list or tuple
+        A dtype as `numpy.lib.format.dtype_to_descr` writes it. What else is wrong with it NumPy
+        says.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> check_words([("a/b", "<M8[25s]", (3,))])
+    >>> check_words([("a/b", "<M8[s/0]", (3,))])
+    Traceback (most recent call last):
+        ...
+    ValueError: '<M8[s/0]' has a divided unit
+    """
+    if isinstance(words, str) and "/" in words:
+        raise ValueError(f"{words!r} has a divided unit")
+    if isinstance(words, tuple) and words:  # a type and a shape
+        check_words(words[0])
+    if isinstance(words, list):
+        for field in words:
+            if isinstance(field, list | tuple) and len(field) > 1:
+                check_words(field[1])
