@@ -118,6 +118,12 @@ def connect(
     )
 
 
+class _Whole(threading.local):
+    """A step that was taken, and not handed over to the thread that has taken it."""
+
+    step: tuple[int, dict[str, Any]] | None = None
+
+
 class Consumer:
     """The receiving end of a stream; made by `connect`."""
 
@@ -135,8 +141,9 @@ class Consumer:
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: who holds it takes a step
-        #: Of a step that is not handed over yet: what came, the arrays, and that it is taken.
+        #: Of a step that is not taken yet: what came, the arrays, and that it is taken.
         self._step: list[Any] = []
+        self._whole = _Whole()
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
@@ -276,11 +283,20 @@ class Consumer:
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        with self._turn:
-            return self._take(limit)
+        """Hand over a step. After Ctrl-C before that, it comes with this thread's next call.
 
-    def _take(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        """Take a step. After Ctrl-C before it was handed over, it comes again with the next call.
+        Python hears of signals behind calls: there is none behind the note that the program has it.
+        """
+        whole = self._whole
+        if whole.step is None:
+            with self._turn:
+                self._take(limit)
+        step = whole.step
+        whole.step = None
+        return step
+
+    def _take(self, limit: float | None) -> None:
+        """Take a step, or go on with one, and note it as this thread's when it is whole.
 
         Nothing of Python runs, and so no handler of a signal, between what the engine does and the
         note of it in the list.
@@ -300,8 +316,8 @@ class Consumer:
             step.clear()
             raise
         (number, _), arrays, _ = step
-        step.clear()
-        return number, arrays
+        self._whole.step = number, arrays
+        del step[:]
 
     def _unpacked(self, found: list[tuple[str, str]]) -> dict[str, Any]:
         """Give the arrays of the step that came, of these names and dtypes."""
