@@ -69,7 +69,10 @@ std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::
 std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t sequence,
                                                 std::int64_t number) {
     // Within a step nobody is let in: the rest of it would be no step.
-    if (sequence != sequence_ && !admit()) return std::nullopt;
+    if (sequence != sequence_ && !admit()) {
+        places_->stop_waiting(*this);
+        return std::nullopt;
+    }
     undone_ = {};  // what was decided before has been done
     foreseen_ = {};
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
@@ -93,6 +96,8 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         chosen.emplace_back(consumer, bytes);
         all_bytes += bytes;
     }
+    // Whoever waited for a place, and wants none now, would keep it from those behind.
+    if (must_wait || chosen.empty()) places_->stop_waiting(*this);
     if (must_wait) return std::nullopt;
     if (!chosen.empty() && !places_->take(*this, all_bytes, sequence != sequence_))
         return std::nullopt;

@@ -153,6 +153,22 @@ def test_a_consumer_that_goes_frees_the_place():
         expect(streams.steps[1], 1, 0)
 
 
+def test_who_waited_for_a_place_and_wants_none_any_more_keeps_it_from_nobody():
+    with contextlib.ExitStack() as stack:
+        streams = Streams(stack, 2, active=1)
+        first, second = streams.outs
+        send(first, 0, 0)
+        waiting = threading.Thread(target=send, args=(second, 1, 0))
+        waiting.start()
+        while second.counters()["consumers"] == 0:  # it is let in where the place is asked for
+            pass
+        streams.consumers[1].close()
+        waiting.join()
+        expect(streams.steps[0], 0, 0)
+        send(first, 0, 1)
+        expect(streams.steps[0], 0, 1)
+
+
 def test_within_a_step_the_place_is_kept():
     with contextlib.ExitStack() as stack:
         streams = Streams(stack, 2, active=1, wanted=("u", "v"))
