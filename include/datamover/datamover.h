@@ -642,7 +642,8 @@ typedef struct datamover_source_options {
 
 /* Connects to a stream that another program sends at `address`, "tcp://host:port". `options` may be
  * NULL. Collective. DATAMOVER_TIMEOUT where nobody listens; DATAMOVER_IO where somebody else does;
- * DATAMOVER_INVALID_STATE where the stream has ended or wants another token. */
+ * DATAMOVER_INVALID_STATE where the stream has ended or wants another token;
+ * DATAMOVER_PEER_FAILED where it ends meanwhile, or serves as many as it can. */
 int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
                              const datamover_source_options* options);
 /* Asks which arrays were sent so far, and gives their number, at least one; waits for the first, at

@@ -58,7 +58,8 @@ public:
     /// No stream.
     StreamSource();
     /// Connects to "tcp://host:port". Collective. Throws timeout (nobody listens), io (somebody
-    /// else does), invalid_state (the stream has ended, or wants another token), invalid_argument.
+    /// else does), invalid_state (the stream has ended, or wants another token), peer_failed (it
+    /// ends meanwhile, or serves as many as it can), invalid_argument.
     StreamSource(MPI_Comm comm, const std::string& address,
                  const StreamSourceOptions& options = {});
     /// Leaves it.

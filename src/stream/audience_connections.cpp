@@ -95,6 +95,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is there already");
+    if (rank > 0) link->say(JsonObject().add("type", "joined").text());
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
         link->say(words_of(arrays_[static_cast<std::size_t>(number)]).text());

@@ -94,14 +94,11 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() == 0) introduce(first);
+        if (rank() == 0) read_welcome(introduce(first, JsonObject().add("nprocs", size())), first);
     });
     share_welcome();
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() > 0)
-            connection_ = dial(
-                first, JsonObject().add("role", "control").add("key", key_).add("rank", rank()),
-                dialing(), limit_, true);
+        if (rank() > 0) introduce(first, JsonObject().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
@@ -144,17 +141,27 @@ Dialing Consumer::dialing_to_the_end() {
     return how;
 }
 
-/// Connects as the first process.
-void Consumer::introduce(const Address& address) {
+/// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
+/// them are told, and none takes the end of the stream for an orderly one that another cannot see.
+Json Consumer::introduce(const Address& address, const JsonObject& words) {
     const Dialing how = dialing();
-    connection_ =
-        dial(address, JsonObject().add("role", "control").add("nprocs", size()), how, limit_, true);
-    const Json said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
+    Json said;
+    try {
+        // The first process may be there before the stream.
+        connection_ =
+            dial(address, JsonObject(words).add("role", "control"), how, limit_, rank() == 0);
+        said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
+    } catch (const Error& error) {
+        const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
+        if (error.code() != ErrorCode::peer_failed && !has_gone) throw;
+        throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
+                         " has ended, or takes nobody any more: ", error.what());
+    }
     const Json* const type = said.find("type");
     if (type != nullptr && type->is("end"))
         throw Error(ErrorCode::invalid_state, "the stream has ended");
     if (type != nullptr && type->is("failed")) throw said_error(said);
-    read_welcome(said, address);
+    return said;
 }
 
 /// What the stream says of itself.

@@ -106,7 +106,7 @@ private:
     class Entered;
     using Lock = std::unique_lock<std::mutex>;
 
-    void introduce(const Address& address);
+    Json introduce(const Address& address, const JsonObject& words);
     void read_welcome(const Json& said, const Address& address);
     void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;

@@ -140,6 +140,9 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
             introduce(*connection, address.text(), words, dialing, greeting_end(deadline));
             return connection;
         }
+        if (error == ECONNRESET)
+            throw make_error(ErrorCode::peer_failed,
+                             "the connection broke: ", std::strerror(error));
         if (error != ECONNREFUSED && error != ETIMEDOUT)
             throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(error));
         if (!again || (deadline && Clock::now() + retry_time >= *deadline))

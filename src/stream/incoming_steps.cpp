@@ -53,6 +53,10 @@ Error ended(int producer) {
                       ": it closed the connection");
 }
 
+Error closed_too_soon() {
+    return Error(ErrorCode::timeout, "the stream was closed before all that it had sent was taken");
+}
+
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
@@ -323,7 +327,7 @@ void IncomingSteps::hear_of_end(const Json& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
     if (is_told_by_messages())
         announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
-    has_ended_ = true;
+    has_ended_ = was_told_ = true;
 }
 
 /// What is announced comes behind the steps before it whose messages are still to come.
@@ -373,7 +377,8 @@ void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const 
             if (!begun_.at(number)->sizes().contains(producer)) continue;
             const auto& messages = coming.arrays[number].by_producer;
             const auto message = messages.find(producer);
-            if (message == messages.end() || !message->second->is_whole()) throw ended(producer);
+            if (message == messages.end() || !message->second->is_whole())
+                throw has_ended_ ? closed_too_soon() : ended(producer);
         }
     }
 }
@@ -399,9 +404,14 @@ std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
     const bool has_come = std::ranges::any_of(waiting, [this](const pollfd& one) {
         return one.fd == control_.socket() && one.revents != 0;
     });
+    const bool is_at_end =
+        std::ranges::any_of(frames_, [](const Json& said) { return is_of_type(said, "end"); });
+    if (is_at_end) return closed_too_soon();
     if (!has_come) return std::nullopt;
-    for (const Json& said : control_.receive(max_frame_bytes))
+    for (const Json& said : control_.receive(max_frame_bytes)) {
         if (is_of_type(said, "failed")) return said_error(said);
+        if (is_of_type(said, "end")) return closed_too_soon();
+    }
     return std::nullopt;
 }
 

@@ -98,7 +98,7 @@ public:
     /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
     void check_names() const;
     bool has_ready() const { return !ready_.empty(); }
-    /// Whether the error that was thrown is one that the stream told.
+    /// Whether the stream has told why its connections end.
     bool was_told() const { return was_told_; }
 
     /// By number.

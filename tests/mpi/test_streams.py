@@ -246,6 +246,56 @@ def test_random_layouts(comm, rng, cases):
         ends.run(send, receive, pathways=int(rng.integers(1, 4)))
 
 
+@contextlib.contextmanager
+def a_way_for_the_first_to(address):
+    """Give an address that leads to a stream, which leaves others once they have said who they are.
+
+    So does a stream that ends meanwhile.
+    """
+    host, port = address.removeprefix("tcp://").split(":")
+    opened = [socket.create_server(("127.0.0.1", 0))]
+
+    def pass_on(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+
+    def run():
+        with contextlib.suppress(OSError):
+            while True:
+                here, there = opened[0].accept()[0], socket.create_connection((host, int(port)))
+                is_first = len(opened) == 1
+                opened.extend([here, there])
+                if is_first:
+                    for ends in ((here, there), (there, here)):
+                        threading.Thread(target=pass_on, args=ends, daemon=True).start()
+                    continue
+                here.sendall(there.recv(1 << 16))
+                here.recv(1 << 16)
+                here.shutdown(socket.SHUT_RDWR)
+
+    threading.Thread(target=run, daemon=True).start()
+    yield f"tcp://127.0.0.1:{opened[0].getsockname()[1]}"
+    for sock in opened:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+
+
+def test_a_stream_that_ends_while_processes_connect_is_an_error_on_all(comm):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    with contextlib.ExitStack() as stack:
+        address = None
+        if comm.rank == 0:
+            out = stack.enter_context(dm.Stream(None, HERE))
+            address = stack.enter_context(a_way_for_the_first_to(out.address))
+        address = comm.bcast(address, 0)
+        with pytest.raises(dm.PeerFailed, match="has ended, or takes nobody any more"):
+            dm.stream.connect(address, comm, timeout=LIMIT_SECONDS)
+        comm.Barrier()
+
+
 def test_processes_that_mean_different_policies_are_told(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")

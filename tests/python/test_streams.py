@@ -375,6 +375,28 @@ def test_a_data_connection_may_end_before_the_stream_says_why():
         after_a_step_told_by_messages(fail, 10**9)
 
 
+@pytest.mark.parametrize("end_is_told_first", [False, True])
+def test_a_stream_that_is_closed_while_a_step_is_on_its_way_says_so(end_is_told_first):
+    def sending(stream):
+        control = once_a_step_is_told(stream)
+        data = stream.data()
+        data.sendall(whole_step(0, 5)[:-1])
+        end = said({"type": "end", "dropped": 0, "steps": 1})
+        if end_is_told_first:
+            control.sendall(end)
+        stream_words.close(data)
+        if not end_is_told_first:
+            control.sendall(end)
+
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        with pytest.raises(dm.Timeout, match="closed before all that it had sent was taken"):
+            next(steps)
+
+
 @pytest.mark.parametrize("local", [False, True])
 def test_steps_without_some_of_the_arrays_come_in_order(local):
     """Announced they are, beside others that their messages tell of."""

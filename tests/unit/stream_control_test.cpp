@@ -571,6 +571,7 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).name("key");
     second.introduce(token_, JsonObject().add("role", "control").add("key", key).add("rank", 1));
+    EXPECT_EQ(second.heard().name("type"), "joined");
     second.say(JsonObject().add("type", "credit").add("steps", 1));
     first.subscribe({{"u", line}}, true, true);
     send(2);

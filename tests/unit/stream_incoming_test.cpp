@@ -168,7 +168,7 @@ TEST(StreamIncoming, StepsThatAreMissingAtTheEndAreAnError) {
         receiver.take_in();
         FAIL();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::peer_failed) << error.what();
+        EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
     }
 }
 

@@ -100,6 +100,8 @@ def connect(
         Somebody else listens there.
     InvalidState
         The stream has ended, or wants another token.
+    PeerFailed
+        The stream ends meanwhile, or serves as many as it can.
 
     Examples
     --------
@@ -243,7 +245,8 @@ class Consumer:
         PeerFailed
             A process of either program failed or left.
         Timeout
-            No step came in time; it may be asked for again.
+            No step came in time; it may be asked for again. The stream was closed, after its own
+            time, before this process had all of a step.
         IoError
             A message arrived damaged again and again.
         """
