@@ -33,6 +33,8 @@ SIZE_VARIABLES = (
 )
 #: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
 MOST_PROCESSES_PER_CORE = 64
+#: A terminal tells Ctrl-C to launchers too: so long they may take before they are told otherwise.
+CTRL_C_SECONDS = 0.25
 #: Set by launchers that do not state the size.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK")
 #: What a process of Open MPI that was started alone leaves in its environment, as if it were a
@@ -216,6 +218,8 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
 def run_command(nprocs: int, command: list[str]) -> int:
     """Run a command on `nprocs` processes, with this one's output, and return the exit code.
 
+    A signal that ends this process ends those first. To be called by the main thread.
+
     Parameters
     ----------
     nprocs : int
@@ -238,12 +242,31 @@ def run_command(nprocs: int, command: list[str]) -> int:
         status = Path(directory, "status")
         environment = {**_environment(), STATUS_FILE: str(status)}
         # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
-        finished = subprocess.run(
-            [mpiexec, "-n", str(nprocs), *command], env=environment, check=False
-        )
-        if finished.returncode == 0 and status.exists():
-            return int(status.read_text())
-        return finished.returncode
+        code, ended_by = _run_launcher([mpiexec, "-n", str(nprocs), *command], environment)
+        if code == 0 and status.exists():
+            code = int(status.read_text())
+    if ended_by is not None:
+        signal.raise_signal(ended_by)
+    return code
+
+
+def _run_launcher(
+    command: list[str], environment: dict[str, str]
+) -> tuple[int, signal.Signals | None]:
+    """Give a launcher's exit code, and the signal after which it was ended."""
+    process = None
+    try:
+        with lifeline.signals_interrupt() as caught:
+            process = subprocess.Popen(command, env=environment)
+            return process.wait(), None
+    except KeyboardInterrupt:
+        if process is None:
+            return 1, caught[0]
+    try:
+        process.wait(CTRL_C_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # it ends those that it has started
+    return process.wait(), caught[0]
 
 
 def _fitting_mpiexec() -> str:

@@ -158,6 +158,31 @@ def test_the_page_of_an_application_shows_its_field():
             process.kill()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_a_signal_to_the_command_alone_ends_the_program_too(number, code):
+    pytest.importorskip("aiohttp")
+    hours = 10**9
+    words = ["redblack3d", "-n", 2, "--size", SIZE, "--iterations", hours, "--frames"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "datamover.cli", "app", *map(str, words), "http://127.0.0.1:0"],
+        env=launch.outer_environment() | launch.open_mpi_environment() | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            process.stdout.readline()
+            assert process.stdout.readline().startswith("redblack3d: ")  # the program has begun
+            process.send_signal(number)
+            process.communicate(timeout=LIMIT_SECONDS)  # until nobody has the pipe any more
+            assert process.returncode == code
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("wrong", [["--twin"], ["--version", "python"], ["--rounds", "2"]])
 def test_options_that_do_not_go_with_a_page(wrong):
     words = ["redblack3d", "--frames", "http://127.0.0.1:0", *wrong]

@@ -8,7 +8,9 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from datamover import launch
 from datamover.stream.frames import Frames
@@ -45,27 +47,33 @@ def run_command(nprocs: int, command: list[str], at: str, announce: Callable[[st
     """
     os.environ[ADDRESS_VARIABLE] = address = _free_address()
     os.environ[TOKEN_VARIABLE] = secrets.token_urlsafe(24)
-    codes: list[int] = []
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(Frames(address, at), nprocs, command, announce, codes))
-    return codes[0] if codes else 130
-
-
-async def _run(
-    frames: Frames,
-    nprocs: int,
-    command: list[str],
-    announce: Callable[[str], None],
-    codes: list[int],
-) -> None:
-    try:
-        announce(f"the page is at {await frames.start()}")
-        codes.append(await asyncio.to_thread(launch.run_command, nprocs, command))
-        if codes[0] == 0:
+    code = 130
+    with contextlib.suppress(KeyboardInterrupt), _served(Frames(address, at)) as page:
+        announce(f"the page is at {page}")
+        code = launch.run_command(nprocs, command)
+        if code == 0:
             announce("the program has ended; Ctrl-C ends the page")
-            await asyncio.Event().wait()
+            threading.Event().wait()
+    return code
+
+
+@contextlib.contextmanager
+def _served(frames: Frames) -> Iterator[str]:
+    """Serve a page in a thread of its own, since signals come to this one; give its address."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="datamover page", daemon=True)
+    thread.start()
+
+    def done(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    try:
+        yield done(frames.start())
     finally:
-        await frames.close()
+        done(frames.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def _free_address() -> str:
