@@ -354,6 +354,11 @@ void Audience::refuse(const std::string& key, const Error& error) {
     if (found != consumers_.end()) leave(ConsumerPtr(found->second), error);
 }
 
+void Audience::refuse_all(const Error& why) {
+    const std::lock_guard lock(lock_);
+    for (const ConsumerPtr& consumer : consumers()) leave(consumer, why);
+}
+
 void Audience::finish_steps() {
     const std::lock_guard lock(lock_);
     for (const ConsumerPtr& consumer : consumers()) {

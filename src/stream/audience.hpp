@@ -107,6 +107,8 @@ public:
     void withdraw(const Error& why);
     /// Ends a consumer for which a sending process cannot do its part.
     void refuse(const std::string& key, const Error& error);
+    /// There is no more for any of them.
+    void refuse_all(const Error& why);
     /// No more arrays come.
     void finish_steps();
     /// Waits until every consumer has all its steps, or so long; whether they have.

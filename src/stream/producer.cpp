@@ -276,17 +276,19 @@ void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) 
     const auto closes = [](const Together::Numbers& said) {
         return said.at(0) == static_cast<std::int64_t>(Call::close);
     };
-    if (std::ranges::none_of(everyone, closes)) return;
-    withdraw("a sending process closed the stream while others sent");
-    stop();
+    if (std::ranges::any_of(everyone, closes))
+        end_at_once("a sending process closed the stream while others sent");
 }
 
-/// Nor in any call after one that it told to be its last.
+/// Nor would one take part in anything that has said what ends with its wrong call.
 void Producer::end_as_said(const std::vector<Together::Numbers>& everyone) {
     const Ends ends = ends_in(everyone);
-    if (ends == Ends::nothing) return;
-    withdraw("a sending process ended the stream by an error");
     if (ends == Ends::all_streams) places_->end_streams();
+    if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
+}
+
+void Producer::end_at_once(const char* why) {
+    if (audience_ != nullptr) audience_->refuse_all(Error(ErrorCode::peer_failed, why));
     stop();
 }
 

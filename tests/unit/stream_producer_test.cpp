@@ -35,6 +35,7 @@ public:
     std::optional<Call> interrupted_in;
     bool other_closes = false;
     bool other_is_wrong = false;
+    Ends ends_with_it = Ends::nothing;
     std::function<void()> while_told;  ///< of a decision: others know it then, this one not yet
     std::string other_failed_for;      ///< a consumer's key
     Call other_says_so_in = Call::decide;
@@ -49,8 +50,10 @@ public:
             throw Interrupted();
         }
         if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
-        if (call == Call::decide && other_is_wrong)
-            return {mine, {static_cast<std::int64_t>(Call::wrong)}};
+        if ((call == Call::decide || call == Call::close) && other_is_wrong)
+            return {
+                mine,
+                {static_cast<std::int64_t>(Call::wrong), static_cast<std::int64_t>(ends_with_it)}};
         if (counts && call == Call::decide && std::exchange(other_closes, false))
             return {mine, {static_cast<std::int64_t>(Call::close), 0, 0, goes_on}};
         if (counts && call == other_says_so_in && !other_failed_for.empty())
@@ -258,6 +261,35 @@ TEST(StreamProducerBesideAnother, WhoClosesEndsConsumersThatJustJoinedAndTheStre
     // The other would take part in no further call.
     EXPECT_THROW(sender.send("u", 0), Error);
     sender.producer->close({});
+}
+
+TEST(StreamProducerBesideAnother, WhoFailsEndsTheStreamAndItsConsumers) {
+    for (const Ends ends : {Ends::stream, Ends::all_streams}) {
+        const Sender sender(1);
+        const auto consumer = sender.consumer_of({"u"});
+        sender.send("u", 0);
+        sender.alone->other_is_wrong = true;
+        sender.alone->ends_with_it = ends;
+        EXPECT_THROW(sender.send("u", 1), Error);
+        EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
+        EXPECT_TRUE(sender.producer->is_closed());
+        EXPECT_THROW(sender.send("u", 2), Error);
+        sender.producer->close({});
+    }
+}
+
+TEST(StreamProducerBesideAnother, WhoClosesWronglyLeavesTheStreamOpen) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"});
+    sender.send("u", 0);
+    sender.alone->other_is_wrong = true;
+    EXPECT_THROW(sender.producer->close(1.0), Error);
+    EXPECT_FALSE(sender.alone->other_is_wrong) << "it heard of it";
+    EXPECT_FALSE(sender.producer->is_closed());
+    EXPECT_THROW(sender.producer->close(-1.0), Error);
+    EXPECT_FALSE(sender.producer->is_closed());
+    sender.send("u", 1);
+    EXPECT_EQ(sender.producer->counters().consumers, 1);
 }
 
 TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
