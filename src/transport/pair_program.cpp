@@ -161,14 +161,17 @@ private:
             motions_, [](const ArrayMotion& m) { return m.update.is_plain_copy(); });
         if (!plain) return;
         for (PairProgram::Chunk& chunk : program_.chunks_) {
-            std::byte* begin = nullptr;
+            std::byte *begin = nullptr, *end = nullptr;
             for (std::size_t i = chunk.first; i < chunk.end; ++i) {
                 const PairProgram::Segment& s = program_.segments_[i];
                 const AddressRelation& r = program_.units_[s.unit].relation;
                 if (!r.contiguous(side)) return;
-                std::byte* at = s.array + r.bounds(side).begin_bytes;
-                if (i == chunk.first) begin = at;
-                if (at - begin != s.message_offset_bytes) return;
+                const AddressBounds bounds = r.bounds(side);
+                std::byte* const at = s.array + bounds.begin_bytes;
+                if (i == chunk.first) begin = end = at;
+                // What a message has between its arrays would be received into what lies there.
+                if (at != end || at - begin != s.message_offset_bytes) return;
+                end = s.array + bounds.end_bytes;
             }
             chunk.in_place = begin;
         }

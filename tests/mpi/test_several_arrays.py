@@ -104,6 +104,22 @@ def test_halos_of_several_fields(comm, rng):
             np.testing.assert_array_equal(grid, padded[r0 : r1 + 2])
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_lies_between_two_arrays_stays(comm, transport):
+    """They lie as in a message, in which the second array begins at a multiple of 16 bytes."""
+    here = dm.BlockCyclic(3 * comm.size, "block", comm.size)
+    next_one = dm.BlockCyclic(3 * comm.size, "block", comm.size, first_process=[1 % comm.size])
+    plan = dm.redistribute(here, next_one)
+    if transport == "shared" or drawn.impossible(plan, transport):
+        pytest.skip("it does not carry arrays of the user's here")
+    numbers = np.arange(6, dtype="f4").reshape(2, 3)
+    table = np.full((2, 4), -7, "f4")
+    sources, destinations = list(numbers + 10 * comm.rank), list(table[:, :3])
+    dm.Mover(plan, sources, destinations, transport=transport, comm=comm)()
+    np.testing.assert_array_equal(table[:, :3], numbers + 10 * ((comm.rank - 1) % comm.size))
+    assert (table[:, 3] == -7).all()
+
+
 def test_another_set_of_arrays_is_bound(comm):
     line = dm.BlockCyclic((3 * comm.size,), "(block)", comm.size)
     back = dm.BlockCyclic((3 * comm.size,), "(cyclic)", comm.size)
