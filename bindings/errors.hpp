@@ -5,6 +5,8 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -31,13 +33,18 @@ inline ErrorCode error_code_from_name(const std::string& name) {
     return ErrorCode::invalid_argument;
 }
 
-/// To be called once by every module whose functions throw datamover::Error.
+/// To be called once by every module whose functions throw datamover::Error. Memory that the
+/// standard library did not get is an error of the library's, too.
 inline void register_error_translator() {
     nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
         } catch (const Error& e) {
             set_python_error(e.code(), e.what());
+        } catch (const std::bad_alloc&) {
+            set_python_error(ErrorCode::no_memory, "out of memory");
+        } catch (const std::length_error&) {
+            set_python_error(ErrorCode::no_memory, "more entries than memory can hold");
         }
     });
 }

@@ -169,6 +169,25 @@ def test_what_layouts_are_made_of_may_be_too_large(call, error, words):
         call()
 
 
+def test_memory_that_is_not_there_is_an_error_of_the_library():
+    """Also where it is the standard library that finds none."""
+    code = """
+import resource
+import numpy as np, datamover as dm
+index = np.random.default_rng(0).permutation(1 << 22)
+dm.AddressRelation.from_pairs(index[:100], index[:100])
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (16 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    dm.AddressRelation.from_pairs(index, index)
+except dm.NoMemory as error:
+    print(error.code)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert ended.stdout.decode().strip() == "no_memory", ended.stderr.decode()
+
+
 def test_importing_the_package_loads_neither_mpi_nor_numpy():
     code = """
 import sys, datamover as dm
