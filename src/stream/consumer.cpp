@@ -134,7 +134,10 @@ Dialing Consumer::dialing_to_the_end() {
         } catch (const std::bad_alloc&) {
             throw;
         } catch (...) {
-            if (interrupted_) throw;
+            if (interrupted_) {
+                interrupted_ = nullptr;  // what it holds may hold this consumer
+                throw;
+            }
             interrupted_ = std::current_exception();
         }
     };

@@ -8,6 +8,7 @@ DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED draws 
 import contextlib
 import dis
 import fcntl
+import gc
 import itertools
 import os
 import random
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 from collections.abc import Mapping
 
 import numpy as np
@@ -918,6 +920,10 @@ def test_a_second_interruption_while_the_first_step_connects_ends_the_consumer()
         ended.set()
         with pytest.raises(dm.Error):
             next(steps)
+    alive = weakref.ref(consumer)
+    del consumer, steps
+    gc.collect()
+    assert alive() is None
 
 
 def test_a_step_comes_again_after_an_interruption_before_it_was_handed_over():
