@@ -53,10 +53,6 @@ Error ended(int producer) {
                       ": it closed the connection");
 }
 
-Error closed_too_soon() {
-    return Error(ErrorCode::timeout, "the stream was closed before all that it had sent was taken");
-}
-
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
@@ -342,8 +338,10 @@ void IncomingSteps::deliver() {
         const Announced& step = announced_.front();
         Coming& coming = coming_[step.place];
         if (coming.finished < step.messages) {
-            look_for_ended(step, coming);
-            return;
+            cut_by_ = cut_by(step, coming);
+            if (!cut_by_ || !has_ended_) return;
+            drop_cut();
+            continue;
         }
         if (coming.count > step.messages)
             throw make_error(ErrorCode::io, "more came of the step at place ", step.place,
@@ -369,22 +367,38 @@ void IncomingSteps::deliver() {
     }
 }
 
-/// Throws peer_failed where what is missing cannot come any more.
-void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const {
+/// The sending process whose connection has ended before all of a step came from it.
+std::optional<int> IncomingSteps::cut_by(const Announced& step, Coming& coming) const {
     for (const auto& [producer, links] : links_) {
         if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.arrays) {
             if (!begun_.at(number)->sizes().contains(producer)) continue;
             const auto& messages = coming.arrays[number].by_producer;
             const auto message = messages.find(producer);
-            if (message == messages.end() || !message->second->is_whole())
-                throw has_ended_ ? closed_too_soon() : ended(producer);
+            if (message == messages.end() || !message->second->is_whole()) return producer;
         }
     }
+    return std::nullopt;
+}
+
+/// Takes the first step that was announced for dropped by a stream that has ended. Of several
+/// processes others may have it: they would not end alike.
+void IncomingSteps::drop_cut() {
+    if (wanted_.front().layout.nprocs() > 1)
+        throw Error(ErrorCode::timeout,
+                    "the stream was closed before all that it had sent was taken");
+    const std::uint64_t place = announced_.front().place;
+    announced_.pop_front();
+    coming_.erase(place);
+    std::erase(awaited_, place);
+    --steps_open_;
+    ++dropped_;
 }
 
 std::optional<Error> IncomingSteps::lost() const {
-    if (has_ended_ || !is_told_by_messages()) return std::nullopt;
+    if (has_ended_) return std::nullopt;
+    if (cut_by_) return ended(*cut_by_);
+    if (!is_told_by_messages()) return std::nullopt;
     for (const auto& [producer, links] : links_)
         if (has_ended(links)) return ended(producer);
     return std::nullopt;
@@ -404,14 +418,9 @@ std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
     const bool has_come = std::ranges::any_of(waiting, [this](const pollfd& one) {
         return one.fd == control_.socket() && one.revents != 0;
     });
-    const bool is_at_end =
-        std::ranges::any_of(frames_, [](const Json& said) { return is_of_type(said, "end"); });
-    if (is_at_end) return closed_too_soon();
     if (!has_come) return std::nullopt;
-    for (const Json& said : control_.receive(max_frame_bytes)) {
+    for (const Json& said : control_.receive(max_frame_bytes))
         if (is_of_type(said, "failed")) return said_error(said);
-        if (is_of_type(said, "end")) return closed_too_soon();
-    }
     return std::nullopt;
 }
 

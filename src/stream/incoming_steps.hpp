@@ -76,8 +76,8 @@ public:
     /// add_control_to made it. Throws peer_failed where it says no more.
     std::optional<Error> reason(const std::vector<pollfd>& waiting);
     void add_control_to(std::vector<pollfd>& waiting) const;
-    /// peer_failed where a sending process has ended its connection although more steps come that
-    /// only messages tell of, unless the stream says soon that it has ended, too.
+    /// peer_failed where a sending process has ended its connection within a step, or although more
+    /// steps come that only messages tell of, unless the stream says soon that it has ended, too.
     std::optional<Error> lost() const;
 
     /// The next step, with all its messages.
@@ -148,7 +148,8 @@ private:
     void announce_all_before(std::uint64_t place);
     void announce(Announced step);
     void deliver();
-    void look_for_ended(const Announced& step, Coming& coming) const;
+    std::optional<int> cut_by(const Announced& step, Coming& coming) const;
+    void drop_cut();
     std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
                                                 int producer, std::uint64_t bytes);
     void grant();
@@ -182,6 +183,7 @@ private:
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
     bool was_told_ = false;
+    std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
 };
 
 }  // namespace datamover::stream

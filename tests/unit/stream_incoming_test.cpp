@@ -40,7 +40,8 @@ struct Ends {
 
 /// A process that wants an array of one sending process, by hand at both ends.
 struct Receiver {
-    explicit Receiver(bool says_by_data = false, int producers = 1) {
+    explicit Receiver(bool says_by_data = false, int producers = 1, int processes = 1)
+        : line(BlockCyclic({6}, "(block)", processes)) {
         steps.want({{"u", line, ""}}, 4, {true, false, true, says_by_data});
         say(JsonObject()
                 .add("type", "array")
@@ -112,7 +113,7 @@ struct Receiver {
         return step->number;
     }
 
-    const Layout line = BlockCyclic({6}, "(block)", 1);
+    const Layout line;
     const Ends control, data;
     FrameLink link{control.here};
     FrameLink control_there{control.there};
@@ -156,14 +157,26 @@ TEST(StreamIncoming, AConnectionThatEndsBeforeTheEndIsSaidIsNone) {
     EXPECT_TRUE(receiver.steps.is_over());
 }
 
-TEST(StreamIncoming, StepsThatAreMissingAtTheEndAreAnError) {
+TEST(StreamIncoming, StepsThatAreMissingAtTheEndCountAsDropped) {
     Receiver receiver;
     receiver.send(0);
     receiver.data.there->end();
     receiver.take_in();
     receiver.take_in();
     receiver.take_in();
-    receiver.say_end(2);
+    receiver.say_end(3);
+    receiver.take_in();
+    EXPECT_EQ(receiver.take(), 10);
+    EXPECT_TRUE(receiver.steps.is_over());
+    EXPECT_EQ(receiver.steps.dropped(), 2u);
+}
+
+TEST(StreamIncoming, StepsThatAreMissingAtTheEndAndThatOtherProcessesMayHaveAreAnError) {
+    Receiver receiver(false, 1, 2);
+    receiver.data.there->end();
+    receiver.take_in();
+    receiver.take_in();
+    receiver.say_end(1);
     try {
         receiver.take_in();
         FAIL();

@@ -246,7 +246,7 @@ class Consumer:
             A process of either program failed or left.
         Timeout
             No step came in time; it may be asked for again. The stream was closed, after its own
-            time, before this process had all of a step.
+            time, before this process had all of a step, which others may have.
         IoError
             A message arrived damaged again and again.
         """
