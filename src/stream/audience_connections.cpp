@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What do consumers say over their control connections, and what are they told? Nothing is trusted.
 #include <exception>
+#include <utility>
 
 #include "geometry/make_error.hpp"
 #include "stream/audience.hpp"
@@ -159,12 +160,19 @@ void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
 void Audience::subscribe(Consumer& consumer, const Json& said) {
     std::map<std::string, Layout> wanted;
     std::vector<std::pair<std::string, std::string>> words;
+    std::size_t bytes = 0;
     for (const Json& item : said.list("arrays", max_arrays)) {
         if (item.kind() != Json::Kind::list || item.items().size() != 2 ||
             item.items()[1].kind() != Json::Kind::text)
             throw Error(ErrorCode::io, "what is wanted are pairs of a name and a layout");
         const std::string& name = item.items()[0].as_name("name");
         const std::string& layout = item.items()[1].text();
+        bytes += name.size() + layout.size();
+        if (wanted_bytes_ + bytes > max_wanted_bytes)
+            throw make_error(ErrorCode::io,
+                             "the layouts of what all consumers want take "
+                             "more than ",
+                             max_wanted_bytes.load(), " bytes to be told");
         wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
@@ -178,6 +186,8 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
                     "a consumer has to want at least one array, or be one process that wants all");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
+    consumer.wanted_bytes = bytes;
+    wanted_bytes_ += bytes;
     consumer.hears_by_messages =
         is_said("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
     consumer.says_taken_by_data = is_said("says_taken_by_data") && consumer.hears_by_messages;
@@ -284,6 +294,7 @@ void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
                       .add("code", error_code_name(error.code()))
                       .add("words", error.what()));
     consumer->is_gone = true;
+    wanted_bytes_ -= std::exchange(consumer->wanted_bytes, 0);
     consumers_.erase(consumer->key);
     ++lost_;
     dropped_ += consumer->queue.dropped();

@@ -395,6 +395,30 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
+TEST_F(Door, WhatAllConsumersWantIsBounded) {
+    const auto wants = [this](const Stranger& stranger) {
+        stranger.come_in(token_);
+        stranger.subscribe({{"u", line_}});
+        stranger.say(JsonObject().add("type", "arrays"));
+    };
+    const auto first = std::make_unique<Stranger>(knock());
+    audience_->max_wanted_bytes = 3 * text_of_layout(line_).size() / 2;
+    wants(*first);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    decided(0);
+    const Stranger second = knock();
+    wants(second);
+    const Json refusal = second.heard();
+    EXPECT_EQ(refusal.name("type"), "failed");
+    EXPECT_EQ(refusal.name("code"), "peer_failed");
+    EXPECT_NE(refusal.find("words")->text().find("what all consumers want"), std::string::npos);
+    first->say(JsonObject().add("type", "bye"));
+    while (audience_->counters().lost < 2) std::this_thread::yield();
+    const Stranger third = knock();
+    wants(third);
+    EXPECT_EQ(third.heard().name("type"), "array");
+}
+
 TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     const Stranger stranger = knock();
     stranger.come_in(token_);
