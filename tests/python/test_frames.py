@@ -360,6 +360,26 @@ def test_what_is_no_http_is_refused_and_fills_no_log(caplog):
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: 127"])
+def test_who_does_not_ask_for_anything_is_ended_and_pages_stay(monkeypatch, said):
+    monkeypatch.setattr(frames, "REQUESTS_SECONDS", 0.1)
+    monkeypatch.setattr(frames, "LOOK_SECONDS", 0.05)
+
+    async def look():
+        with dm.Stream(None, HERE, policy="drop_oldest") as out:
+            async with serving(out.address) as (server, url), looking(url) as page:
+                await page.until("state")
+                reader, writer = await asyncio.open_connection(*server._runner.addresses[0][:2])
+                writer.write(said)
+                assert await asyncio.wait_for(reader.read(), LIMIT_SECONDS) == b""
+                writer.close()
+                for _ in range(2):  # told every second
+                    page.told.pop("figures", None)
+                    await page.until("figures")
+
+    run(look())
+
+
 def test_a_defect_of_the_server_is_logged(caplog, monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("a defect")

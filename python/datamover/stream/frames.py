@@ -48,6 +48,9 @@ MAX_MESSAGE_BYTES = 4096
 MAX_MESSAGES_PER_SECOND = 300
 MAX_GRANTED = 2
 HELLO_SECONDS = 10.0
+#: Of a connection that is no page's; browsers ask for the next file over another one.
+REQUESTS_SECONDS = 10.0
+LOOK_SECONDS = 1.0
 #: Each change of the view is another connection to the stream.
 VIEW_SECONDS = 0.1
 FIGURES_SECONDS = 1.0
@@ -107,8 +110,8 @@ def parse_page_address(at: str) -> tuple[str, int]:
 class _Page:
     """A browser that looks."""
 
-    def __init__(self, socket: Any):
-        self.socket = socket
+    def __init__(self, socket: Any, connection: Any):
+        self.socket, self.connection = socket, connection
         self.wake = asyncio.Event()
         self.feed: Feed | None = None
         self.granted = 0
@@ -154,6 +157,7 @@ class Frames:
         except OSError as error:
             await self._runner.cleanup()
             raise IoError(f"http://{self._host}:{self._port}: {error.strerror or error}") from None
+        self._sweeper = asyncio.create_task(self._end_idle())
         self._port = self._runner.addresses[0][1]
         names = {self._host}
         if is_loopback(self._host):
@@ -173,12 +177,29 @@ class Frames:
             guest.cancel()
         goodbyes = [page.socket.close(code=WSCloseCode.GOING_AWAY) for page in self._pages]
         await asyncio.gather(*goodbyes, return_exceptions=True)
+        if hasattr(self, "_sweeper"):
+            self._sweeper.cancel()
         if hasattr(self, "_runner"):
             await self._runner.cleanup()
         for feed in self._feeds:
             feed.stop()
         for feed in self._feeds:
             await asyncio.to_thread(feed.join)
+
+    async def _end_idle(self) -> None:
+        """End connections that are no pages' after a while: each takes a file from this process.
+
+        aiohttp waits for the first request, and the rest of it, for ever.
+        """
+        since: dict[Any, float] = {}
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = time.monotonic()
+            since = {one: since.get(one, now) for one in self._runner.server.connections}
+            talking = {page.connection for page in self._pages}
+            for one, came in since.items():
+                if now - came > REQUESTS_SECONDS and one not in talking:
+                    one.force_close()
 
     # Feeds: one for each view that somebody looks at, and the one that was looked at last.
 
@@ -265,7 +286,7 @@ class Frames:
         socket = web.WebSocketResponse(
             max_msg_size=MAX_MESSAGE_BYTES, compress=False, heartbeat=30.0, timeout=5.0
         )
-        page = _Page(socket)
+        page = _Page(socket, request.protocol)
         sender = None
         try:
             await socket.prepare(request)
