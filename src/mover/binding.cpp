@@ -530,6 +530,7 @@ private:
 
     void keep_memory(const BindContext& context, Binding& bound) const {
         bound.memory.push_back(signals_);
+        if (signals_) bound.signals = signals_->data;
         for (const auto& segment : context.node->mapped()) bound.memory.push_back(segment);
         for (const transport::SlotRing& ring : context.rings_in)
             bound.memory.push_back(ring.memory);

@@ -2,11 +2,13 @@
 // How does a mover come to know its peers, and which transport carries each?
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "datamover/mover.hpp"
+#include "transport/signal_lines.hpp"
 #include "transport/transport.hpp"
 
 namespace datamover {
@@ -51,7 +53,12 @@ struct Binding {
     std::vector<PairReason> reasons;
     /// What peers of this node may touch: signal lines, slots, arrays.
     std::vector<std::shared_ptr<const void>> memory;
+    std::byte* signals = nullptr;  ///< of this, the lines of this process
 
+    /// Has peers that are in the midst of a copy hear that this process takes no part any more.
+    void give_up() const noexcept {
+        if (signals != nullptr) transport::retire_signal_lines(signals);
+    }
     /// How each pair is carried, and why.
     std::vector<MoverPair> pairs() const;
 };

@@ -78,8 +78,10 @@ public:
         });
     }
     void keep_memory() noexcept override {
-        for (const Phase& phase : phases_)
+        for (const Phase& phase : phases_) {
+            phase.binding.give_up();
             for (const auto& memory : phase.binding.memory) group_->keep(memory);
+        }
     }
 
 private:

@@ -5,6 +5,7 @@
 // raises `done` when it has finished. No message, no barrier.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -58,6 +59,9 @@ public:
                 OwnCopy& c = copies_[i];
                 if (!c.pending || c.go->load(std::memory_order_acquire) < round_) continue;
                 copy(i);
+                // What was read of a peer that gave up meanwhile may be something else by now.
+                std::atomic_thread_fence(std::memory_order_acquire);
+                c.theirs.require(c.peer);
                 c.done->store(round_, std::memory_order_release);
                 c.pending = false;
                 --pending_;

@@ -15,9 +15,12 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/block_cyclic.hpp"
@@ -37,6 +40,7 @@ namespace {
 struct Injector {
     bool armed = false, failed = false;
     int failing_call = -1, calls = 0;
+    std::function<void()> while_reading;  ///< once, behind what is read of another process
 
     bool fails(int error) {
         if (!armed || calls++ != failing_call) return false;
@@ -121,7 +125,10 @@ ssize_t process_vm_readv(pid_t pid, const iovec* here, unsigned long n, const io
                          unsigned long m, unsigned long flags) noexcept {
     static auto* const real = next(&process_vm_readv, "process_vm_readv");
     const bool ours = is_in_program(__builtin_return_address(0));
-    return ours && injector.fails(EPERM) ? -1 : real(pid, here, n, there, m, flags);
+    if (ours && injector.fails(EPERM)) return -1;
+    const ssize_t bytes = real(pid, here, n, there, m, flags);
+    if (ours && injector.while_reading) std::exchange(injector.while_reading, {})();
+    return bytes;
 }
 ssize_t process_vm_writev(pid_t pid, const iovec* here, unsigned long n, const iovec* there,
                           unsigned long m, unsigned long flags) noexcept {
@@ -347,6 +354,67 @@ INSTANTIATE_TEST_SUITE_P(Of, FailingSystemCalls,
                          [](const auto& work) {
                              return work.param == &Everything::arrays ? "Arrays" : "Particles";
                          });
+
+/// Process 1 gives up, and its memory goes, while process 0 reads there: that has got something,
+/// but not what was to be moved.
+TEST(ReadingOfAnotherProcess, IsNoSuccessWhereItHasGivenUpMeanwhile) {
+    constexpr std::int64_t n = 1 << 14;
+    const int size = mpi_test::world_size(), rank = mpi_test::world_rank();
+    if (size == 1) return;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    BlockCyclicOptions second_first;
+    second_first.ranks.resize(static_cast<std::size_t>(size));
+    std::iota(second_first.ranks.begin(), second_first.ranks.end(), 0);
+    std::swap(second_first.ranks[0], second_first.ranks[1]);
+    const BlockCyclic from({n}, "(cyclic(16384))", size, second_first);
+    const BlockCyclic to({n}, "(cyclic(16384))", size);
+    auto values = std::make_unique<std::vector<std::int64_t>>(rank < 2 ? n : 0, rank);
+    const auto part = [&](const BlockCyclic& layout) {
+        const UserBlock mine{dense_memory(layout, rank, 8).blocks.front().block,
+                             reinterpret_cast<std::byte*>(values->data()),
+                             {8},
+                             {},
+                             {}};
+        return user_part(layout, {&mine, 1}, 8, ScalarType::int64);
+    };
+    MoverOptions options;
+    options.transport = "read:receiver";
+    std::unique_ptr<Mover> mover;
+    try {
+        mover =
+            std::make_unique<Mover>(comm, redistribute(from, to), part(from), part(to), options);
+    } catch (const Error& e) {  // on all: pretended nodes, or a system that forbids to read
+        ASSERT_EQ(e.code(), ErrorCode::unsupported) << e.what();
+        MPI_Comm_free(&comm);
+        GTEST_SKIP() << e.what();
+    }
+    int word = 0;
+    injector = {};
+    if (rank == 0)
+        injector.while_reading = [&] {
+            MPI_Send(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+            MPI_Recv(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        };
+    if (rank == 1) {
+        mover->start();
+        MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        mover.reset();
+        values.reset();
+        MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    } else if (rank == 0) {
+        // It may find the other one's array ready in start.
+        EXPECT_THROW(
+            {
+                mover->start();
+                mover->wait(deadline_seconds);
+            },
+            Error);
+    }
+    mover.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&comm);
+}
 
 }  // namespace
 }  // namespace datamover
