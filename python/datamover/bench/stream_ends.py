@@ -28,7 +28,7 @@ from datamover.stream.wire import crc32c
 
 FIELDS = 16
 #: What the system calls the question for an interface's address; how the loopback's begins.
-SIOCGIFADDR, LOOPBACK = 0x8915, 127
+SIOCGIFADDR, LOOPBACK, LOOPBACK_ADDRESS = 0x8915, 127, "127.0.0.1"
 #: A turn is as many steps as make up so many bytes, within limits.
 TURN_BYTES = 64 << 20
 TURN_STEPS = (6, 100)
@@ -43,7 +43,7 @@ def own_address(world: Any) -> str:
     """Give the loopback's address where all processes reach it, else one of this machine's own."""
     network = socket.gethostname() + os.readlink("/proc/self/ns/net")
     if len(set(world.allgather(network))) == 1:
-        return "127.0.0.1"
+        return LOOPBACK_ADDRESS
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
             request = name.encode().ljust(40, b"\0")
@@ -213,7 +213,10 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
-    yield "shared:packed", lambda: stream_shared.SharedMemory(ends)
+    if ends.address == LOOPBACK_ADDRESS:
+        yield "shared:packed", lambda: stream_shared.SharedMemory(ends)
+    else:
+        yield "shared:packed", "the processes are on different machines"
     yield "memcpy", lambda: Memcpy(ends)
     yield "memcpy:checked", lambda: CheckedMemcpy(ends)
     if importlib.util.find_spec("adios2") is None:
