@@ -5,6 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+
+def dtype_of(words: str | None) -> np.dtype:
+    """Read words as NumPy does. Raises what it raises, and as `check_words`."""
+    check_words(words)
+    return np.dtype(words)
+
 
 def check_words(words: Any) -> None:
     """Refuse words whose reading ends the process.

@@ -34,7 +34,8 @@ public:
     virtual bool sends_messages() const = 0;
     /// Whether it gets on only while it is pushed, so that who waits for it does not sleep.
     virtual bool needs_polls() const { return false; }
-    /// The round was given up: keeps whatever peers may still touch. Never waits.
+    /// The round was given up: peers that look at the memory of this process hear so, and whatever
+    /// they may still touch is kept. Never waits.
     virtual void keep_memory() noexcept = 0;
 };
 

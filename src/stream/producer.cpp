@@ -204,8 +204,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     bool types_differ = false;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader& said = said_by[rank];
-        if (everyone[rank].at(0) != static_cast<std::int64_t>(Call::add) || said.text() != name ||
-            said.number() != sum)
+        if (!says(everyone[rank], Call::add) || said.text() != name || said.number() != sum)
             throw make_error(ErrorCode::mismatch, "process ", rank,
                              " makes another call, or sends another array or "
                              "layout than '",
@@ -244,7 +243,7 @@ void Producer::end_step() {
     after_failures(everyone);
     end_where_closed(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
-        if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
+        if (!says(everyone[rank], Call::end_step))
             throw make_error(ErrorCode::mismatch, "process ", rank,
                              " makes another call, here a step ends");
     names_of_step_.clear();
@@ -273,18 +272,18 @@ void Producer::close(std::optional<double> timeout_seconds) {
 /// A process that closes the stream ends it, also where the others make another call: it would not
 /// take part in their `close`.
 void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) {
-    const auto closes = [](const Together::Numbers& said) {
-        return said.at(0) == static_cast<std::int64_t>(Call::close);
-    };
-    if (std::ranges::any_of(everyone, closes))
+    if (any_says(everyone, Call::close))
         end_at_once("a sending process closed the stream while others sent");
 }
 
-/// Nor would one take part in anything that has said what ends with its wrong call.
-void Producer::end_as_said(const std::vector<Together::Numbers>& everyone) {
+/// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
+/// in any more.
+void Producer::raise_wrong_call(const std::vector<Together::Numbers>& everyone) {
+    if (!any_says(everyone, Call::wrong)) return;
     const Ends ends = ends_in(everyone);
     if (ends == Ends::all_streams) places_->end_streams();
     if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
+    together_->agree({});
 }
 
 void Producer::end_at_once(const char* why) {
@@ -334,10 +333,11 @@ bool Producer::all_close(std::int64_t state) {
     write_failures(mine);
     mine.add(state);
     const auto everyone = together_->gather(mine.numbers());
-    if (has_wrong_call(everyone) && ends_in(everyone) == Ends::nothing) closed_ = false;
+    // Another process's wrong call has not ended the stream: it is open here, too.
+    if (any_says(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
     const std::vector<WordReader> said_by = after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
-        if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::close))
+        if (!says(everyone[rank], Call::close))
             throw make_error(ErrorCode::mismatch, "process ", rank,
                              " still sends, here the stream is closed");
     const std::int64_t said = WordReader(said_by[0]).number();

@@ -160,7 +160,7 @@ private:
     };
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
     void end_where_closed(const std::vector<Together::Numbers>& everyone);
-    void end_as_said(const std::vector<Together::Numbers>& everyone);
+    void raise_wrong_call(const std::vector<Together::Numbers>& everyone);
     void end_at_once(const char* why);
     void check_same(const std::vector<Together::Numbers>& everyone,
                     const std::vector<WordReader>& said_by, const std::string& name,

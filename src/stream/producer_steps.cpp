@@ -204,13 +204,10 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
             if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
             throw;
         }
-        if (has_wrong_call(everyone)) {
-            end_as_said(everyone);
-            try {
-                together_->agree({});
-            } catch (...) {
-                throw WrongCall{ended ? ended : std::current_exception()};
-            }
+        try {
+            raise_wrong_call(everyone);
+        } catch (...) {
+            throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
@@ -239,14 +236,13 @@ void Producer::check_same(const std::vector<Together::Numbers>& everyone,
                           std::int64_t sequence, std::int64_t number) const {
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader said = said_by[rank];
-        const std::int64_t call = everyone[rank].at(0);
-        if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
+        if (says(everyone[rank], Call::decide) && said.text() == name &&
             said.number() == sequence && said.number() == number)
             continue;
-        throw make_error(ErrorCode::mismatch, "process ", rank,
-                         call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
-                                                                        : " sends another",
-                         ", here it is ", call_text(name, number));
+        throw make_error(
+            ErrorCode::mismatch, "process ", rank,
+            says(everyone[rank], Call::close) ? " closes the stream" : " sends another",
+            ", here it is ", call_text(name, number));
     }
 }
 
@@ -361,10 +357,7 @@ void Producer::write_failures(WordWriter& words) const {
 /// Refuses the consumers for which any process has failed; gives what each says behind that. Where
 /// a call was wrong, all throw that, and say their failures again with the next one.
 std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
-    if (has_wrong_call(everyone)) {
-        end_as_said(everyone);
-        together_->agree({});
-    }
+    raise_wrong_call(everyone);
     failures_ = {};
     std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {

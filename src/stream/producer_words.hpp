@@ -26,10 +26,12 @@ enum class Call : std::int64_t {
     wrong = 6
 };
 
-inline bool has_wrong_call(const std::vector<Together::Numbers>& everyone) {
-    return std::ranges::any_of(everyone, [](const Together::Numbers& said) {
-        return said.at(0) == static_cast<std::int64_t>(Call::wrong);
-    });
+inline bool says(const Together::Numbers& said, Call call) {
+    return said.at(0) == static_cast<std::int64_t>(call);
+}
+
+inline bool any_says(const std::vector<Together::Numbers>& everyone, Call call) {
+    return std::ranges::any_of(everyone, [call](const auto& said) { return says(said, call); });
 }
 
 /// What a process that makes a wrong call takes no part in any more.
@@ -39,7 +41,7 @@ enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 inline Ends ends_in(const std::vector<Together::Numbers>& everyone) {
     std::int64_t most = 0;
     for (const Together::Numbers& said : everyone)
-        if (said.at(0) == static_cast<std::int64_t>(Call::wrong)) most = std::max(most, said.at(1));
+        if (says(said, Call::wrong)) most = std::max(most, said.at(1));
     return static_cast<Ends>(most);
 }
 

@@ -131,17 +131,22 @@ async def last_frame(url):
             return view, elems.reshape(rows, columns)
 
 
-def test_the_page_of_an_application_shows_its_field():
-    pytest.importorskip("aiohttp")
-    words = ["redblack3d", "-n", 2, "--size", SIZE, "--iterations", ITERATIONS, "--frames"]
-    process = subprocess.Popen(
+def application(iterations, **started):
+    """Start one on two processes, with a page; what it prints comes line by line."""
+    words = ["redblack3d", "-n", 2, "--size", SIZE, "--iterations", iterations, "--frames"]
+    return subprocess.Popen(
         [sys.executable, "-m", "datamover.cli", "app", *map(str, words), "http://127.0.0.1:0"],
         env=launch.outer_environment() | launch.open_mpi_environment() | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        **started,
     )
-    with process:
+
+
+def test_the_page_of_an_application_shows_its_field():
+    pytest.importorskip("aiohttp")
+    with application(ITERATIONS) as process:
         try:
             said = process.stdout.readline()
             assert said.startswith("the page is at http://127.0.0.1:"), said
@@ -162,16 +167,7 @@ def test_the_page_of_an_application_shows_its_field():
 def test_a_signal_to_the_command_alone_ends_the_program_too(number, code):
     pytest.importorskip("aiohttp")
     hours = 10**9
-    words = ["redblack3d", "-n", 2, "--size", SIZE, "--iterations", hours, "--frames"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "datamover.cli", "app", *map(str, words), "http://127.0.0.1:0"],
-        env=launch.outer_environment() | launch.open_mpi_environment() | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    with process:
+    with application(hours, start_new_session=True) as process:
         try:
             process.stdout.readline()
             assert process.stdout.readline().startswith("redblack3d: ")  # the program has begun

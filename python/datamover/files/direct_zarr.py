@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.dtype_words import check_words
+from datamover.dtype_words import dtype_of
 from datamover.errors import IoError, Unsupported
 from datamover.files import bounded_decode, write_back
 from datamover.files.at_work import keep_large_blocks
@@ -194,8 +194,7 @@ def _layout_of_v2(said: dict[str, Any]) -> Layout:
     _require(said.get("zarr_format") == 2 and set(said) <= V2_KEYS and not said.get("filters"))
     shape = _extents(said["shape"], None, 0)
     _require(isinstance(said["dtype"], str))
-    check_words(said["dtype"])
-    dtype = np.dtype(said["dtype"])
+    dtype = dtype_of(said["dtype"])
     _require(dtype.newbyteorder("=").name in DTYPES and said["dtype"][0] in "<>|")
     fill = said["fill_value"]
     codec = said["compressor"]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.dtype_words import check_words
+from datamover.dtype_words import dtype_of
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
 from datamover.files import (
     address_place,
@@ -324,8 +324,7 @@ def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
     if wanted is None:
         return given
     try:
-        check_words(wanted)
-        dtype = np.dtype(wanted)
+        dtype = dtype_of(wanted)
     except Exception as e:  # NumPy has many words for what it does not know
         raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
     if dtype != given and dtype.kind in "biufc" and not dtype.isnative:

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
-
-from datamover.dtype_words import check_words
+from datamover.dtype_words import dtype_of
 from datamover.errors import InvalidArgument, IoError
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, option, register
@@ -23,8 +21,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if any(extent < 0 for extent in options.shape):
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
     try:
-        check_words(options.dtype)
-        dtype = np.dtype(options.dtype)
+        dtype = dtype_of(options.dtype)
     except Exception as e:  # NumPy has many words for what it does not know
         raise InvalidArgument(f"{options.dtype!r} is no NumPy dtype: {e}") from e
     check_flat_dtype(dtype, path)
