@@ -858,10 +858,15 @@ def interrupted_behind_call(number, *functions):
 
 @contextlib.contextmanager
 def interrupting(number):
-    """Give a call, for another thread, that raises `Interrupted` in this one and waits for it."""
+    """Give a call, for another thread, that raises `Interrupted` in this one and waits for it.
+
+    Nobody hears what is raised in a destructor, or what a handler raises in the midst of another:
+    so no garbage is collected meanwhile, and the call ends when the handler has.
+    """
     heard = [threading.Event() for _ in range(number)]
     calls = iter(heard)
     arrived = iter(heard)
+    interrupted = threading.get_ident()
 
     def interrupt(*_):
         next(arrived).set()
@@ -870,12 +875,16 @@ def interrupting(number):
     def call():
         os.kill(os.getpid(), signal.SIGUSR1)
         assert next(calls).wait(LIMIT_SECONDS)
+        while sys._current_frames()[interrupted].f_code is interrupt.__code__:
+            os.sched_yield()
 
+    gc.disable()
     old = signal.signal(signal.SIGUSR1, interrupt)
     try:
         yield call
     finally:
         signal.signal(signal.SIGUSR1, old)
+        gc.enable()
 
 
 def test_an_interruption_while_the_first_step_connects_loses_nothing():
