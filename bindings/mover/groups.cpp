@@ -39,18 +39,16 @@ void bind_groups(nb::module_& m) {
         "Raises on all processes the error that the lowest of them brings; none brings: returns. "
         "Collective.");
     nb::enum_<stream::Ends>(m, "StreamEnds", "What ends where a sending process fails.")
-        .value("NOTHING", stream::Ends::nothing)
         .value("STREAM", stream::Ends::stream)
         .value("ALL_STREAMS", stream::Ends::all_streams);
     m.def(
-        "refuse_sending",
+        "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,
            stream::Ends ends) {
             mpi::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
-            stream::refuse_call(together, Error(error_code_from_name(code), message), ends);
+            stream::end_by_failure(together, Error(error_code_from_name(code), message), ends);
         },
-        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"),
-        nb::arg("ends") = stream::Ends::nothing, Released(),
+        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), nb::arg("ends"), Released(),
         "Raises an error on all processes, the others of which send over a stream, end its step or "
         "close it; and ends that stream for all, or all streams of its manager. Collective.");
     m.def(

@@ -492,6 +492,13 @@ step : int or None
 )doc")
         .def("end_step", &Producer::end_step, nb::call_guard<Unlocked>(),
              "Nothing more comes of the step that was sent last. Collective.")
+        .def(
+            "refuse",
+            [](Producer& producer, const std::string& code, const std::string& words) {
+                producer.refuse(Error(bindings::error_code_from_name(code), words));
+            },
+            "code"_a, "words"_a, nb::call_guard<Unlocked>(),
+            "Raise an error on all processes, from the call that the others make. Collective.")
         .def("close", &Producer::close, "timeout"_a.none(), nb::call_guard<Unlocked>(),
              "Wait so long until consumers have what was sent, then end the stream. Collective.")
         .def("stop", &Producer::stop, nb::call_guard<Unlocked>(),

@@ -574,7 +574,8 @@ int datamover_stream_open(datamover_stream** stream, MPI_Comm comm, const char* 
  * Collective. DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where it has not, or processes send
  * different ones; DATAMOVER_INVALID_ARGUMENT where it was sent in this step before;
  * DATAMOVER_TIMEOUT where consumers took nothing in time; DATAMOVER_INVALID_STATE after
- * datamover_stream_close. */
+ * datamover_stream_close. Of many steps that are alike and come within microseconds, processes may
+ * be up to 16 ahead of one whose call fails, and return its error then. */
 int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
                           int64_t step);
 /* Nothing more comes of the step that was sent last; what is sent next is a step of its own.

@@ -51,6 +51,8 @@ public:
     /// sent in this step before), unsupported (a list of indices that no process knows whole),
     /// timeout (consumers took nothing in time, with policy "block", or those of other streams of a
     /// manager), invalid_state (it is closed, or waits for what its own thread has to send first).
+    /// Of many steps that are alike and come within microseconds, processes may be up to 16 ahead
+    /// of one whose call fails, and throw its error then.
     void send(const std::string& name, const ArrayPart& array,
               std::optional<std::int64_t> step = {});
     void send(const std::string& name, const XArray& array, std::optional<std::int64_t> step = {}) {

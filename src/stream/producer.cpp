@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
@@ -193,11 +194,9 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
 void Producer::add(const std::string& name, const SentPart& part) {
     const std::string layout = text_of_layout(part.layout);
     const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
-    WordWriter mine;
-    mine.add(static_cast<std::int64_t>(Call::add));
-    write_failures(mine);
+    WordWriter mine = words_of(Call::add);
     mine.add(name).add(sum).add(part.dtype).add(part.elem_bytes);
-    const auto everyone = together_->gather(mine.numbers());
+    const auto everyone = exchange(mine.numbers());
     std::vector<WordReader> said_by = after_failures(everyone);
     end_where_closed(everyone);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
@@ -229,17 +228,23 @@ void Producer::add(const std::string& name, const SentPart& part) {
 }
 
 void Producer::refuse(const Error& why) {
-    refuse_call(*together_, why);
+    const CallsInTurn::Turn turn(calls_, *together_);
+    refuse_in_turn(why);
+}
+
+void Producer::refuse_in_turn(const Error& why) {
+    if (together_->is_alone()) throw why;
+    const auto everyone = together_->gather(words_of_wrong_call(repeated_.sends(), Ends::nothing));
+    bring_together(everyone);
+    raise_wrong_call(everyone, why);
+    throw why;
 }
 
 void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    WordWriter mine;
-    mine.add(static_cast<std::int64_t>(Call::end_step));
-    write_failures(mine);
-    const auto everyone = together_->gather(mine.numbers());
+    const auto everyone = exchange(words_of(Call::end_step).numbers());
     after_failures(everyone);
     end_where_closed(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
@@ -255,7 +260,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
     if (!reception_->is_of_this_process() || is_closed()) return;
     if (const auto wrong = error_in(*together_, [&] { check_seconds(timeout_seconds); })) {
         const CallsInTurn::Turn turn(calls_, *together_);
-        refuse_call(*together_, *wrong);
+        refuse_in_turn(*wrong);
     }
     if (closed_.exchange(true)) return;
     try {
@@ -269,6 +274,56 @@ void Producer::close(std::optional<double> timeout_seconds) {
     stop();
 }
 
+/// What a call of this process begins to say.
+WordWriter Producer::words_of(Call call) const {
+    WordWriter words;
+    words.add(static_cast<std::int64_t>(call)).add(repeated_.sends());
+    write_failures(words);
+    return words;
+}
+
+/// What all processes say. Throws the error of one whose call is wrong, and mismatch where they are
+/// at different calls.
+std::vector<Together::Numbers> Producer::exchange(const Together::Numbers& mine) {
+    std::vector<Together::Numbers> everyone = together_->gather(mine);
+    settle(everyone);
+    return everyone;
+}
+
+void Producer::settle(const std::vector<Together::Numbers>& everyone) {
+    const bool were_apart = bring_together(everyone);
+    raise_wrong_call(everyone, std::nullopt);
+    if (were_apart) raise_apart(everyone);
+}
+
+/// Where some processes have sent repeated steps that others have not, takes all of these for sent,
+/// so that the next call is the same one for all; consumers that have got parts of steps get no
+/// more. Whether it was so.
+bool Producer::bring_together(const std::vector<Together::Numbers>& everyone) {
+    const auto has_sent_as_many = [this](const Together::Numbers& said) {
+        return sends_of(said) == repeated_.sends();
+    };
+    if (!repeated_.may_differ() || std::ranges::all_of(everyone, has_sent_as_many)) return false;
+    std::tie(sequence_, step_) = repeated_.skip();
+    names_of_step_.clear();
+    if (audience_ != nullptr)
+        audience_->refuse_all(
+            Error(ErrorCode::peer_failed, "the sending processes made different calls"));
+    return true;
+}
+
+/// Throws what has brought processes to different calls.
+void Producer::raise_apart(const std::vector<Together::Numbers>& everyone) {
+    after_failures(everyone);
+    end_where_closed(everyone);
+    const auto most = std::ranges::max_element(everyone, {}, sends_of);
+    const auto least = std::ranges::min_element(everyone, {}, sends_of);
+    throw make_error(ErrorCode::mismatch, "process ", least - everyone.begin(),
+                     says(*least, Call::close) ? " closes the stream after " : " has sent ",
+                     sends_of(*least), " arrays, process ", most - everyone.begin(), " has sent ",
+                     sends_of(*most));
+}
+
 /// A process that closes the stream ends it, also where the others make another call: it would not
 /// take part in their `close`.
 void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) {
@@ -277,13 +332,14 @@ void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) 
 }
 
 /// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
-/// in any more.
-void Producer::raise_wrong_call(const std::vector<Together::Numbers>& everyone) {
+/// in any more. `mine` is this process's error, if its call is one of these.
+void Producer::raise_wrong_call(const std::vector<Together::Numbers>& everyone,
+                                const std::optional<Error>& mine) {
     if (!any_says(everyone, Call::wrong)) return;
     const Ends ends = ends_in(everyone);
     if (ends == Ends::all_streams) places_->end_streams();
     if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
-    together_->agree({});
+    together_->agree(mine);
 }
 
 void Producer::end_at_once(const char* why) {
@@ -328,13 +384,12 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
 }
 
 bool Producer::all_close(std::int64_t state) {
-    WordWriter mine;
-    mine.add(static_cast<std::int64_t>(Call::close));
-    write_failures(mine);
+    WordWriter mine = words_of(Call::close);
     mine.add(state);
     const auto everyone = together_->gather(mine.numbers());
     // Another process's wrong call has not ended the stream: it is open here, too.
     if (any_says(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
+    settle(everyone);
     const std::vector<WordReader> said_by = after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (!says(everyone[rank], Call::close))

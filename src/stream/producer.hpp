@@ -31,9 +31,12 @@
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
 #include "stream/reception.hpp"
+#include "stream/repeated_steps.hpp"
 #include "stream/together.hpp"
 
 namespace datamover::stream {
+
+enum class Call : std::int64_t;
 
 /// This process's part of an array that is sent.
 struct SentPart {
@@ -154,22 +157,28 @@ private:
                          std::optional<std::int64_t> step) const;
     void check_part(const std::string& name, const SentPart& part) const;
     void add(const std::string& name, const SentPart& part);
-    /// Thrown where the call of a process was wrong, and all know it: nothing has changed.
+    /// Thrown where the call of a process was wrong, and all know it: there is nothing to undo.
     struct WrongCall {
         std::exception_ptr what;
     };
-    Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
+    WordWriter words_of(Call call) const;
+    std::vector<Together::Numbers> exchange(const Together::Numbers& mine);
+    void settle(const std::vector<Together::Numbers>& everyone);
+    [[noreturn]] void refuse_in_turn(const Error& why);
+    Decision decision_on(const SentCall& call);
+    Decision decide(const SentCall& call);
+    bool bring_together(const std::vector<Together::Numbers>& everyone);
+    [[noreturn]] void raise_apart(const std::vector<Together::Numbers>& everyone);
     void end_where_closed(const std::vector<Together::Numbers>& everyone);
-    void raise_wrong_call(const std::vector<Together::Numbers>& everyone);
+    void raise_wrong_call(const std::vector<Together::Numbers>& everyone,
+                          const std::optional<Error>& mine);
     void end_at_once(const char* why);
     void check_same(const std::vector<Together::Numbers>& everyone,
-                    const std::vector<WordReader>& said_by, const std::string& name,
-                    std::int64_t sequence, std::int64_t number) const;
+                    const std::vector<WordReader>& said_by, const SentCall& call) const;
     void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const char* why);
     void hear(const Decision& decision);
-    void pack(const std::string& name, std::int64_t sequence, const Decision& decision,
-              const SentPart& part);
+    void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
     void end_failed(const Decision& decision);
     bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
@@ -198,6 +207,7 @@ private:
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
     Failures failures_;  ///< that the other processes have not heard of
+    RepeatedSteps repeated_;
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

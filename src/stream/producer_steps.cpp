@@ -10,60 +10,13 @@
 #include "plan/compile.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/awake_poll.hpp"
+#include "stream/decision_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
 #include "stream/producer_words.hpp"
 
 namespace datamover::stream {
 namespace {
-
-using Keyed = std::vector<Decision::Place>;
-
-void write(WordWriter& words, const Keyed& places) {
-    words.add(static_cast<std::int64_t>(places.size()));
-    for (const auto& [key, place] : places) words.add(key).add(place);
-}
-
-Keyed places_in(WordReader& words) {
-    Keyed places(static_cast<std::size_t>(words.number()));
-    for (auto& [key, place] : places) key = words.text(), place = words.number();
-    return places;
-}
-
-void write(WordWriter& words, const Decision& decision) {
-    words.add(static_cast<std::int64_t>(decision.joined.size()));
-    for (const auto& one : decision.joined) {
-        words.add(one.key).add(one.nprocs).add(one.takes_all);
-        words.add(static_cast<std::int64_t>(one.wanted.size()));
-        for (const auto& [name, layout] : one.wanted) words.add(name).add(layout);
-    }
-    words.add(static_cast<std::int64_t>(decision.gone.size()));
-    for (const std::string& key : decision.gone) words.add(key);
-    write(words, decision.dropped);
-    write(words, decision.to);
-    words.add(decision.is_told_by_messages).add(decision.turn);
-    write(words, decision.ended);
-}
-
-Decision decision_in(WordReader& words) {
-    Decision decision;
-    decision.joined.resize(static_cast<std::size_t>(words.number()));
-    for (auto& one : decision.joined) {
-        one.key = words.text();
-        one.nprocs = words.number();
-        one.takes_all = words.number() != 0;
-        one.wanted.resize(static_cast<std::size_t>(words.number()));
-        for (auto& [name, layout] : one.wanted) name = words.text(), layout = words.text();
-    }
-    decision.gone.resize(static_cast<std::size_t>(words.number()));
-    for (std::string& key : decision.gone) key = words.text();
-    decision.dropped = places_in(words);
-    decision.to = places_in(words);
-    decision.is_told_by_messages = words.number() != 0;
-    decision.turn = words.number();
-    decision.ended = places_in(words);
-    return decision;
-}
 
 std::string call_text(const std::string& name, std::int64_t number) {
     return concat("array '", name, "' in step ", number);
@@ -100,17 +53,19 @@ void Producer::send(const std::string& name, const SentPart& part,
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
     std::int64_t number = 0;
-    check_call(*together_, [&] { number = checked(name, part, step); });
+    if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
+        refuse_in_turn(*wrong);
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;
+    const SentCall call{name, arrays_.at(name).number, sequence, number};
     try {
-        const Decision decision = decide(name, sequence, number);
+        const Decision decision = decision_on(call);
         sequence_ = sequence;
         step_ = number;
         if (begins) names_of_step_.clear();
         names_of_step_.insert(name);
-        pack(name, sequence, decision, part);
+        pack(call, decision, part);
         if (places_->ends_each_array()) names_of_step_.clear();
     } catch (const WrongCall& wrong_call) {
         std::rethrow_exception(wrong_call.what);
@@ -143,13 +98,28 @@ void Producer::withdraw(const char* why) {
     audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
+/// Who gets an array: as in the last step, where the processes have agreed on that, or as they do
+/// now.
+Decision Producer::decision_on(const SentCall& call) {
+    if (together_->is_alone()) return decide(call);
+    if (!has_failures()) {
+        if (std::optional<Decision> repeated = repeated_.repeat(call)) {
+            if (audience_ != nullptr)
+                audience_->repeat(call.array, call.sequence, call.number, *repeated);
+            return *std::move(repeated);
+        }
+    }
+    Decision decision = decide(call);
+    repeated_.agree(call, decision);
+    return decision;
+}
+
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
 /// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
 /// what it decides.
-Decision Producer::decide(const std::string& name, std::int64_t sequence, std::int64_t number) {
+Decision Producer::decide(const SentCall& call) {
     const Deadline deadline = deadline_after(options_.timeout_seconds);
     const Clock::time_point awake_end = Clock::now() + awake_time;
-    const int array = arrays_.at(name).number;
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         std::optional<Decision> mine;
         std::optional<Error> refusal;
@@ -159,10 +129,11 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         if (audience_ != nullptr && (is_agreed || !has_manager_)) {
             const auto look = [&](std::chrono::milliseconds time) {
                 if (is_agreed) {
-                    mine = audience_->decide(array, sequence, number, time);
+                    mine = audience_->decide(call.array, call.sequence, call.number, time);
                     return mine.has_value();
                 }
-                Audience::Foreseen foreseen = audience_->foresee(array, sequence, time);
+                Audience::Foreseen foreseen =
+                    audience_->foresee(call.array, call.sequence, repeated_.wanted(call), time);
                 mine = std::move(foreseen.decision);
                 return mine || foreseen.needs_more;
             };
@@ -191,29 +162,27 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         }
         // Nobody else is to hear of it, nor has anything to say.
         if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
-        WordWriter words;
-        words.add(static_cast<std::int64_t>(Call::decide));
-        write_failures(words);
-        words.add(name).add(sequence).add(number).add(state);
+        WordWriter words = words_of(Call::decide);
+        words.add(call.name).add(call.sequence).add(call.number).add(state);
         if (mine) write(words, *mine);
         if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
         std::vector<Together::Numbers> everyone;
         try {
             everyone = together_->gather(words.numbers());
         } catch (...) {  // the others perhaps do it
-            if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
+            if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
             throw;
         }
         try {
-            raise_wrong_call(everyone);
+            settle(everyone);
         } catch (...) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
         end_where_closed(everyone);
-        check_same(everyone, said_by, name, sequence, number);
-        if (mine && !is_agreed) audience_->carry_out(array, sequence, number);
+        check_same(everyone, said_by, call);
+        if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
         WordReader first = said_by[0];
         first.text(), first.number(), first.number();
         const std::int64_t said = first.number();
@@ -232,17 +201,16 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
 
 /// Throws mismatch where another process makes another call than the one that decides.
 void Producer::check_same(const std::vector<Together::Numbers>& everyone,
-                          const std::vector<WordReader>& said_by, const std::string& name,
-                          std::int64_t sequence, std::int64_t number) const {
+                          const std::vector<WordReader>& said_by, const SentCall& call) const {
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader said = said_by[rank];
-        if (says(everyone[rank], Call::decide) && said.text() == name &&
-            said.number() == sequence && said.number() == number)
+        if (says(everyone[rank], Call::decide) && said.text() == call.name &&
+            said.number() == call.sequence && said.number() == call.number)
             continue;
         throw make_error(
             ErrorCode::mismatch, "process ", rank,
             says(everyone[rank], Call::close) ? " closes the stream" : " sends another",
-            ", here it is ", call_text(name, number));
+            ", here it is ", call_text(call.name, call.number));
     }
 }
 
@@ -270,14 +238,13 @@ void Producer::hear(const Decision& decision) {
 /// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
 /// the messages say all of the step, with the next call. That may be long after one of another
 /// stream of the same manager, which waits for the place of this one.
-void Producer::pack(const std::string& name, std::int64_t sequence, const Decision& decision,
-                    const SentPart& part) {
+void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
     Failures mine;
     try {
         hear(decision);
         for (const Decision::Place& place : decision.to) {
             try {
-                pack_for(place, name, part);
+                pack_for(place, call.name, part);
             } catch (const Error& error) {
                 mine.by_key.emplace(place.first, error);
             } catch (const std::bad_alloc&) {
@@ -303,7 +270,7 @@ void Producer::pack(const std::string& name, std::int64_t sequence, const Decisi
     std::vector<std::string> sent;
     for (const auto& [key, place] : decision.to)
         if (!failures_.by_key.contains(key)) sent.push_back(key);
-    audience_->sent(sent, sequence);
+    audience_->sent(sent, call.sequence);
 }
 
 void Producer::pack_for(const Decision::Place& place, const std::string& name,
@@ -338,12 +305,10 @@ void Producer::end_failed(const Decision& decision) {
 
 /// Has all processes hear at once.
 void Producer::tell_failures() {
-    WordWriter words;
-    words.add(static_cast<std::int64_t>(Call::pack));
-    write_failures(words);
-    const auto everyone = together_->gather(words.numbers());
+    const auto everyone = together_->gather(words_of(Call::pack).numbers());
     const auto ended = std::exchange(failures_, {}).ended;
     if (ended) std::rethrow_exception(ended);
+    raise_wrong_call(everyone, std::nullopt);
     after_failures(everyone);
 }
 
@@ -354,15 +319,13 @@ void Producer::write_failures(WordWriter& words) const {
         words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
 }
 
-/// Refuses the consumers for which any process has failed; gives what each says behind that. Where
-/// a call was wrong, all throw that, and say their failures again with the next one.
+/// Refuses the consumers for which any process has failed; gives what each says behind that.
 std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
-    raise_wrong_call(everyone);
     failures_ = {};
     std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader& said = rest.emplace_back(everyone[rank]);
-        said.number();  // the call
+        said.number(), said.number();  // the call, and how many arrays were sent
         if (said.number() != 0)
             throw make_error(ErrorCode::peer_failed, "process ", rank,
                              " was interrupted while it sent");

@@ -15,8 +15,8 @@
 
 namespace datamover::stream {
 
-/// What each process says first. A wrong call is known to be one by its process alone, and says
-/// only what ends with it.
+/// What each process says first, with how many arrays it has sent. A wrong call is known to be one
+/// by its process alone, and says only what ends with it.
 enum class Call : std::int64_t {
     add = 1,
     decide = 2,
@@ -34,6 +34,10 @@ inline bool any_says(const std::vector<Together::Numbers>& everyone, Call call) 
     return std::ranges::any_of(everyone, [call](const auto& said) { return says(said, call); });
 }
 
+inline std::int64_t sends_of(const Together::Numbers& said) {
+    return said.at(1);
+}
+
 /// What a process that makes a wrong call takes no part in any more.
 enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 
@@ -41,25 +45,20 @@ enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 inline Ends ends_in(const std::vector<Together::Numbers>& everyone) {
     std::int64_t most = 0;
     for (const Together::Numbers& said : everyone)
-        if (says(said, Call::wrong)) most = std::max(most, said.at(1));
+        if (says(said, Call::wrong)) most = std::max(most, said.at(2));
     return static_cast<Ends>(most);
 }
 
-/// Has the others throw `why` from the call that they make, and throws it here. Collective.
-[[noreturn]] inline void refuse_call(Together& together, const Error& why,
-                                     Ends ends = Ends::nothing) {
-    if (!together.is_alone())
-        together.gather({static_cast<std::int64_t>(Call::wrong), static_cast<std::int64_t>(ends)});
-    together.agree(why);
-    throw why;
+inline Together::Numbers words_of_wrong_call(std::int64_t sends, Ends ends) {
+    return {static_cast<std::int64_t>(Call::wrong), sends, static_cast<std::int64_t>(ends)};
 }
 
-/// Runs what finds a wrong call, before the exchange that a right one begins with. Collective where
-/// it throws.
-template <class Work>
-void check_call(Together& together, Work&& work) {
-    if (const auto wrong = error_in(together, std::forward<Work>(work)))
-        refuse_call(together, *wrong);
+/// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
+/// them, or all of its manager. Collective.
+[[noreturn]] inline void end_by_failure(Together& together, const Error& why, Ends ends) {
+    if (!together.is_alone()) together.gather(words_of_wrong_call(-1, ends));
+    together.agree(why);
+    throw why;
 }
 
 /// How a round of waiting ended on process 0.

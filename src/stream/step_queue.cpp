@@ -42,10 +42,29 @@ StepQueue::Room StepQueue::room_for(std::int64_t sequence, std::int64_t bytes) c
 }
 
 bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {
-    std::int64_t held = 0;
-    for (const Step& step : waiting_) held += step.bytes;
+    const std::int64_t held = waiting_bytes();
     const bool has_steps = !has_begun && static_cast<std::int64_t>(waiting_.size()) >= max_steps_;
     return has_steps || held > max_bytes_ - bytes;
+}
+
+std::int64_t StepQueue::room_for_steps(std::int64_t bytes, std::int64_t credits) const {
+    if (policy_ != Policy::block || is_within_step()) return 0;
+    const std::int64_t steps = credits + max_steps_ - static_cast<std::int64_t>(waiting_.size());
+    const std::int64_t left = max_bytes_ - waiting_bytes() - travelling_bytes();
+    const std::int64_t by_bytes = bytes > 0 ? left / bytes : steps;
+    return std::max(std::min(steps, by_bytes), std::int64_t{0});
+}
+
+std::int64_t StepQueue::waiting_bytes() const {
+    std::int64_t all = 0;
+    for (const Step& step : waiting_) all += step.bytes;
+    return all;
+}
+
+std::int64_t StepQueue::travelling_bytes() const {
+    std::int64_t all = 0;
+    for (const auto& [place, bytes] : travelling_bytes_) all += bytes;
+    return all;
 }
 
 std::int64_t StepQueue::bytes_of(std::int64_t sequence) const {
@@ -67,8 +86,7 @@ void StepQueue::complete() {
 
 std::optional<Step> StepQueue::next_to_send() {
     if (waiting_.empty() || !waiting_.front().complete) return std::nullopt;
-    std::int64_t travelling = 0;
-    for (const auto& [place, bytes] : travelling_bytes_) travelling += bytes;
+    const std::int64_t travelling = travelling_bytes();
     if (travelling != 0 && travelling > max_bytes_ - waiting_.front().bytes) return std::nullopt;
     Step step = std::move(waiting_.front());
     waiting_.pop_front();

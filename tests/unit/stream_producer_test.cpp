@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
 #include "stream/agreed_words.hpp"
+#include "stream/decision_words.hpp"
 #include "stream/listening.hpp"
 #include "stream/producer.hpp"
 #include "stream/producer_words.hpp"
@@ -39,11 +41,17 @@ public:
     std::function<void()> while_told;  ///< of a decision: others know it then, this one not yet
     std::string other_failed_for;      ///< a consumer's key
     Call other_says_so_in = Call::decide;
+    std::int64_t other_has_sent_less = 0;  ///< arrays than this one, where its call is another
+    Numbers said;                          ///< by this one, last
+    int exchanges = 0;
 
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
+        ++exchanges;
+        said = mine;
         WordReader words(mine);
         const auto call = static_cast<Call>(words.number());
+        words.number();  // arrays that were sent
         const bool counts = call != Call::decide || is_decision(words);
         if (counts && interrupted_in == call) {
             interrupted_in.reset();
@@ -51,11 +59,10 @@ public:
         }
         if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
         if ((call == Call::decide || call == Call::close) && other_is_wrong)
-            return {
-                mine,
-                {static_cast<std::int64_t>(Call::wrong), static_cast<std::int64_t>(ends_with_it)}};
-        if (counts && call == Call::decide && std::exchange(other_closes, false))
-            return {mine, {static_cast<std::int64_t>(Call::close), 0, 0, goes_on}};
+            return {mine, words_of_wrong_call(others_sends(), ends_with_it)};
+        if ((counts || other_has_sent_less > 0) && call == Call::decide &&
+            std::exchange(other_closes, false))
+            return {mine, {static_cast<std::int64_t>(Call::close), others_sends(), 0, 0, goes_on}};
         if (counts && call == other_says_so_in && !other_failed_for.empty())
             return {mine, failed(mine)};
         return {mine};
@@ -66,14 +73,23 @@ public:
             throw Error(ErrorCode::wrong_type, "what another process sends");
     }
 
+    /// For how many steps behind the one that was just decided on no word is needed.
+    std::int64_t repeats() const {
+        WordReader words(said);
+        const bool decides = words.number() == static_cast<std::int64_t>(Call::decide);
+        words.number();  // arrays that were sent
+        return decides && is_decision(words) ? decision_in(words).repeats : 0;
+    }
+
 private:
+    std::int64_t others_sends() const { return said[1] - other_has_sent_less; }
     /// What another process says that makes the same call, and failed in the last one.
     Numbers failed(const Numbers& mine) {
         WordWriter words;
-        words.add(mine[0]).add(0).add(1).add(std::exchange(other_failed_for, ""));
+        words.add(mine[0]).add(mine[1]).add(0).add(1).add(std::exchange(other_failed_for, ""));
         words.add(static_cast<std::int64_t>(ErrorCode::no_memory)).add("no memory there");
         Numbers numbers = words.numbers();
-        numbers.insert(numbers.end(), mine.begin() + 3, mine.end());
+        numbers.insert(numbers.end(), mine.begin() + 4, mine.end());
         return numbers;
     }
 
@@ -333,6 +349,97 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
     EXPECT_TRUE(sender.producer->audience()->wait_until_taken({}));
     // Nor has it taken what nobody has sent.
     EXPECT_THROW(sender.producer->audience()->taken_before(key, 0, 3), Error);
+}
+
+/// A stream of which many steps were alike, of `names`, up to where some may follow without a word;
+/// and its consumer of all of them, who has taken each.
+struct Repeating {
+    explicit Repeating(std::vector<std::string> names_)
+        : names(std::move(names_)), consumer(sender.consumer_of(names, true, true)) {
+        consumer->say(JsonObject().add("type", "credit").add("steps", 7));
+        while (repeats == 0) {
+            for (const std::string& name : names) {
+                sender.send(name, step);
+                repeats = std::max(repeats, sender.alone->repeats());
+            }
+            take_before(++step);
+        }
+    }
+    void take_before(std::int64_t place) const {
+        sender.producer->audience()->taken_before(sender.producer->outbox().keys().front(), 0,
+                                                  static_cast<std::uint64_t>(place));
+    }
+
+    const Sender sender{1};
+    const std::vector<std::string> names;
+    const std::unique_ptr<Stranger> consumer;
+    std::int64_t step = 0, repeats = 0;
+};
+
+TEST(StreamProducerBesideAnother, RepeatsStepsWithoutAWord) {
+    for (const auto& names : {std::vector<std::string>{"u"}, {"u", "v", "w"}}) {
+        Repeating stream(names);
+        EXPECT_GE(stream.step, 64) << "a program that sends little agrees on all";
+        const int before = stream.sender.alone->exchanges;
+        for (std::int64_t n = 0; n < stream.repeats; ++n)
+            for (const std::string& name : names) stream.sender.send(name, stream.step + n);
+        EXPECT_EQ(stream.sender.alone->exchanges, before);
+        EXPECT_EQ(stream.sender.producer->counters().consumers, 1);
+        stream.take_before(stream.step + stream.repeats);
+        EXPECT_TRUE(stream.sender.producer->audience()->wait_until_taken({}));
+        stream.sender.send(names.front(), stream.step + stream.repeats);
+        EXPECT_EQ(stream.sender.alone->exchanges, before + 1);
+    }
+}
+
+TEST(StreamProducerBesideAnother, AgreesOnWhatIsNotLikeTheLastStep) {
+    const auto exchanges_of = [](const auto& send) {
+        Repeating stream({"u", "v"});
+        const int before = stream.sender.alone->exchanges;
+        send(stream.sender, stream.step);
+        return stream.sender.alone->exchanges - before;
+    };
+    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("u", step); }), 0);
+    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("v", step); }), 1);
+    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("u", step + 1); }), 1);
+    EXPECT_EQ(exchanges_of([](const Sender& sender, auto) { sender.producer->end_step(); }), 1);
+}
+
+TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenRepeatedSteps) {
+    Repeating stream({"u"});
+    stream.take_before(stream.step + stream.repeats);
+    for (std::int64_t n = 0; n < stream.repeats; ++n) stream.sender.send("u", stream.step + n);
+    EXPECT_TRUE(stream.sender.producer->audience()->wait_until_taken({}));
+    EXPECT_EQ(stream.sender.producer->counters().consumers_lost, 0);
+    EXPECT_THROW(stream.take_before(stream.step + stream.repeats + 1), Error);
+}
+
+TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoesOn) {
+    Repeating stream({"u"});
+    stream.sender.send("u", stream.step);
+    stream.sender.alone->other_is_wrong = true;
+    stream.sender.alone->other_has_sent_less = 1;
+    EXPECT_THROW(stream.sender.send("u", stream.step + 2), Error);
+    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
+    const std::int64_t sends = stream.sender.alone->said[1];
+    // Both have sent what could be repeated, as far as they count.
+    const auto later = stream.sender.consumer_of({"u"});
+    std::int64_t step = 1000;
+    while (stream.sender.producer->counters().consumers == 0) {
+        stream.sender.send("u", step++);
+        ASSERT_GE(stream.sender.alone->said[1], sends + stream.repeats - 1);
+    }
+    EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+}
+
+TEST(StreamProducerBesideAnother, WhoClosesEarlierEndsConsumersAndTheStream) {
+    Repeating stream({"u"});
+    stream.sender.send("u", stream.step);
+    stream.sender.alone->other_closes = true;
+    stream.sender.alone->other_has_sent_less = 1;
+    EXPECT_THROW(stream.sender.send("u", stream.step + 2), Error);
+    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
+    EXPECT_TRUE(stream.sender.producer->is_closed());
 }
 
 TEST(StreamProducerForked, LeavesTheStreamToItsParent) {

@@ -48,18 +48,17 @@ class Group:
 
     def refuse(self, error: BaseException) -> NoReturn:
         """Raise this everywhere, where the others call `together`. Collective."""
-        self._take_part("agree", error)
+        from datamover.mpi import core
 
-    def refuse_sending(self, error: BaseException) -> NoReturn:
-        """Raise this everywhere, where the others make a call of a sending end. Collective."""
-        self._take_part("refuse_sending", error)
+        self.take_part(lambda code, words: core().agree(self._address, code, words), error)
 
-    def _take_part(self, entry: str, error: BaseException) -> NoReturn:
-        from datamover.mpi import core, error_of, take_part_with
+    def take_part(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
+        """Raise this here, and everywhere else by `refuse`. Collective."""
+        from datamover.mpi import error_of, take_part_with
 
         if self.size == 1:
             raise error_of(error) if isinstance(error, Exception) else error
-        take_part_with(getattr(core(), entry), self._address, error)
+        take_part_with(lambda _, *said: refuse(*said), 0, error)
 
     def tell_failure(self, error: BaseException, *, of_manager: bool = False) -> None:
         """Have the other processes' next call of a sending end raise an error. Collective.
@@ -72,4 +71,4 @@ class Group:
 
         ends = core().StreamEnds.ALL_STREAMS if of_manager else core().StreamEnds.STREAM
         with contextlib.suppress(Error):
-            core().refuse_sending(self._address, *told(error), ends)
+            core().end_sending(self._address, *told(error), ends)

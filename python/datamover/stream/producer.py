@@ -170,7 +170,9 @@ class Stream:
         """Send an array of a step to all consumers that want it. Collective.
 
         Returns when the array may be written again: it has been packed, once for each consumer
-        that gets it, and travels meanwhile.
+        that gets it, and travels meanwhile. Of many steps that are alike and come within
+        microseconds, processes may be up to 16 ahead of one whose call fails, and raise its error
+        then.
 
         Parameters
         ----------
@@ -211,7 +213,7 @@ class Stream:
             said, local, words = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         except BaseException as error:
-            self._group.refuse_sending(error)
+            self._group.take_part(self._end.refuse, error)
         try:
             self._end.send(name, said, local.memory, local.layout, *words, number)
         finally:
@@ -285,7 +287,7 @@ class Stream:
         if self._end.is_closed:
             raise error  # there are no calls of the others
         try:
-            self._group.refuse_sending(error)
+            self._group.take_part(self._end.refuse, error)
         except BaseException as raised:
             self._raised = raised
             raise
@@ -303,7 +305,8 @@ class Stream:
         came over them made no sense, or not in time, or there were too many.
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed,
         also before they listened;
-        `steps_dropped` were dropped, for all consumers together.
+        `steps_dropped` were dropped, for all consumers together; what `close` cuts on its way, of
+        which nobody here knows whether it came, its consumer alone counts.
         """
         return self._end.counters()
 
