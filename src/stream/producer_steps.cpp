@@ -102,12 +102,10 @@ void Producer::withdraw(const char* why) {
 /// now.
 Decision Producer::decision_on(const SentCall& call) {
     if (together_->is_alone()) return decide(call);
-    if (!has_failures()) {
-        if (std::optional<Decision> repeated = repeated_.repeat(call)) {
-            if (audience_ != nullptr)
-                audience_->repeat(call.array, call.sequence, call.number, *repeated);
-            return *std::move(repeated);
-        }
+    if (std::optional<Decision> repeated = repeated_.repeat(call)) {
+        if (audience_ != nullptr)
+            audience_->repeat(call.array, call.sequence, call.number, *repeated);
+        return *std::move(repeated);
     }
     Decision decision = decide(call);
     repeated_.agree(call, decision);
@@ -260,7 +258,8 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
         return;
     }
     const auto ended = mine.ended;
-    failures_ = std::move(mine);
+    failures_.by_key.merge(mine.by_key);  // those of steps before, which repeated each other
+    if (ended) failures_.ended = ended;
     if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else

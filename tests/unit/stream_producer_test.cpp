@@ -414,6 +414,19 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenRepeatedSteps) {
     EXPECT_THROW(stream.take_before(stream.step + stream.repeats + 1), Error);
 }
 
+TEST(StreamProducerBesideAnother, WhoCannotPackARepeatedStepSaysSoBehindAllOfThem) {
+    Repeating stream({"u"});
+    const int before = stream.sender.alone->exchanges;
+    stream.sender.send("u", stream.step, 8);
+    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
+    for (std::int64_t n = 1; n < stream.repeats; ++n) stream.sender.send("u", stream.step + n);
+    EXPECT_EQ(stream.sender.alone->exchanges, before) << "others would not be at this call";
+    stream.sender.send("u", stream.step + stream.repeats);
+    WordReader said(stream.sender.alone->said);
+    said.number(), said.number(), said.number();  // the call, arrays sent, nothing broken off
+    EXPECT_EQ(said.number(), 1) << "for whom it could not";
+}
+
 TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoesOn) {
     Repeating stream({"u"});
     stream.sender.send("u", stream.step);
