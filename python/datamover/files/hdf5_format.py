@@ -22,7 +22,6 @@ from datamover.files import (
     native_attributes,
     zarr_output,
 )
-from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
 from datamover.files.hdf5_address import AddressBlocks
@@ -33,6 +32,7 @@ from datamover.files.native_attributes import (
     OF_NETCDF,
     HeldAttributes,
 )
+from datamover.files.ordinary_metadata import Kept, ordinary_metadata
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
 #: The attribute with the labels of dimensions.

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from datamover.files import hdf5_scales, native_attributes
-from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
 from datamover.files.formats import ArraySpec
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
+from datamover.files.ordinary_layout import DTYPES, fill_value_of_json
+from datamover.files.ordinary_metadata import Kept, attributes_of
 from datamover.files.zarr_traits import ZarrTraits, missing_from_zarr
 
 log = logging.getLogger("datamover")

@@ -91,7 +91,7 @@ def _config(codec: Any) -> dict[str, Any]:
     said = codec.to_dict()
     config = {key: getattr(v, "value", v) for key, v in said.get("configuration", {}).items()}
     if said["name"] == "blosc":
-        from datamover.files.direct_zarr import SHUFFLES
+        from datamover.files.ordinary_layout import SHUFFLES
 
         config = {**config, "shuffle": SHUFFLES[config["shuffle"]]}
         config.pop("typesize", None)

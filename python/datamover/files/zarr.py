@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from datamover.errors import IoError
-from datamover.files import addresses, direct_zarr
+from datamover.files import addresses, direct_zarr, ordinary_metadata
 from datamover.files.formats import (
     ArraySpec,
     ChunkFunctions,
@@ -144,12 +144,16 @@ def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | 
     check_boxes("chunks", options.chunks, spec)
     chunks = chunk_shape(spec, options)
     check_boxes("chunks", chunks, spec)
-    return None if options.zarr_format == 2 else direct_zarr.output_metadata(spec, chunks, options)
+    return (
+        None
+        if options.zarr_format == 2
+        else ordinary_metadata.output_metadata(spec, chunks, options)
+    )
 
 
 def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written."""
-    tell_left_out_of_json(direct_zarr.attributes_of(spec.kept))
+    tell_left_out_of_json(ordinary_metadata.attributes_of(spec.kept))
     if found := list(titled(spec.dtype)):
         log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
     metadata = None if addresses.is_address(path) else _ordinary_output(spec, options)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, direct_zarr, zarr_format_2
+from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.ordinary_metadata import Kept
 from datamover.files.zarr_store import zarr_python
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
@@ -65,7 +66,7 @@ def check_dtype(dtype: Any, where: str) -> None:
 
 def with_traits(spec: ArraySpec) -> ArraySpec:
     """Give a spec whose traits are as zarr-python has them."""
-    if isinstance(spec.kept, direct_zarr.Kept):
+    if isinstance(spec.kept, Kept):
         return dataclasses.replace(spec, kept=spec.kept.traits())
     return spec
 
