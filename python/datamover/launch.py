@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from datamover import lifeline
+from datamover import lifeline, tied
 from datamover.errors import MpiError
 from datamover.mpi_modules import no_mpi
 
@@ -218,7 +218,8 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
 def run_command(nprocs: int, command: list[str]) -> int:
     """Run a command on `nprocs` processes, with this one's output, and return the exit code.
 
-    A signal that ends this process ends those first. To be called by the main thread.
+    A signal that ends this process ends those first, and where it is killed they end, too. To be
+    called by the main thread.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def _run_launcher(
     process = None
     try:
         with lifeline.signals_interrupt() as caught:
-            process = subprocess.Popen(command, env=environment)
+            process = tied.start(command, environment)
             return process.wait(), None
     except KeyboardInterrupt:
         if process is None:

@@ -9,7 +9,6 @@ none is left. The launcher itself is told by the kernel.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 import os
@@ -24,6 +23,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from datamover import tied
+
 #: Where the starting process listens, as machine:name; in the environment of those it starts.
 ADDRESS = "DATAMOVER_LIFELINE"
 #: Signals after which all is ended.
@@ -34,7 +35,6 @@ PATIENCE_SECONDS = 20.0
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 #: So long processes wait after Ctrl-C for what the first one has to say.
 WORDS_SECONDS = 1.0
-PR_SET_PDEATHSIG = 1
 #: struct ucred of the process at the other end of a socket: pid, uid, gid.
 CREDENTIALS = struct.Struct("3i")
 #: Starts a program that ignores Ctrl-C from its first instruction on: launchers pass it on to each
@@ -82,7 +82,7 @@ def run(command: list[str], environment: dict[str, str]) -> End:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
-            preexec_fn=functools.partial(die_with_parent, os.getpid()),
+            preexec_fn=functools.partial(tied.die_with_parent, os.getpid()),
         )
         return watch.until_all_are_gone()
 
@@ -219,14 +219,6 @@ def _write_all(fd: int, text: bytes) -> None:
     view = memoryview(text)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def die_with_parent(parent_pid: int | None = None) -> None:
-    """Have the kernel end this process when the one that started it is gone (Linux)."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if parent_pid is not None and os.getppid() != parent_pid:  # it was gone before
-        os._exit(1)
 
 
 _connection: socket.socket | None = None

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from datamover import launch, lifeline
+from datamover import launch, lifeline, tied
 from datamover.errors import Error, InvalidArgument, IoError
 from datamover.interrupted_output import Output
 
@@ -360,7 +360,7 @@ def _move_as_one_of_several(
 ) -> int:
     """Do this process's part; return the code to exit with."""
     lifeline.hold_on()
-    lifeline.die_with_parent()
+    tied.die_with_parent()
     with lifeline.kernel_ends():
         from mpi4py import MPI
 

@@ -163,7 +163,9 @@ def test_the_page_of_an_application_shows_its_field():
             process.kill()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)]
+)
 def test_a_signal_to_the_command_alone_ends_the_program_too(number, code):
     pytest.importorskip("aiohttp")
     hours = 10**9
