@@ -186,7 +186,9 @@ def stream(
         elif info:
             if steps is not None or array:
                 raise InvalidArgument("--info takes no --steps and no --array")
-            typer.echo(recorder.describe(address, timeout))
+            with _telling(address):
+                said = recorder.describe(address, timeout)
+            typer.echo(said)
         else:
             with _telling(address) as tell:
                 recorded = recorder.record(address, to, array or [], steps, timeout, tell)
@@ -195,7 +197,7 @@ def stream(
 
 @contextlib.contextmanager
 def _telling(address: str) -> Iterator[Callable[[Any], None]]:
-    """Show on a terminal what a recording waits for or has; say what it has where it breaks off."""
+    """Show on a terminal what is waited for, or recorded; say what is where it breaks off."""
     from rich.console import Console
     from rich.markup import escape
 

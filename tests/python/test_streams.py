@@ -11,6 +11,7 @@ import fcntl
 import gc
 import itertools
 import os
+import pty
 import random
 import resource
 import signal
@@ -2453,6 +2454,25 @@ def test_the_command_tells_what_is_sent():
         output, errors = asking.communicate()
     assert (asking.returncode, errors) == (0, "")
     assert output == "u: 6 float64, on 1 process\n"
+
+
+@pytest.mark.parametrize("asked", [["--info"], ["--to", "npy:run"]])
+def test_the_command_says_on_a_terminal_what_it_waits_for(tmp_path, asked):
+    terminal, its_end = pty.openpty()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        words = [sys.executable, "-m", "datamover.cli", "stream", address, *asked]
+        with subprocess.Popen(
+            words, cwd=tmp_path, stderr=its_end, env=outer_environment() | {"TERM": "xterm"}
+        ) as waits:
+            os.close(its_end)
+            said_so_far = b""
+            try:
+                while f"waiting for {address}".encode() not in said_so_far:
+                    said_so_far += os.read(terminal, 1000)  # an error where it has ended
+            finally:
+                waits.kill()
+    os.close(terminal)
 
 
 @pytest.mark.parametrize(
