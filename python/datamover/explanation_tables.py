@@ -43,9 +43,9 @@ def as_tables(e: Explanation, top: int = 10) -> Group:
     return Group(*parts)
 
 
-def titled(title: str, table: Table) -> Group:
-    """Put a title above a table; one of the table itself would be cut to the table's width."""
-    return Group(Text(title, style="bold"), table)
+def titled(title: str, *tables: Table) -> Group:
+    """Put a title above tables; one of the table itself would be cut to the table's width."""
+    return Group(Text(title, style="bold"), *tables)
 
 
 def _plain_table(*columns: str) -> Table:

@@ -135,6 +135,18 @@ def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
     assert "a, move, 2 processes, MPI: MPICH 5.0.2" in text.splitlines()  # wider than its table
 
 
+def test_no_figure_is_cut_off_where_the_terminal_is_narrow():
+    references = tuple(f"{kind}:contiguous" for kind in ("sockets", "shared", "files", "gather"))
+    lines = [line(name, [10.0**k]) for k, name in enumerate(("datamover:tcp:into", *references))]
+    console = Console(record=True, width=60, file=open("/dev/null", "w"))  # noqa: SIM115
+    report.show(gathered(lines), Style(references=references), console)
+    text = console.export_text()
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text and "contiguous " in text
+    ratios = ["10.00", "100.00", "1000.00", "10000.00"]
+    told = [word for row in text.splitlines() if "tcp:into  " in row for word in row.split()]
+    assert [word for word in told if word in ratios][:4] == ratios
+
+
 @pytest.mark.parametrize("nbytes", [0, 1000])
 def test_a_column_of_speeds_where_something_is_moved(nbytes):
     results = gathered([line("datamover", [1e-6], bytes=nbytes)])

@@ -25,6 +25,10 @@ from datamover.explanation_tables import titled
 from datamover.time_words import as_time
 
 RANDOM_PREFIX = "random-"
+WORST_CASE = "in case"
+
+#: Of a table: a header, and a cell for each row.
+Column = tuple[str, Sequence[str | Text]]
 
 
 @dataclass(frozen=True)
@@ -115,10 +119,10 @@ def show(results: Results, style: Style, console: Console) -> None:
     order = list(dict.fromkeys((r["phase"], r["case"]) for r in rows))
     rows.sort(key=lambda r: order.index((r["phase"], r["case"])))
     for (phase, case), chosen in groupby(rows, key=lambda r: (r["phase"], r["case"])):
-        parts.append(_case_table(case, phase, list(chosen), style))
+        parts.append(_case_table(case, phase, list(chosen), style, console))
     sums = summarize(results.rows(), style)
     if sums:
-        parts.append(_summary_table(sums))
+        parts.append(_summary_table(sums, console))
     for contender, reason, cases in _left_out(results):
         parts.append(Text(f"left out: {contender}{cases}: {reason}", style="yellow"))
     console.print(Group(*parts), highlight=False)
@@ -132,41 +136,69 @@ def write(document: dict[str, Any], path: Path) -> None:
     path.write_text(f'{text[:-2]},\n  "rows": [\n    {rows}\n  ]\n}}\n')
 
 
-def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style) -> Group:
+def _case_table(
+    case: str, phase: str, rows: list[dict[str, Any]], style: Style, console: Console
+) -> Group:
     processes, mpi = rows[0]["processes"], rows[0]["mpi"]
     many = counted(processes, "process", "processes")
-    table = _plain_table()
-    table.add_column("contender", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    moved = any(row["bytes"] for row in rows)
-    if moved:
-        table.add_column("GB/s", justify="right", no_wrap=True)
-    references = [r for r in style.references if any(row["contender"] == r for row in rows)]
-    for reference in references:
-        table.add_column(f"× {reference.replace(':', ': ')}", justify="right")
-    sizes = any("nbytes" in row for row in rows)
-    if sizes:
-        table.add_column("nbytes", justify="right", no_wrap=True)
-    per_peer = any("seconds_per_peer" in row for row in rows)
-    if per_peer:
-        table.add_column("per peer", justify="right", no_wrap=True)
-    peaks = [key for key in ("peak_bytes", "allowed_bytes") if any(key in row for row in rows)]
-    for key in peaks:
-        table.add_column(key.replace("_bytes", " MiB"), justify="right", no_wrap=True)
+    names = [
+        Text(_name(row, mpi), "bold" if row["contender"].startswith(style.judged) else "")
+        for row in rows
+    ]
+    tables = _side_by_side([("contender", names)], _columns(rows, style), console)
+    return titled(f"{case}, {phase}, {many}, MPI: {mpi}", *tables)
+
+
+def _columns(rows: list[dict[str, Any]], style: Style) -> list[Column]:
+    """Return what a table has besides names: a header, and a cell for each row."""
+    columns: list[Column] = [("time", [as_time(row["seconds"]) for row in rows])]
+    if any(row["bytes"] for row in rows):
+        columns.append(("GB/s", [_speed(row) for row in rows]))
     seconds = {row["contender"]: row["seconds"] for row in rows}
-    for row in rows:
-        ours = row["contender"].startswith(style.judged)
-        speed = row["bytes"] / row["seconds"] / 1e9 if row["bytes"] else None
-        table.add_row(
-            Text(_name(row, mpi), style="bold" if ours else ""),
-            as_time(row["seconds"]),
-            *([f"{speed:.3g}" if speed else ""] if moved else []),
-            *(f"{seconds[r] / row['seconds']:.2f}" for r in references),
-            *([f"{row['nbytes']:,}" if "nbytes" in row else ""] if sizes else []),
-            *([_per_peer(row)] if per_peer else []),
-            *(f"{row[key] >> 20:,}" if key in row else "" for key in peaks),
-        )
-    return titled(f"{case}, {phase}, {many}, MPI: {mpi}", table)
+    for reference in (r for r in style.references if r in seconds):
+        ratios = [f"{seconds[reference] / row['seconds']:.2f}" for row in rows]
+        columns.append((f"× {reference.replace(':', ': ')}", ratios))
+    if any("nbytes" in row for row in rows):
+        columns.append(("nbytes", [f"{r['nbytes']:,}" if "nbytes" in r else "" for r in rows]))
+    if any("seconds_per_peer" in row for row in rows):
+        columns.append(("per peer", [_per_peer(row) for row in rows]))
+    for key in ("peak_bytes", "allowed_bytes"):
+        if any(key in row for row in rows):
+            cells = [f"{row[key] >> 20:,}" if key in row else "" for row in rows]
+            columns.append((key.replace("_bytes", " MiB"), cells))
+    return columns
+
+
+def _side_by_side(names: list[Column], columns: list[Column], console: Console) -> list[Table]:
+    """Make one table, or several with the same names where not all columns fit side by side."""
+    unlimited = console.options.update(max_width=1_000_000)
+    tables: list[Table] = []
+    chosen: list[Column] = []
+    for column in columns:
+        wider = console.measure(_table(names, [*chosen, column]), options=unlimited)
+        if chosen and wider.minimum > console.width:
+            tables.append(_table(names, chosen))
+            chosen = []
+        chosen.append(column)
+    return [*tables, _table(names, chosen)]
+
+
+def _table(names: list[Column], columns: list[Column]) -> Table:
+    """Make a table of which no word is cut; headers of several words may take several lines."""
+    table = _plain_table()
+    for header, _ in names:
+        table.add_column(header, no_wrap=True)
+    for header, cells in columns:
+        width = max(map(len, [*header.split(), *map(str, cells)]))
+        justify = "left" if header == WORST_CASE else "right"
+        table.add_column(header, justify=justify, min_width=width)
+    for row in zip(*(cells for _, cells in [*names, *columns]), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _speed(row: dict[str, Any]) -> str:
+    return f"{row['bytes'] / row['seconds'] / 1e9:.3g}" if row["bytes"] else ""
 
 
 def _per_peer(row: dict[str, Any]) -> str:
@@ -179,23 +211,17 @@ def _name(row: dict[str, Any], usual_mpi: str) -> str:
     return row["contender"] + ("" if row["mpi"] == usual_mpi else f" ({row['mpi']})")
 
 
-def _summary_table(sums: list[dict[str, Any]]) -> Group:
-    table = _plain_table()
-    for column in ("contender", "phase", "than"):
-        table.add_column(column, no_wrap=True)
-    for column in ("cases", "median", "worst decile", "worst"):
-        table.add_column(column, justify="right")
-    table.add_column("in case")
-    for s in sums:
-        table.add_row(
-            s["contender"],
-            s["phase"],
-            s["reference"],
-            f"{s['cases']}{' random' if s['of'] == 'random' else ''}",
-            *(f"{s[k]:.2f}" for k in ("median", "worst_decile", "worst")),
-            s["worst_case"],
-        )
-    return titled("times as fast, over all cases", table)
+def _summary_table(sums: list[dict[str, Any]], console: Console) -> Group:
+    names: list[Column] = [("contender", [s["contender"] for s in sums])]
+    if len({s["phase"] for s in sums}) > 1:
+        names.append(("phase", [s["phase"] for s in sums]))
+    names.append(("than", [s["reference"] for s in sums]))
+    cases = [f"{s['cases']}{' random' if s['of'] == 'random' else ''}" for s in sums]
+    columns: list[Column] = [("cases", cases)]
+    for key in ("median", "worst_decile", "worst"):
+        columns.append((key.replace("_", " "), [f"{s[key]:.2f}" for s in sums]))
+    columns.append((WORST_CASE, [s["worst_case"] for s in sums]))
+    return titled("times as fast, over all cases", *_side_by_side(names, columns, console))
 
 
 def _plain_table() -> Table:
