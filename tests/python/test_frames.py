@@ -625,6 +625,11 @@ def test_range_of_the_page():
         assert found == expected
 
 
+#: The heading of the page, its spaces plain.
+PLAIN = (
+    "document.getElementById('what').textContent.replaceAll('\\u00a0', ' ')"
+    ".replaceAll('\\u200b', '')"
+)
 QUARTERS = dm.BlockCyclic((4, 6), "(block, block)", nprocs=1)
 
 
@@ -722,5 +727,39 @@ def test_what_the_page_says_while_it_waits_runs_and_when_it_has_ended(tmp_path):
                 await asyncio.to_thread(send_quarters, again, 777)
                 await browser.until(f"{text('step')} === '777'")
                 assert not await browser.value("document.getElementById('pause').disabled")
+
+    run(look())
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+def test_a_picture_has_the_name_of_its_plane_until_another_plane_comes(tmp_path):
+    cube = np.arange(120.0).reshape(4, 5, 6)
+
+    def what(plane):
+        words = f"v[{plane}, :, :], 4 × 5 × 6 float64"
+        return f"{PLAIN} === {json.dumps(words)}"
+
+    def send(out, step):
+        out.send("v", cube, layout=on_one(cube.shape), step=step)
+
+    async def look():
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send))
+        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+            await browser.until(f"document.body && {what(2)} && document.body.dataset.drawn")
+            await asyncio.to_thread(beside.close)
+            await browser.until("document.getElementById('state').textContent.includes('ended')")
+            await browser.value(
+                "slide = document.querySelector('#planes input'); slide.value = 0; slide.oninput()"
+            )
+            await browser.until("state.view.at[0] === 0")  # it is wanted, and does not come
+            assert await browser.value(what(2))
+            await browser.value("pointer = [0, 0]; showValue()")
+            assert await browser.value(
+                "document.getElementById('value').textContent.startsWith('v[2, 0, 0] = 60')"
+            )
+            with dm.Stream(None, out.address, consumers=1) as again:
+                await asyncio.to_thread(send, again, 777)
+                await browser.until(what(0))
 
     run(look())

@@ -25,6 +25,7 @@ let pointer = null;
 let wish = null;
 let table = null;
 const counts = { skipped: 0, damaged: 0, last: 0, view: 0 };
+const checking = []; // what the frames show that the worker has
 const log = []; // [time, bytes, ms of checking, ms of drawing]
 
 // The token comes behind #, which no request holds, and stays in this tab.
@@ -43,7 +44,10 @@ function connect() {
   };
   socket.onmessage = (event) => {
     if (typeof event.data === "string") hear(JSON.parse(event.data));
-    else worker.postMessage(event.data, [event.data]);
+    else {
+      checking.push(state.view); // told before the first frame of it
+      worker.postMessage(event.data, [event.data]);
+    }
   };
   socket.onclose = (event) => {
     if (event.code === 1008) {
@@ -79,6 +83,7 @@ function hear(said) {
 
 worker.onmessage = (event) => {
   const frame = event.data;
+  frame.view = checking.shift();
   granted -= 1;
   if (frame.damaged) {
     counts.damaged += 1;
@@ -101,6 +106,7 @@ function draw() {
   const begin = performance.now();
   shown = next;
   next = null;
+  showWhat();
   paint();
   log.push([shown.time, shown.bytes, shown.checkedMs, performance.now() - begin]);
   $("step").textContent = shown.step;
@@ -244,8 +250,8 @@ function showValue() {
   const [row, column] = [at(pointer[1], shown.rows), at(pointer[0], shown.columns)];
   const value = shown.elems[row * shown.columns + column];
   const [down, right] = [row * shown.every, column * shown.every];
-  const index = [...(state.view?.at || [0, 0])];
-  const axes = state.view?.axes || [0, 1];
+  const index = [...(shown.view?.at || [0, 0])];
+  const axes = shown.view?.axes || [0, 1];
   index[axes[axes.length - 1]] = right;
   if (axes.length > 1) index[axes[0]] = down;
   const owner = ownerAt(down, right);
@@ -288,13 +294,15 @@ function showArrays(said) {
   showView();
 }
 
-const current = () => arrays.find((array) => state.view && array.name === state.view.name);
+const arrayOf = (view) => arrays.find((array) => view && array.name === view.name);
+const current = () => arrayOf(state.view);
 
-function showView() {
-  const array = current();
+// Says what is on the canvas, which is not what is wanted until a frame of that has come.
+function showWhat() {
+  const view = shown?.view || state.view;
+  const array = arrayOf(view);
   if (!array) return;
-  const { axes, at } = state.view;
-  $("name").value = array.name;
+  const { axes, at } = view;
   // In a narrow window lines end between these, not within them.
   const cut = at.map((place, d) => (axes.includes(d) ? ":" : place)).join(",\u00a0");
   const plane = at.length > axes.length ? `\u200b[${cut}]` : "";
@@ -303,6 +311,14 @@ function showView() {
   const many = array.nprocs === 1 ? "1 process" : `${array.nprocs} processes`;
   $("layout").textContent = `${many}: ${array.layout}`;
   document.title = `${array.name} – datamover stream`;
+}
+
+function showView() {
+  showWhat();
+  const array = current();
+  if (!array) return;
+  const { axes, at } = state.view;
+  $("name").value = array.name;
   const dims = array.shape.length;
   $("axes-row").hidden = dims < 3;
   const pairs = [];
