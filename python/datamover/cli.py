@@ -51,7 +51,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", metavar="", callback=_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -157,7 +160,9 @@ def stream(
         str | None,
         typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
     ] = None,
-    info: Annotated[bool, typer.Option("--info", help="Show the arrays, and end.")] = False,
+    info: Annotated[
+        bool, typer.Option("--info", metavar="", help="Show the arrays, and end.")
+    ] = False,
     frames: Annotated[
         str | None,
         typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows what comes."),

@@ -35,7 +35,7 @@ def _parameter(action: argparse.Action) -> inspect.Parameter:
         annotation: Any = Annotated[str, typer.Argument(metavar=action.metavar, help=words)]
     elif action.nargs == 0:
         default = False
-        annotation = Annotated[bool, typer.Option(*action.option_strings, help=words)]
+        annotation = Annotated[bool, typer.Option(*action.option_strings, metavar="", help=words)]
     else:
         default = None
         option = typer.Option(*action.option_strings, metavar=action.metavar, help=words)

@@ -127,6 +127,17 @@ def test_version_and_help():
     assert all(command in done.stdout for command in ("explain", "move", "bench"))
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [("move", ["--overwrite", "--dry-run"]), ("stream", ["--info"]), ("app summa", ["--twin"])],
+)
+def test_help_shows_no_value_behind_an_option_that_takes_none(words, options):
+    lines = here(*words.split(), "--help").stdout.splitlines()
+    for option in options:
+        (line,) = (line for line in lines if f"{option} " in line)
+        assert "<" not in line
+
+
 def test_help_of_move_looks_as_that_of_the_others():
     moves, explains = here("move", "--help"), here("explain", "-h")
     assert moves.exit_code == explains.exit_code == 0

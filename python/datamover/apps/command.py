@@ -114,7 +114,10 @@ Frames = Annotated[
     ),
 ]
 Twin = Annotated[
-    bool, typer.Option("--twin", help="Also run what is written by hand, and print it beside.")
+    bool,
+    typer.Option(
+        "--twin", metavar="", help="Also run what is written by hand, and print it beside."
+    ),
 ]
 
 

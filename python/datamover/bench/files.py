@@ -319,6 +319,7 @@ def bench(
         bool,
         typer.Option(
             "--rechunker",
+            metavar="",
             help="Have rechunker too, which needs zarr < 3: it is installed in an environment of "
             "its own, beside the files.",
         ),

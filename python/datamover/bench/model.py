@@ -57,7 +57,9 @@ def bench(
     case: options.CaseNames = None,
     keep: Annotated[
         bool,
-        typer.Option(help="Keep what was measured; encodings and transports are chosen by it."),
+        typer.Option(
+            metavar="", help="Keep what was measured; encodings and transports are chosen by it."
+        ),
     ] = True,
 ) -> None:
     """Measure what encodings and transports cost here, beside what the models predict.

@@ -39,9 +39,13 @@ def bench(
     ] = 0,
     user_arrays: Annotated[
         bool,
-        typer.Option("--user-arrays", help="Movers between private arrays, not the library's."),
+        typer.Option(
+            "--user-arrays", metavar="", help="Movers between private arrays, not the library's."
+        ),
     ] = False,
-    large: Annotated[bool, typer.Option("--large", help="Halos of 256³ blocks too.")] = False,
+    large: Annotated[
+        bool, typer.Option("--large", metavar="", help="Halos of 256³ blocks too.")
+    ] = False,
     also: Annotated[
         list[str] | None,
         typer.Option(metavar="TRANSPORT", help="One more transport to time, such as p2p:64K."),
