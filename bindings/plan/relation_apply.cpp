@@ -71,15 +71,43 @@ BoundArrays bind_gather(const AddressRelation& relation, nb::handle source, nb::
             nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
+/// Whether a message is bytes, which stand for elements of the destination's dtype. Elements of one
+/// byte come as uint8 from answer_get, of whatever type they are: booleans and integers are the
+/// same as numbers and as bytes, floats and others are not.
+bool holds_message_bytes(const ArrayMemory& message, const ArrayMemory& destination,
+                         const AddressRelation& relation) {
+    if (relation.source_elem_bytes() != 1 || relation.destination_elem_bytes() != 1)
+        return holds_bare_bytes(message, relation.source_elem_bytes());
+    if (message.scalar_type() != ScalarType::uint8) return false;
+    switch (destination.scalar_type()) {
+        case ScalarType::opaque:
+        case ScalarType::float8_e4m3fn:
+        case ScalarType::float8_e5m2:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Throws wrong_type where bytes would have to be converted, of which nobody says what they are.
+void require_same_elems(const AddressRelation& relation) {
+    if (relation.source_elem_bytes() == relation.destination_elem_bytes()) return;
+    throw Error(ErrorCode::wrong_type,
+                "bare bytes are not converted, and the relation takes elements of " +
+                    std::to_string(relation.source_elem_bytes()) + " bytes to elements of " +
+                    std::to_string(relation.destination_elem_bytes()) +
+                    ": give arrays of their dtypes, as answer.view(dtype)");
+}
+
 BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
                          const OpName& op) {
     const ArrayMemory from(buffer, "buffer"), to(destination, "destination");
-    const bool bare =
-        from.elem_bytes() == 1 || holds_bare_bytes(to, relation.destination_elem_bytes());
-    const bool plain = bare && from.typestr() != to.typestr();
-    const ElementUpdate update = bindings::update_between(from, to, op, plain);
+    const bool message_bytes = holds_message_bytes(from, to, relation);
+    const bool bare = message_bytes || holds_bare_bytes(to, relation.destination_elem_bytes());
+    const ElementUpdate update = bindings::update_between(message_bytes ? to : from, to, op, bare);
     to.require_writable();
     bindings::require_elems(to, relation.destination_elem_bytes());
+    if (bare) require_same_elems(relation);
     if (update.is_plain_copy()) bindings::require_elems(from, relation.destination_elem_bytes());
     return {relation.bind_scatter(from.data(), bindings::bounds_of(from), to.data(),
                                   bindings::bounds_of(to), update),
@@ -273,11 +301,30 @@ Raises
 ------
 As `copy` does.
 )doc")
-        .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
-             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
-                     "op: str | None = None) -> None"),
-             "Disassemble a message: the elements of a buffer, in order, go to the destinations. "
-             "Arguments and errors as for `copy`.");
+        .def(
+            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
+            nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
+                    "op: str | None = None) -> None"),
+            R"doc(Disassemble a message: the elements of a buffer, in order, go to the destinations.
+
+What `gather` has assembled arrives as by `copy`, converted in the same way.
+
+Parameters
+----------
+buffer : array or buffer
+    A message of at least ``len(self)`` elements. Bare bytes, as `answer_get` gives them, are
+    elements of the destination's dtype; so is uint8 where that is a type of one byte other than
+    booleans and integers.
+destination : array or buffer
+    What the destination addresses count in.
+op : {"add", "multiply", "min", "max"}, optional
+    As for `copy`.
+
+Raises
+------
+As `copy` does; WrongType too for bare bytes where elements of source and destination differ in
+size.
+)doc");
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
           "around_caches"_a = false,
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "

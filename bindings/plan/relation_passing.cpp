@@ -162,7 +162,8 @@ WrongType
             R"doc(The addresses that a source needs to answer, as bytes.
 
 The paper's get model: only the destination holds the relation. It sends the request, the source
-replies by `answer_get`, and `scatter` takes the answer apart.
+replies by `answer_get`, and `scatter` takes the answer apart: as elements of the destination's
+dtype, unless the answer is viewed as another one (``answer.view("f4")``), which is converted.
 
 Examples
 --------

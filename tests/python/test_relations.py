@@ -168,6 +168,26 @@ class TestRelation:
         relation.scatter(b"abcd", as_numbers)
         assert as_numbers.tobytes() == b"cdab\0\0"
 
+    @pytest.mark.parametrize("op", ["add", "multiply", "min", "max"])
+    def test_bare_bytes_are_combined_as_elements_of_the_destination(self, op):
+        relation = dm.AddressRelation.from_pairs([0, 2], [3, 1])
+        a, right = np.arange(10.0, 14.0), np.full(4, 11.0)
+        relation.copy(a, right, op=op)
+        answer = dm.AddressRelation.answer_get(relation.get_request(), a)
+        for message in (answer, answer.tobytes()):
+            got = np.full(4, 11.0)
+            relation.scatter(message, got, op=op)
+            assert got.tolist() == right.tolist()
+
+    def test_bare_bytes_are_not_converted(self):
+        relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=(8, 4))
+        a, got = np.arange(10.0, 14.0), np.zeros(4, "f4")
+        answer = dm.AddressRelation.answer_get(relation.get_request(), a)
+        with pytest.raises(dm.WrongType, match=r"not converted.*8 bytes.*of 4"):
+            relation.scatter(answer, got)
+        relation.scatter(answer.view("f8"), got)
+        assert got.tolist() == [0, 12, 0, 10]
+
     def test_addresses_count_from_the_first_element_of_a_view(self):
         a = np.arange(10)
         relation = dm.AddressRelation.from_byte_pairs([0, -8, -16], [0, 8, 16], 8)

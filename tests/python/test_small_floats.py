@@ -162,3 +162,27 @@ def test_bytes_of_the_same_width_are_no_numbers():
         dm.copy(np.zeros(3, "V2"), np.zeros(3, ml_dtypes.bfloat16))
     with pytest.raises(dm.WrongType, match="e4m3fn"):
         dm.copy(np.zeros(3, ml_dtypes.float8_e4m3), np.zeros(3, "f4"))
+
+
+@pytest.mark.parametrize("op", [None, "add"])
+@pytest.mark.parametrize("to", ["?", "i1", "u1", "f8", "float8_e5m2", "float8_e4m3fn"])
+@pytest.mark.parametrize("of", ["?", "i1", "u1", "f8", "float8_e5m2", "float8_e4m3fn"])
+def test_a_message_is_converted_as_a_copy(of, to, op):
+    of, to = (np.dtype(getattr(ml_dtypes, t) if "_" in t else t) for t in (of, to))
+    if of == "u1" and to.itemsize == 1 and to.kind not in "biu":
+        pytest.skip("bytes, as which answers come")
+    relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], (of.itemsize, to.itemsize))
+    a = np.array([1, 0, 2, 1]).astype(of)
+    copied, scattered = (np.ones(4, to) for _ in range(2))
+    relation.copy(a, copied, op=op)
+    relation.scatter(relation.gather(a), scattered, op=op)
+    assert scattered.tolist() == copied.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["S1", "?", "i1", "float8_e5m2", "float8_e4m3fn"])
+def test_an_answer_of_one_byte_elements_arrives_as_it_is(dtype):
+    dtype = np.dtype(getattr(ml_dtypes, dtype) if "_" in dtype else dtype)
+    relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=1)
+    a, got = np.array([1, 0, 1, 0]).astype(dtype), np.zeros(4, dtype)
+    relation.scatter(dm.AddressRelation.answer_get(relation.get_request(), a), got)
+    assert got[[3, 1]].tolist() == a[[0, 2]].tolist()
