@@ -17,7 +17,7 @@ std::optional<memory::SharedPlace> SlotOperation::share(const std::byte* data, s
 }
 
 void run(State& state, Operation& operation) {
-    Round round(state.group, operation, "distribution");
+    Round round(state.group, operation, "distribution", AfterTimeout::given_up);
     round.start();
     round.wait({});
 }

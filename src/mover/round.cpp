@@ -175,9 +175,10 @@ void Round::throw_timeout(double seconds) {
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     std::string text;
     for (const std::int64_t peer : peers) text += concat(text.empty() ? "" : ", ", peer);
-    throw make_error(ErrorCode::timeout, "process ", group_->rank(), " waited ", seconds,
-                     " s and still waits for processes ", text, "; the ", what_,
-                     " is still in flight");
+    throw make_error(
+        ErrorCode::timeout, "process ", group_->rank(), " waited ", seconds,
+        " s and still waits for processes ", text, "; the ", what_,
+        after_timeout_ == AfterTimeout::in_flight ? " is still in flight" : " is given up");
 }
 
 void Round::give_up() noexcept {

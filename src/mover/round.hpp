@@ -39,12 +39,20 @@ public:
     virtual void keep_memory() noexcept = 0;
 };
 
+/// What becomes of a round when the deadline of a wait passes, in the words of the error. It is
+/// given up by whoever made it for one call alone.
+enum class AfterTimeout { in_flight, given_up };
+
 /// The state of one start … wait of an operation; used again for the next.
 class Round {
 public:
     /// `what` names the operation in messages: "mover".
-    Round(mpi::ProcessGroupPtr group, Operation& operation, const char* what)
-        : group_(std::move(group)), operation_(operation), what_(what) {}
+    Round(mpi::ProcessGroupPtr group, Operation& operation, const char* what,
+          AfterTimeout after_timeout = AfterTimeout::in_flight)
+        : group_(std::move(group)),
+          operation_(operation),
+          what_(what),
+          after_timeout_(after_timeout) {}
     /// In flight, the round is given up, and all processes are told.
     ~Round();
     Round(const Round&) = delete;
@@ -105,6 +113,7 @@ private:
     mpi::ProcessGroupPtr group_;
     Operation& operation_;
     const char* what_;
+    AfterTimeout after_timeout_;
     std::atomic<Status> status_{Status::idle};
     std::atomic<bool> claimed_{true};
     bool begun_ = false;  ///< guarded by the claim

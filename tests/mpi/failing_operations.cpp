@@ -4,8 +4,10 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "datamover/progress.hpp"
 #include "distribute/distribution_state.hpp"
 #include "mpi_test.hpp"
 
@@ -20,6 +22,14 @@ class Lacking final : public SlotOperation {
     void begin() override { throw std::bad_alloc(); }
     bool advance() override { return true; }
     std::vector<std::int64_t> waiting_for() const override { return {}; }
+};
+
+/// A part that waits for the first process for ever.
+class Waiting final : public SlotOperation {
+    using SlotOperation::SlotOperation;
+    void begin() override {}
+    bool advance() override { return false; }
+    std::vector<std::int64_t> waiting_for() const override { return {0}; }
 };
 
 /// 0 where it goes well.
@@ -105,6 +115,24 @@ TEST_P(FailingOperations, OfFindingOutAnOrder) {
         EXPECT_THROW(state_->orders.places(*state_, claim_->slot(), order), Error);
     // What was not found out is not taken for known.
     EXPECT_THROW(state_->orders.places(*state_, claim_->slot(), order), Error);
+}
+
+TEST_P(FailingOperations, AreGivenUpWhereADeadlinePasses) {
+    MPI_Barrier(MPI_COMM_WORLD);  // all are through with the set-up
+    Waiting part(*state_, claim_->slot());
+    set_default_timeout(0.05);
+    try {
+        run(*state_, part);
+        ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+        // Whose deadline passes first tells the others.
+        const std::string text = e.what();
+        const bool late = e.code() == ErrorCode::timeout;
+        EXPECT_NE(text.find(late ? "the distribution is given up" : "gave up a distribution"),
+                  std::string::npos)
+            << text;
+    }
+    set_default_timeout(std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(Limits, FailingOperations, ::testing::Values(0, 100));
