@@ -22,11 +22,12 @@ namespace datamover::mpi {
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
     Waiting waiting(processors_);
     if (load == Load::data) waiting.stay_awake();
+    // Boards are put up with the first collectives, which have none yet: nobody could be told.
+    if (!board_) waiting.hold_out();
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
         if (done) return;
-        // Boards are put up with the first collectives, which have none yet.
         if (board_) check_alive_while_waiting();
         waiting.pause();
         if (push_other_work()) waiting.restart();

@@ -23,6 +23,8 @@ namespace datamover::mpi {
 namespace {
 
 constexpr double interrupt_interval_seconds = 0.03;
+/// After so long something is wrong with another process.
+constexpr double longest_hold_out_seconds = 10;
 /// A turn that polls MPI takes a microsecond, one that reads a flag a fiftieth of it: spinning ends
 /// with the time too, since another process may wait for this processor. Looked at every so often.
 constexpr double spin_seconds = 2e-4;
@@ -142,6 +144,11 @@ void Waiting::count_time(double now_seconds) {
 void Waiting::restart() {
     spins_left_ = spins_;
     awake_since_seconds_ = seconds();
+}
+
+void Waiting::hold_out() {
+    next_interrupt_check_ = longest_hold_out_seconds;
+    if (timeout_seconds_) timeout_seconds_ = std::max(*timeout_seconds_, longest_hold_out_seconds);
 }
 
 void Waiting::sleep_by(Sleep sleep) {

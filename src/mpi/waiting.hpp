@@ -62,6 +62,9 @@ public:
     void sleep_by(Sleep sleep);
     /// Gives way from now on, but never sleeps: where something comes only while it is polled.
     void stay_awake() { sleeps_ = false; }
+    /// Hears no interrupt, and no deadline, for ten seconds: where all have come, the rest takes a
+    /// moment, and whoever left now would have the others wait in calls of MPI that nothing ends.
+    void hold_out();
     /// Whether the deadline has passed.
     bool expired() const { return expired_; }
     double seconds() const;
