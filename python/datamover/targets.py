@@ -15,7 +15,6 @@ array([0, 1, 2, 3])
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import as_array
+from .arguments import as_array, integer
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 from .layouts import BlockCyclic, FloorPlan, Region
 from .mpi import core
@@ -75,6 +74,7 @@ class TargetMap:
             Parameters that make no sense, or keys that do not fit the map.
         """
         keys = self.keys(elements)
+        nprocs = integer(nprocs, "nprocs")
         if nprocs not in self._made:
             self._made[nprocs] = core().TargetMap(self.kind, self.parameters, nprocs)
         dims = 1 if keys.ndim == 1 else keys.shape[1]
@@ -119,7 +119,7 @@ class TargetMap:
             raise InvalidArgument(f"keys have shape {keys.shape}; it must be (n,) or (n, d)")
         if not keys.dtype.isnative:
             keys = keys.astype(keys.dtype.newbyteorder("="))
-        if len(keys) and not keys[0].flags.c_contiguous:
+        if keys.ndim == 2 and len(keys) and not keys[0].flags.c_contiguous:
             keys = np.ascontiguousarray(keys)
         return keys
 
@@ -157,7 +157,7 @@ def block(total: int, key: str | None = None) -> TargetMap:
     >>> dm.targets.block(10).ranks(np.arange(10), nprocs=4)
     array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     """
-    return TargetMap("block", (integers([operator.index(total)], "a total of keys").item(),), key)
+    return TargetMap("block", (integers([integer(total, "total")], "a total of keys").item(),), key)
 
 
 def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
@@ -227,6 +227,17 @@ def integers(values: ArrayLike, what: str) -> np.ndarray:
     return np.ascontiguousarray(given, dtype=np.int64)
 
 
+def _corners(box: Box) -> tuple[list[float], list[float]]:
+    """Give the lower and the upper corner of a box, each as a list."""
+    try:
+        lo, hi = (np.asarray(corner, dtype=float).ravel().tolist() for corner in box)
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"box is {box!r}; it must be its lower and its upper corner, of numbers each"
+        ) from None
+    return lo, hi
+
+
 def _cells(
     order: str,
     box: Box,
@@ -235,7 +246,7 @@ def _cells(
     periodic: bool,
     key: str | None,
 ) -> TargetMap:
-    lo, hi = (np.asarray(corner, dtype=float).ravel().tolist() for corner in box)
+    lo, hi = _corners(box)
     if isinstance(owners, FloorPlan | BlockCyclic):
         raise WrongType(
             f"owners of cells along the {order} curve must be integers; grid takes a layout"

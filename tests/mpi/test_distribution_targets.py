@@ -346,6 +346,22 @@ def test_wrong_maps(comm, make, error):
         dm.distribute(comm, np.full((3, 2), 0.5), make())
 
 
+@pytest.mark.parametrize(
+    ("ranks_of", "error", "words"),
+    [
+        (lambda x: dm.targets.grid(5, (2,)), dm.InvalidArgument, "box is 5; it must be"),
+        (lambda x: dm.targets.hilbert(((0,),), (2,)), dm.InvalidArgument, "lower and its upper"),
+        (lambda x: dm.targets.morton((["a"], [1]), (2,)), dm.InvalidArgument, "of numbers"),
+        (lambda x: dm.targets.block(2.5), dm.WrongType, "total is 2.5, it must be an integer"),
+        (lambda x: dm.targets.modulo().ranks(x, 2.5), dm.WrongType, "nprocs is 2.5"),
+        (lambda x: dm.targets.modulo().ranks(x.astype(object), 2), dm.WrongType, "keys must be"),
+    ],
+)
+def test_what_makes_no_map_is_named(ranks_of, error, words):
+    with pytest.raises(error, match=words):
+        ranks_of(np.arange(3))
+
+
 def test_where_the_keys_are_has_to_be_said(comm):
     columns = {"id": np.arange(3), "x": np.zeros(3)}
     records = np.zeros(3, [("id", "i8"), ("x", "f8")])
