@@ -35,7 +35,7 @@ void RepeatedSteps::agree(const SentCall& call, const Decision& decision) {
     destinations_.insert_or_assign(call.array, Destinations{call.sequence, {}});
     Decision& repeated = destinations_.at(call.array).decision;
     repeated.to = decision.to;
-    repeated.is_told_by_messages = decision.is_told_by_messages;
+    repeated.is_told_by_messages = true;  // process 0 lets nothing else be repeated
     repeated.turn = decision.turn;
     last_sequence_ = decision.repeats > 0 ? call.sequence + decision.repeats : -2;
 }

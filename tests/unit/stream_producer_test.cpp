@@ -405,6 +405,32 @@ TEST(StreamProducerBesideAnother, AgreesOnWhatIsNotLikeTheLastStep) {
     EXPECT_EQ(exchanges_of([](const Sender& sender, auto) { sender.producer->end_step(); }), 1);
 }
 
+TEST(StreamProducerBesideAnother, RepeatsStepsOfSeveralArraysForWhoCameBehindMany) {
+    const Sender sender;
+    std::int64_t step = 0;
+    const auto send = [&] {
+        for (const char* name : {"u", "v"}) sender.send(name, step);
+        ++step;
+    };
+    while (step < 100) send();
+    const auto consumer = sender.consumer_of({"u", "v"}, true, true);
+    consumer->say(JsonObject().add("type", "credit").add("steps", 7));
+    while (sender.producer->counters().consumers == 0) send();
+    const std::int64_t first = step - 1;
+    int exchanges = 0;
+    std::int64_t repeats = 0;
+    while (repeats == 0) {  // the step in which these are let follow
+        exchanges = sender.alone->exchanges;
+        sender.send("u", step);
+        repeats = sender.alone->repeats();
+        sender.send("v", step);
+        sender.producer->audience()->taken_before(sender.producer->outbox().keys().front(), 0,
+                                                  static_cast<std::uint64_t>(++step - first));
+    }
+    while (--repeats >= 0) send();
+    EXPECT_EQ(sender.alone->exchanges, exchanges + 1) << "for its first array";
+}
+
 TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenRepeatedSteps) {
     Repeating stream({"u"});
     stream.take_before(stream.step + stream.repeats);
