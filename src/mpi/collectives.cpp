@@ -60,7 +60,7 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
                              const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     check_still_running();
-    if (board_) check_alive();
+    begin_use();
     if (board_) board_->count_operation();
     try {
         check(begin(&request), call);
@@ -100,7 +100,7 @@ void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
 std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
-    check_alive();
+    begin_use();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
         board_->say(agreement, question, mine);

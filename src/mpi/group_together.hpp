@@ -25,6 +25,7 @@ public:
     int size() const override { return group_->size(); }
     void agree(const std::optional<Error>& mine) override;
     std::vector<Numbers> gather(const Numbers& mine) override;
+    std::uint64_t uses() const override { return group_->uses(); }
     void look_around() override;
     void check_interrupted() override { check_interrupt(); }
     std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }

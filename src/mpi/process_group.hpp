@@ -122,6 +122,13 @@ public:
     static void fail_all(const Error& why) noexcept;
     /// Throws peer_failed once a process of the group has failed. Local; one load.
     void check_alive() const { board_->check(); }
+    /// Counts what this process begins with the others; throws as check_alive.
+    void begin_use() const {
+        uses_.fetch_add(1, std::memory_order_relaxed);
+        if (board_) check_alive();
+    }
+    /// How often it did.
+    std::uint64_t uses() const { return uses_.load(std::memory_order_relaxed); }
     /// The same for loops that wait: also looks for news from other nodes.
     void check_alive_while_waiting() const { board_->check_while_waiting(); }
     /// Lets MPI go on with what the program has under way with it: a peer may wait in a send for a
@@ -192,7 +199,7 @@ private:
     MPI_Comm node_comm_ = MPI_COMM_NULL;
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
-    mutable std::atomic<std::uint64_t> next_agreement_{0};
+    mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
     mutable std::atomic<bool> is_lent_{false};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_, machine_ranks_;

@@ -244,6 +244,7 @@ void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
+    const Use use(*this);
     const auto everyone = exchange(words_of(Call::end_step).numbers());
     after_failures(everyone);
     end_where_closed(everyone);

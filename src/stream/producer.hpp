@@ -161,6 +161,20 @@ private:
     struct WrongCall {
         std::exception_ptr what;
     };
+    /// A call in which the processes have something to do with each other: all in between is not
+    /// of this stream.
+    class Use {
+    public:
+        explicit Use(Producer& producer) : producer_(producer) {
+            if (producer_.uses_ != producer_.together_->uses()) producer_.repeated_.begin_anew();
+        }
+        ~Use() { producer_.uses_ = producer_.together_->uses(); }
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+
+    private:
+        Producer& producer_;
+    };
     WordWriter words_of(Call call) const;
     std::vector<Together::Numbers> exchange(const Together::Numbers& mine);
     void settle(const std::vector<Together::Numbers>& everyone);
@@ -208,6 +222,7 @@ private:
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
     Failures failures_;  ///< that the other processes have not heard of
     RepeatedSteps repeated_;
+    std::uint64_t uses_ = 0;  ///< of the processes, when the last call ended
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

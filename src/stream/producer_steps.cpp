@@ -52,6 +52,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
+    const Use use(*this);
     std::int64_t number = 0;
     if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
         refuse_in_turn(*wrong);

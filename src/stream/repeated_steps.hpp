@@ -31,6 +31,9 @@ class RepeatedSteps {
 public:
     /// How many arrays were sent: where it differs between processes, they are at different calls.
     std::int64_t sends() const { return sends_; }
+    /// The program does something else with the same processes between its steps: one that is
+    /// behind the others would say something of its call to those that are in that.
+    void begin_anew() { alike_ = 0; }
     /// What process 0 may let be repeated behind this call: only whole steps that follow many that
     /// were alike, as many as come within a moment.
     Repeats wanted(const SentCall& call) const;

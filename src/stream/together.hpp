@@ -35,6 +35,9 @@ public:
     }
     /// Collective: what every process brings, in order of rank; as many numbers as each likes.
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
+    /// How often this process has begun something with the others, for this stream or for anything
+    /// else. Local.
+    virtual std::uint64_t uses() const { return 0; }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
     virtual void look_around() { check_interrupted(); }

@@ -21,9 +21,10 @@ LAST = 10**6
 
 
 @contextlib.contextmanager
-def consumer_of(comm, wanted):
+def consumer_of(comm, wanted, own=None):
     """Open a stream of all processes; a thread of the first one notes what it gets of each step."""
-    own, seen, failures = comm.Dup(), [], []
+    given, seen, failures = own, [], []
+    own = given or comm.Dup()
 
     def receive(address):
         try:
@@ -44,7 +45,8 @@ def consumer_of(comm, wanted):
             out.close(LIMIT_SECONDS)
         if comm.rank == 0:
             receiving.join()
-        own.Free()
+        if given is None:
+            own.Free()
 
 
 def test_random_steps(comm, rng):
@@ -159,5 +161,40 @@ def test_a_process_that_leaves_ends_the_stream_on_all(comm, rng, way):
         got = [step for step, _ in seen]
         assert got == list(range(len(got))) and len(got) <= steps
         assert failures
+        for step, arrays in seen:
+            np.testing.assert_array_equal(arrays["u"], whole + step)
+
+
+def test_a_wrong_call_between_steps_of_two_streams_is_an_error_of_that_call(comm, rng):
+    """Nor does a process that waits in one of them hear what others say in the other one."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    line = dm.BlockCyclic(8 * comm.size, "block", nprocs=comm.size)
+    mine, whole = np.arange(8.0) + 8 * comm.rank, np.arange(8.0 * comm.size)
+    wanted = {"u": dm.BlockCyclic(8 * comm.size, "block", nprocs=1)}
+    wrong, steps = int(rng.integers(comm.size)), ALIKE + int(rng.integers(AHEAD))
+    own = comm.Dup()
+    with (
+        consumer_of(comm, wanted, own) as (first, *seen_of_first),
+        consumer_of(comm, wanted, own) as (second, *seen_of_second),
+    ):
+        raised = []
+        for step in range(steps + ALIKE):
+            for out in (first, second):
+                bad = comm.rank == wrong and step == steps and out is first
+                sent = (mine + step).astype("f4" if bad else "f8")
+                try:
+                    out.send("u", sent, step=step, layout=line)
+                except dm.WrongType:
+                    raised.append((step, out is first))
+        assert raised == [(steps, True)]
+    own.Free()
+    if comm.rank > 0:
+        return
+    for (seen, failures), left_out in ((seen_of_first, [steps]), (seen_of_second, [])):
+        assert not failures
+        assert [step for step, _ in seen] == [
+            step for step in range(steps + ALIKE) if step not in left_out
+        ]
         for step, arrays in seen:
             np.testing.assert_array_equal(arrays["u"], whole + step)

@@ -44,7 +44,11 @@ public:
     std::int64_t other_has_sent_less = 0;  ///< arrays than this one, where its call is another
     Numbers said;                          ///< by this one, last
     int exchanges = 0;
+    std::uint64_t other_uses = 0;  ///< of the processes, by something else than the stream
 
+    std::uint64_t uses() const override {
+        return other_uses + static_cast<std::uint64_t>(exchanges);
+    }
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
@@ -403,6 +407,18 @@ TEST(StreamProducerBesideAnother, AgreesOnWhatIsNotLikeTheLastStep) {
     EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("v", step); }), 1);
     EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("u", step + 1); }), 1);
     EXPECT_EQ(exchanges_of([](const Sender& sender, auto) { sender.producer->end_step(); }), 1);
+}
+
+TEST(StreamProducerBesideAnother, AgreesOnAllWhereTheProcessesDoSomethingElseBetweenSteps) {
+    Repeating stream({"u"});
+    constexpr int steps = 200;
+    const int before = stream.sender.alone->exchanges;
+    for (int n = 0; n < steps; ++n) {
+        ++stream.sender.alone->other_uses;
+        stream.sender.send("u", stream.step);
+        stream.take_before(++stream.step);
+    }
+    EXPECT_EQ(stream.sender.alone->exchanges, before + steps - stream.repeats);
 }
 
 TEST(StreamProducerBesideAnother, RepeatsStepsOfSeveralArraysForWhoCameBehindMany) {
