@@ -229,12 +229,19 @@ void Producer::add(const std::string& name, const SentPart& part) {
 
 void Producer::refuse(const Error& why) {
     const CallsInTurn::Turn turn(calls_, *together_);
+    if (is_closed()) throw why;  // there are no calls of the others
     refuse_in_turn(why);
 }
 
 void Producer::refuse_in_turn(const Error& why) {
     if (together_->is_alone()) throw why;
-    const auto everyone = together_->gather(words_of_wrong_call(repeated_.sends(), Ends::nothing));
+    std::vector<Together::Numbers> everyone;
+    try {
+        everyone = together_->gather(words_of_wrong_call(repeated_.sends(), Ends::nothing));
+    } catch (const Error& error) {  // what was wrong at first is what the user has to know
+        throw make_error(why.code(), why.what(),
+                         "; the other processes have not heard of it: ", error.what());
+    }
     bring_together(everyone);
     raise_wrong_call(everyone, why);
     throw why;

@@ -206,10 +206,11 @@ void Producer::check_same(const std::vector<Together::Numbers>& everyone,
         if (says(everyone[rank], Call::decide) && said.text() == call.name &&
             said.number() == call.sequence && said.number() == call.number)
             continue;
-        throw make_error(
-            ErrorCode::mismatch, "process ", rank,
-            says(everyone[rank], Call::close) ? " closes the stream" : " sends another",
-            ", here it is ", call_text(call.name, call.number));
+        throw make_error(ErrorCode::mismatch, "process ", rank,
+                         says(everyone[rank], Call::close)      ? " closes the stream"
+                         : says(everyone[rank], Call::end_step) ? " ends a step"
+                                                                : " sends another",
+                         ", here it is ", call_text(call.name, call.number));
     }
 }
 

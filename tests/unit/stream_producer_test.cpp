@@ -44,6 +44,7 @@ public:
     std::int64_t other_has_sent_less = 0;  ///< arrays than this one, where its call is another
     Numbers said;                          ///< by this one, last
     int exchanges = 0;
+    bool others_hear_of_wrong_calls = true;
     std::uint64_t other_uses = 0;  ///< of the processes, by something else than the stream
 
     std::uint64_t uses() const override {
@@ -55,6 +56,8 @@ public:
         said = mine;
         WordReader words(mine);
         const auto call = static_cast<Call>(words.number());
+        if (call == Call::wrong && !others_hear_of_wrong_calls)
+            throw Error(ErrorCode::timeout, "they have not come");
         words.number();  // arrays that were sent
         const bool counts = call != Call::decide || is_decision(words);
         if (counts && interrupted_in == call) {
@@ -268,6 +271,27 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
         EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
     }
+}
+
+TEST(StreamProducerBesideAnother, WhoseCallIsWrongSaysWhyWhereTheOthersDoNotCome) {
+    const Sender sender;
+    sender.alone->others_hear_of_wrong_calls = false;
+    try {
+        sender.producer->refuse(Error(ErrorCode::wrong_type, "what was given"));
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::wrong_type);
+        EXPECT_NE(std::string(error.what()).find("what was given; "), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("they have not come"), std::string::npos);
+    }
+}
+
+TEST(StreamProducerBesideAnother, NobodyIsToldOfAWrongCallBehindTheEnd) {
+    const Sender sender;
+    sender.producer->close(1.0);
+    const int before = sender.alone->exchanges;
+    EXPECT_THROW(sender.producer->refuse(Error(ErrorCode::wrong_type, "late")), Error);
+    EXPECT_EQ(sender.alone->exchanges, before) << "the others would not be at this call";
 }
 
 TEST(StreamProducerBesideAnother, WhoClosesEndsConsumersThatJustJoinedAndTheStream) {
