@@ -273,6 +273,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
     if (closed_.exchange(true)) return;
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
+        if (has_stopped_) return;  // the call of another thread has ended it, for all
         all_close(goes_on);
         wait_until_taken(timeout_seconds);
     } catch (...) {
@@ -411,6 +412,7 @@ bool Producer::all_close(std::int64_t state) {
 
 void Producer::stop() {
     closed_ = true;
+    has_stopped_ = true;
     // In a forked process, locks are as its parent's threads left them, and segments are the
     // parent's.
     if (reception_ != nullptr && reception_->is_of_this_process()) {

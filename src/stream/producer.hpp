@@ -226,7 +226,7 @@ private:
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;
-    std::atomic<bool> closed_{false};
+    std::atomic<bool> closed_{false}, has_stopped_{false};
 };
 
 }  // namespace datamover::stream

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -284,6 +285,21 @@ TEST(StreamProducerBesideAnother, WhoseCallIsWrongSaysWhyWhereTheOthersDoNotCome
         EXPECT_NE(std::string(error.what()).find("what was given; "), std::string::npos);
         EXPECT_NE(std::string(error.what()).find("they have not come"), std::string::npos);
     }
+}
+
+TEST(StreamProducerBesideAnother, ClosesNothingThatASendOfAnotherThreadHasEnded) {
+    const Sender sender;
+    sender.alone->other_closes = true;
+    std::thread closing;
+    int before = 0;
+    sender.alone->while_told = [&] {
+        before = sender.alone->exchanges;
+        closing = std::thread([&] { sender.producer->close(1.0); });
+        while (!sender.producer->is_closed()) std::this_thread::yield();
+    };
+    EXPECT_THROW(sender.send("u", 0), Error);
+    closing.join();
+    EXPECT_EQ(sender.alone->exchanges, before) << "the other process is not in a call";
 }
 
 TEST(StreamProducerBesideAnother, NobodyIsToldOfAWrongCallBehindTheEnd) {
