@@ -4,6 +4,7 @@
 
 #include "byte_message.hpp"
 #include "thread_level.hpp"
+#include "waiting.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -21,6 +22,12 @@ void GroupTogether::agree(const std::optional<Error>& mine) {
 
 std::vector<GroupTogether::Numbers> GroupTogether::gather(const Numbers& mine) {
     return size() == 1 ? Together::gather(mine) : group_->gather(mine);
+}
+
+std::vector<GroupTogether::Numbers> GroupTogether::gather_within(const Numbers& mine,
+                                                                 std::chrono::seconds longest) {
+    const WaitLimit limit(static_cast<double>(longest.count()));
+    return gather(mine);
 }
 
 /// Whoever sends to this process, by MPI, may stay in that before it comes to what is waited for.

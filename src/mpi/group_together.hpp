@@ -25,6 +25,7 @@ public:
     int size() const override { return group_->size(); }
     void agree(const std::optional<Error>& mine) override;
     std::vector<Numbers> gather(const Numbers& mine) override;
+    std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds longest) override;
     std::uint64_t uses() const override { return group_->uses(); }
     void look_around() override;
     void check_interrupted() override { check_interrupt(); }

@@ -37,6 +37,7 @@ constexpr double awake_seconds_of[] = {1e-3, 1e-4};
 constexpr double longest_sleep_seconds = 1e-3;
 /// Sleeping for this part of the time waited so far delays the end by no larger a part.
 constexpr double slept_part = 1.0 / 32;
+thread_local std::optional<double> thread_limit;  ///< seconds; see WaitLimit
 /// Of a sleep that ends when there is something to look at.
 constexpr double least_sleep_seconds = 1e-4;
 /// Of the time between two looks no more than this counts for the deadline.
@@ -69,7 +70,16 @@ std::optional<double> default_timeout() {
         seconds = environment_timeout().value_or(none);
         timeout.store(seconds, std::memory_order_relaxed);
     }
-    return seconds == none ? std::nullopt : std::optional(seconds);
+    if (seconds == none) return thread_limit;
+    return thread_limit ? std::min(seconds, *thread_limit) : seconds;
+}
+
+WaitLimit::WaitLimit(double seconds)
+    : before_(
+          std::exchange(thread_limit, thread_limit ? std::min(seconds, *thread_limit) : seconds)) {}
+
+WaitLimit::~WaitLimit() {
+    thread_limit = before_;
 }
 
 void set_default_timeout(std::optional<double> seconds) {

@@ -18,6 +18,19 @@ std::optional<double> default_timeout();
 /// Throws invalid_argument for a value that is not a positive number of seconds.
 void set_default_timeout(std::optional<double> seconds);
 
+/// While it lives, waits of this thread that name no deadline give up after so many seconds at the
+/// latest: others may be where they wait for this process, and nothing tells them.
+class WaitLimit {
+public:
+    explicit WaitLimit(double seconds);
+    ~WaitLimit();
+    WaitLimit(const WaitLimit&) = delete;
+    WaitLimit& operator=(const WaitLimit&) = delete;
+
+private:
+    std::optional<double> before_;
+};
+
 /// Asked every now and then by whoever waits: true when the wait has to end with Interrupted. For a
 /// language with signals of its own.
 using InterruptCheck = bool (*)();

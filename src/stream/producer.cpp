@@ -237,7 +237,9 @@ void Producer::refuse_in_turn(const Error& why) {
     if (together_->is_alone()) throw why;
     std::vector<Together::Numbers> everyone;
     try {
-        everyone = together_->gather(words_of_wrong_call(repeated_.sends(), Ends::nothing));
+        const Together::Numbers mine = words_of_wrong_call(repeated_.sends(), Ends::nothing);
+        everyone = repeated_.may_differ() ? together_->gather_within(mine, last_words_time)
+                                          : together_->gather(mine);
     } catch (const Error& error) {  // what was wrong at first is what the user has to know
         throw make_error(why.code(), why.what(),
                          "; the other processes have not heard of it: ", error.what());

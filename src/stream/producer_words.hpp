@@ -53,10 +53,15 @@ inline Together::Numbers words_of_wrong_call(std::int64_t sends, Ends ends) {
     return {static_cast<std::int64_t>(Call::wrong), sends, static_cast<std::int64_t>(ends)};
 }
 
+/// So long an error that the others are to hear of waits for them, where they may be in a call of
+/// MPI's in which they wait for this process: else nobody would ever see it.
+inline constexpr std::chrono::seconds last_words_time{10};
+
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
 /// them, or all of its manager. Collective.
 [[noreturn]] inline void end_by_failure(Together& together, const Error& why, Ends ends) {
-    if (!together.is_alone()) together.gather(words_of_wrong_call(-1, ends));
+    if (!together.is_alone())
+        together.gather_within(words_of_wrong_call(-1, ends), last_words_time);
     together.agree(why);
     throw why;
 }

@@ -35,6 +35,10 @@ public:
     }
     /// Collective: what every process brings, in order of rank; as many numbers as each likes.
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
+    /// The same; throws timeout where the others do not come for so long, and tells them then.
+    virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
+        return gather(mine);
+    }
     /// How often this process has begun something with the others, for this stream or for anything
     /// else. Local.
     virtual std::uint64_t uses() const { return 0; }

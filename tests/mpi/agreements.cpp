@@ -37,6 +37,7 @@ using datamover::mpi::FailureBoard;
 using datamover::mpi::ProcessGroup;
 using datamover::mpi::Processors;
 using datamover::mpi::Waiting;
+using datamover::mpi::WaitLimit;
 
 namespace {
 
@@ -128,6 +129,29 @@ TEST(Agreements, AreRefusedWhereProcessesMakeDifferentCalls) {
         }
         EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
     }
+}
+
+TEST(Agreements, AreGivenUpByAThreadThatWaitsNoLonger) {
+    const mpi_test::OwnComm comm;
+    const auto group = ProcessGroup::of(comm);
+    if (group->size() == 1) GTEST_SKIP() << "takes several processes";
+    const auto error_of_gathering = [&] {
+        try {
+            group->gather({group->rank()});
+        } catch (const Error& error) {
+            return error.code();
+        }
+        return ErrorCode::mismatch;  // nothing was thrown
+    };
+    if (group->rank() == 0) {
+        const WaitLimit longer(1e6), limit(0.01), outer(1e6);
+        EXPECT_EQ(error_of_gathering(), ErrorCode::timeout);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);  // in which the others wait for this one
+    error_of_gathering();  // MPI may have got what this one brings all the same
+    EXPECT_EQ(error_of_gathering(), ErrorCode::peer_failed);
+    const mpi_test::OwnComm another;
+    ProcessGroup::of(another)->gather({1});  // with no limit any more
 }
 
 TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {

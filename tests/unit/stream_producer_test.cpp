@@ -45,6 +45,7 @@ public:
     std::int64_t other_has_sent_less = 0;  ///< arrays than this one, where its call is another
     Numbers said;                          ///< by this one, last
     int exchanges = 0;
+    bool other_does_not_come = false;  ///< where it may be far ahead
     bool others_hear_of_wrong_calls = true;
     std::uint64_t other_uses = 0;  ///< of the processes, by something else than the stream
 
@@ -74,6 +75,10 @@ public:
         if (counts && call == other_says_so_in && !other_failed_for.empty())
             return {mine, failed(mine)};
         return {mine};
+    }
+    std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) override {
+        if (other_does_not_come) throw Error(ErrorCode::timeout, "it has not come");
+        return gather(mine);
     }
     void agree(const std::optional<Error>& mine) override {
         if (mine) throw *mine;
@@ -507,6 +512,18 @@ TEST(StreamProducerBesideAnother, WhoCannotPackARepeatedStepSaysSoBehindAllOfThe
     WordReader said(stream.sender.alone->said);
     said.number(), said.number(), said.number();  // the call, arrays sent, nothing broken off
     EXPECT_EQ(said.number(), 1) << "for whom it could not";
+}
+
+TEST(StreamProducerBesideAnother, WhoseCallIsWrongDoesNotWaitForThoseWhoMayBeFarAheadForEver) {
+    Repeating stream({"u"});
+    stream.sender.alone->other_does_not_come = true;
+    try {
+        stream.sender.send("u", -1);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << "what was wrong, not who is late";
+        EXPECT_NE(std::string(error.what()).find("it has not come"), std::string::npos);
+    }
 }
 
 TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoesOn) {
