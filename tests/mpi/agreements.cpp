@@ -148,7 +148,7 @@ TEST(Agreements, AreGivenUpByAThreadThatWaitsNoLonger) {
         EXPECT_EQ(error_of_gathering(), ErrorCode::timeout);
     }
     MPI_Barrier(MPI_COMM_WORLD);  // in which the others wait for this one
-    error_of_gathering();  // MPI may have got what this one brings all the same
+    error_of_gathering();         // MPI may have got what this one brings all the same
     EXPECT_EQ(error_of_gathering(), ErrorCode::peer_failed);
     const mpi_test::OwnComm another;
     ProcessGroup::of(another)->gather({1});  // with no limit any more
