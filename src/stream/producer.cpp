@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the sending processes open a stream, find their calls right, and end it?
+// How do the sending processes open a stream, find what they send right, and end it?
 #include "stream/producer.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
@@ -227,28 +226,6 @@ void Producer::add(const std::string& name, const SentPart& part) {
     arrays_.emplace(name, std::move(array));
 }
 
-void Producer::refuse(const Error& why) {
-    const CallsInTurn::Turn turn(calls_, *together_);
-    if (is_closed()) throw why;  // there are no calls of the others
-    refuse_in_turn(why);
-}
-
-void Producer::refuse_in_turn(const Error& why) {
-    if (together_->is_alone()) throw why;
-    std::vector<Together::Numbers> everyone;
-    try {
-        const Together::Numbers mine = words_of_wrong_call(repeated_.sends(), Ends::nothing);
-        everyone = repeated_.may_differ() ? together_->gather_within(mine, last_words_time)
-                                          : together_->gather(mine);
-    } catch (const Error& error) {  // what was wrong at first is what the user has to know
-        throw make_error(why.code(), why.what(),
-                         "; the other processes have not heard of it: ", error.what());
-    }
-    bring_together(everyone);
-    raise_wrong_call(everyone, why);
-    throw why;
-}
-
 void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
@@ -282,79 +259,6 @@ void Producer::close(std::optional<double> timeout_seconds) {
         if (closed_) stop();
         throw;
     }
-    stop();
-}
-
-/// What a call of this process begins to say.
-WordWriter Producer::words_of(Call call) const {
-    WordWriter words;
-    words.add(static_cast<std::int64_t>(call)).add(repeated_.sends());
-    write_failures(words);
-    return words;
-}
-
-/// What all processes say. Throws the error of one whose call is wrong, and mismatch where they are
-/// at different calls.
-std::vector<Together::Numbers> Producer::exchange(const Together::Numbers& mine) {
-    std::vector<Together::Numbers> everyone = together_->gather(mine);
-    settle(everyone);
-    return everyone;
-}
-
-void Producer::settle(const std::vector<Together::Numbers>& everyone) {
-    const bool were_apart = bring_together(everyone);
-    raise_wrong_call(everyone, std::nullopt);
-    if (were_apart) raise_apart(everyone);
-}
-
-/// Where some processes have sent repeated steps that others have not, takes all of these for sent,
-/// so that the next call is the same one for all; consumers that have got parts of steps get no
-/// more. Whether it was so.
-bool Producer::bring_together(const std::vector<Together::Numbers>& everyone) {
-    const auto has_sent_as_many = [this](const Together::Numbers& said) {
-        return sends_of(said) == repeated_.sends();
-    };
-    if (!repeated_.may_differ() || std::ranges::all_of(everyone, has_sent_as_many)) return false;
-    std::tie(sequence_, step_) = repeated_.skip();
-    names_of_step_.clear();
-    if (audience_ != nullptr)
-        audience_->refuse_all(
-            Error(ErrorCode::peer_failed, "the sending processes made different calls"));
-    return true;
-}
-
-/// Throws what has brought processes to different calls.
-void Producer::raise_apart(const std::vector<Together::Numbers>& everyone) {
-    after_failures(everyone);
-    end_where_closed(everyone);
-    const auto most = std::ranges::max_element(everyone, {}, sends_of);
-    const auto least = std::ranges::min_element(everyone, {}, sends_of);
-    throw make_error(ErrorCode::mismatch, "process ", least - everyone.begin(),
-                     says(*least, Call::close) ? " closes the stream after " : " has sent ",
-                     sends_of(*least), " arrays, process ", most - everyone.begin(), " has sent ",
-                     sends_of(*most));
-}
-
-/// A process that closes the stream ends it, also where the others make another call: it would not
-/// take part in their `close`.
-void Producer::end_where_closed(const std::vector<Together::Numbers>& everyone) {
-    if (any_says(everyone, Call::close))
-        end_at_once("a sending process closed the stream while others sent");
-}
-
-/// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
-/// in any more. `mine` is this process's error, if its call is one of these.
-void Producer::raise_wrong_call(const std::vector<Together::Numbers>& everyone,
-                                const std::optional<Error>& mine) {
-    if (!any_says(everyone, Call::wrong)) return;
-    const Ends ends = ends_in(everyone);
-    if (ends == Ends::all_streams) places_->end_streams();
-    if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
-    together_->agree(mine);
-}
-
-void Producer::end_at_once(const char* why) {
-    if (audience_ != nullptr) audience_->refuse_all(Error(ErrorCode::peer_failed, why));
     stop();
 }
 

@@ -16,13 +16,6 @@
 #include "stream/producer_words.hpp"
 
 namespace datamover::stream {
-namespace {
-
-std::string call_text(const std::string& name, std::int64_t number) {
-    return concat("array '", name, "' in step ", number);
-}
-
-}  // namespace
 
 OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                                      std::int64_t elem_bytes)
@@ -198,22 +191,6 @@ Decision Producer::decide(const SentCall& call) {
     }
 }
 
-/// Throws mismatch where another process makes another call than the one that decides.
-void Producer::check_same(const std::vector<Together::Numbers>& everyone,
-                          const std::vector<WordReader>& said_by, const SentCall& call) const {
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader said = said_by[rank];
-        if (says(everyone[rank], Call::decide) && said.text() == call.name &&
-            said.number() == call.sequence && said.number() == call.number)
-            continue;
-        throw make_error(ErrorCode::mismatch, "process ", rank,
-                         says(everyone[rank], Call::close)      ? " closes the stream"
-                         : says(everyone[rank], Call::end_step) ? " ends a step"
-                                                                : " sends another",
-                         ", here it is ", call_text(call.name, call.number));
-    }
-}
-
 /// Takes note of consumers that came and went, and of dropped steps.
 void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
@@ -302,42 +279,6 @@ void Producer::end_failed(const Decision& decision) {
         if (has_failed && audience_ != nullptr) audience_->refuse(key, failure->second);
         if (has_failed || failures_.ended) outbox_->end(key);
     }
-}
-
-/// Has all processes hear at once.
-void Producer::tell_failures() {
-    const auto everyone = together_->gather(words_of(Call::pack).numbers());
-    const auto ended = std::exchange(failures_, {}).ended;
-    if (ended) std::rethrow_exception(ended);
-    raise_wrong_call(everyone, std::nullopt);
-    after_failures(everyone);
-}
-
-/// Says for whom this process has failed to pack since it said so last.
-void Producer::write_failures(WordWriter& words) const {
-    words.add(failures_.ended ? 1 : 0).add(static_cast<std::int64_t>(failures_.by_key.size()));
-    for (const auto& [key, error] : failures_.by_key)
-        words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
-}
-
-/// Refuses the consumers for which any process has failed; gives what each says behind that.
-std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
-    failures_ = {};
-    std::vector<WordReader> rest;
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader& said = rest.emplace_back(everyone[rank]);
-        said.number(), said.number();  // the call, and how many arrays were sent
-        if (said.number() != 0)
-            throw make_error(ErrorCode::peer_failed, "process ", rank,
-                             " was interrupted while it sent");
-        for (std::int64_t n = said.number(); n > 0; --n) {
-            const std::string key = said.text();
-            const auto code = static_cast<ErrorCode>(said.number());
-            const Error why(code, said.text());
-            if (audience_ != nullptr) audience_->refuse(key, why);
-        }
-    }
-    return rest;
 }
 
 }  // namespace datamover::stream
