@@ -88,7 +88,8 @@ def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
     if comm.size == 1:
         pytest.skip("nothing is tried")
     monkeypatch.setenv("DATAMOVER_TUNING_FILE", "")
-    each = 613  # of which no other test has found the fastest transport
+    # Of which no other test has found the fastest transport, and which are tried for seconds.
+    each = 100_003
     layouts = [
         dm.BlockCyclic(each * comm.size, kind, nprocs=comm.size) for kind in ("block", "cyclic")
     ]
