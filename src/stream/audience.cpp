@@ -218,7 +218,18 @@ bool Audience::admits_nobody() const {
 
 void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
     const std::lock_guard lock(lock_);
-    undone_ = std::exchange(foreseen_, {});  // where what follows fails, it is withdrawn
+    do_as_decided(array, sequence, number, std::exchange(foreseen_, {}));
+}
+
+void Audience::repeat(int array, std::int64_t sequence, std::int64_t number,
+                      const Decision& decision) {
+    const std::lock_guard lock(lock_);
+    do_as_decided(array, sequence, number, decision);
+}
+
+void Audience::do_as_decided(int array, std::int64_t sequence, std::int64_t number,
+                             Decision decision) {
+    undone_ = std::move(decision);  // where what follows fails, it is withdrawn
     const auto forget = [](auto& news, std::size_t told) {  // more may have come since
         news.erase(news.begin(), news.begin() + static_cast<std::ptrdiff_t>(told));
     };
@@ -232,15 +243,6 @@ void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) 
         if (consumer.queue.is_empty()) consumer.took = Clock::now();
         consumer.queue.add(sequence, number, array, consumer.step_bytes.at(array));
     }
-}
-
-void Audience::repeat(int array, std::int64_t sequence, std::int64_t number,
-                      const Decision& decision) {
-    {
-        const std::lock_guard lock(lock_);
-        foreseen_ = decision;
-    }
-    carry_out(array, sequence, number);
 }
 
 void Audience::stop_waiting() {

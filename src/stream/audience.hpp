@@ -167,6 +167,7 @@ private:
     std::int64_t room_for(const Repeats& wanted) const;
     std::int64_t room_for(const Repeats& wanted, const Consumer& consumer) const;
     void note_foreseen(Decision decision);
+    void do_as_decided(int array, std::int64_t sequence, std::int64_t number, Decision decision);
     bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
     bool admits_nobody() const;
     bool admit();

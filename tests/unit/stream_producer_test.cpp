@@ -414,6 +414,14 @@ struct Repeating {
             take_before(++step);
         }
     }
+    /// This process has sent a step more than the other, whose call is another one now.
+    void ends_where_the_other(bool InterruptedAlone::* makes_its_call) const {
+        sender.send("u", step);
+        sender.alone.get()->*makes_its_call = true;
+        sender.alone->other_has_sent_less = 1;
+        EXPECT_THROW(sender.send("u", step + 2), Error);
+        EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
+    }
     void take_before(std::int64_t place) const {
         sender.producer->audience()->taken_before(sender.producer->outbox().keys().front(), 0,
                                                   static_cast<std::uint64_t>(place));
@@ -527,12 +535,8 @@ TEST(StreamProducerBesideAnother, WhoseCallIsWrongDoesNotWaitForThoseWhoMayBeFar
 }
 
 TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoesOn) {
-    Repeating stream({"u"});
-    stream.sender.send("u", stream.step);
-    stream.sender.alone->other_is_wrong = true;
-    stream.sender.alone->other_has_sent_less = 1;
-    EXPECT_THROW(stream.sender.send("u", stream.step + 2), Error);
-    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
+    const Repeating stream({"u"});
+    stream.ends_where_the_other(&InterruptedAlone::other_is_wrong);
     const std::int64_t sends = stream.sender.alone->said[1];
     // Both have sent what could be repeated, as far as they count.
     const auto later = stream.sender.consumer_of({"u"});
@@ -545,12 +549,8 @@ TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoe
 }
 
 TEST(StreamProducerBesideAnother, WhoClosesEarlierEndsConsumersAndTheStream) {
-    Repeating stream({"u"});
-    stream.sender.send("u", stream.step);
-    stream.sender.alone->other_closes = true;
-    stream.sender.alone->other_has_sent_less = 1;
-    EXPECT_THROW(stream.sender.send("u", stream.step + 2), Error);
-    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
+    const Repeating stream({"u"});
+    stream.ends_where_the_other(&InterruptedAlone::other_closes);
     EXPECT_TRUE(stream.sender.producer->is_closed());
 }
 
