@@ -20,6 +20,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
 export DATAMOVER_BENCH ?= ON
+# Several sources at once; OFF is faster where one source is edited again and again.
+export DATAMOVER_UNITY ?= ON
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
     bench docs wheel test-wheel format lint clean
@@ -69,7 +71,7 @@ test-build: $(VENV)/.ready-test
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.
 sanitize:
-	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF DATAMOVER_PRECOMPILE=ON \
+	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF DATAMOVER_UNITY=ON \
 	    DATAMOVER_SANITIZE=address,undefined
 	.venv-sanitized/bin/python tests/run --build build/venv-sanitized \
 	    --mpiexec .venv-sanitized/bin/mpiexec --layers unit,mpi --sanitized
@@ -79,7 +81,7 @@ sanitize-threads: $(VENV)/.ready-test
 	scripts/system-packages libgtest-dev
 	$(BIN)/cmake -S . -B build/threads -G Ninja \
 	    -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
-	    -DDATAMOVER_SANITIZE=thread
+	    -DDATAMOVER_SANITIZE=thread -DDATAMOVER_UNITY=$(DATAMOVER_UNITY)
 	$(BIN)/cmake --build build/threads --target mpi_threads
 	$(BIN)/python tests/run --build build/threads --mpiexec $(MPIEXEC) --layers threads --long
 
@@ -88,7 +90,7 @@ fuzz: $(VENV)/.ready-test
 	scripts/system-packages clang libclang-rt-dev
 	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDATAMOVER_MPI=OFF \
-	    -DDATAMOVER_SANITIZE=fuzzer-no-link,address,undefined
+	    -DDATAMOVER_SANITIZE=fuzzer-no-link,address,undefined -DDATAMOVER_UNITY=$(DATAMOVER_UNITY)
 	$(BIN)/cmake --build build/fuzz
 	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
 	    --fuzz-seconds $(FUZZ_SECONDS)

@@ -22,7 +22,7 @@ namespace nb = nanobind;
 namespace datamover::bindings {
 namespace {
 
-nb::dict counters_of(const Mover& mover) {
+nb::dict mover_counters(const Mover& mover) {
     const MoverCounters c = mover.counters();
     nb::dict d;
     d["rounds"] = c.rounds;
@@ -135,7 +135,8 @@ void bind_movers(nb::module_& m) {
              Released(), "start and wait.")
         .def_prop_ro("in_flight", &Mover::in_flight, "Whether started and not yet complete.")
         .def_prop_ro("extra_bytes", &Mover::extra_bytes, "Bytes of buffers besides the arrays.")
-        .def("counters", &counters_of, "What one round moves and what has been done so far. Local.")
+        .def("counters", &mover_counters,
+             "What one round moves and what has been done so far. Local.")
         .def("pairs", &pairs_of, "How each pair is carried. Local.")
         .def("free", &Mover::free, "Gives back buffers and references. Local.")
         .def("give_up", &Mover::give_up,

@@ -50,14 +50,14 @@ std::string repr_text(nb::handle object) {
     return nb::cast<std::string>(nb::repr(object));
 }
 
-std::string repr_of(const BlockCyclic& l) {
+std::string block_cyclic_repr(const BlockCyclic& l) {
     return "BlockCyclic(" + repr_text(nb::cast(l.shape())) + ", " +
            repr_text(nb::cast(l.distribution())) + ", nprocs=" + std::to_string(l.nprocs()) +
            ", grid=" + repr_text(nb::cast(l.grid())) +
            (l.replicas() > 1 ? ", replicas=" + std::to_string(l.replicas()) : "") + ")";
 }
 
-nb::tuple state_of(const BlockCyclic& l) {
+nb::tuple block_cyclic_state(const BlockCyclic& l) {
     return nb::make_tuple(l.shape(), l.distribution(), l.nprocs(), l.grid(), l.first_process(),
                           l.column_major_grid() ? "F" : "C",
                           array_of(std::span<const std::int64_t>(l.ranks())), l.replicas());
@@ -292,8 +292,8 @@ array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
              [](const BlockCyclic& l) {
                  return nb::hash(nb::make_tuple(l.shape(), l.nprocs(), l.grid(), l.block()));
              })
-        .def("__repr__", &repr_of)
-        .def("__getstate__", &state_of)
+        .def("__repr__", &block_cyclic_repr)
+        .def("__getstate__", &block_cyclic_state)
         .def("__setstate__", [](BlockCyclic& self, const nb::tuple& state) {
             new (&self) BlockCyclic(block_cyclic_from(state));
         });

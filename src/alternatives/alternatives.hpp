@@ -15,6 +15,11 @@ using distribute::ElementRange;
 using distribute::NodeSlot;
 using distribute::State;
 
+/// A rank or a number of elements as an index of a vector.
+inline std::size_t at(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
 /// Elements that are replaced where they lie.
 struct Buffer {
     std::byte* data = nullptr;

@@ -41,10 +41,6 @@ private:
     std::vector<MPI_Datatype> types_;
 };
 
-std::size_t at(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
 /// Sorts a range of elements by target.
 void sort_range(const ElementColumn& column, const ElementRange& range, const mpi::Blocks& blocks,
                 std::byte* sorted) {

@@ -16,10 +16,6 @@
 namespace datamover::alternatives {
 namespace {
 
-std::size_t at(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
 /// The runs that each process sends here.
 std::vector<ElementRuns> exchange_runs(const mpi::ProcessGroup& group, const ElementRuns& sorted) {
     std::vector<std::int64_t> counts(at(group.size()), 0);

@@ -17,10 +17,6 @@ namespace {
 /// Elements per target that are sent together.
 constexpr std::int64_t aggregated_elems = 128;
 
-std::size_t at(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
 /// The places that elements of each source get, where their order is free: those in which the
 /// first move of a distribution happened to put them, so that all later ones belong together.
 class FreeOrder {

@@ -8,7 +8,7 @@
 namespace datamover::capi {
 
 /// NULL: the defaults. Throws invalid_argument for names that are unknown.
-MoverOptions options_of(const datamover_mover_options* given_options);
+MoverOptions mover_options_of(const datamover_mover_options* given_options);
 /// Long texts are cut.
 datamover_mover_pair described(const MoverPair& pair);
 

@@ -23,7 +23,7 @@ void write_text(const std::string& text, char (&to)[n]) {
 
 }  // namespace
 
-MoverOptions options_of(const datamover_mover_options* given_options) {
+MoverOptions mover_options_of(const datamover_mover_options* given_options) {
     MoverOptions options;
     if (given_options && given_options->op) options.op = op_from_name(given_options->op);
     if (given_options && given_options->transport) options.transport = given_options->transport;
@@ -104,7 +104,7 @@ int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamo
     return guarded([&] {
         const NewSet args = capi::collectively(comm, [&] {
             given(mover, "mover");
-            return NewSet{planned(moves, num_moves), options_of(options)};
+            return NewSet{planned(moves, num_moves), mover_options_of(options)};
         });
         hand_out(mover, "mover", Mover(comm, args.moves, args.options));
     });
@@ -115,7 +115,7 @@ int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const dat
     return guarded([&] {
         const NewSet args = capi::collectively(comm, [&] {
             given(mover, "mover");
-            return NewSet{planned(phases, num_phases), options_of(options)};
+            return NewSet{planned(phases, num_phases), mover_options_of(options)};
         });
         hand_out(mover, "mover", Mover::in_phases(comm, args.moves, args.options));
     });
@@ -128,7 +128,7 @@ int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_
         const NewMover args = capi::collectively(comm, [&] {
             given(mover, "mover");
             return NewMover{value_of(plan, "plan"), value_of(source, "source"),
-                            value_of(destination, "destination"), options_of(options)};
+                            value_of(destination, "destination"), mover_options_of(options)};
         });
         hand_out(mover, "mover",
                  Mover(comm, args.plan, args.source, args.destination, args.options));

@@ -121,7 +121,7 @@ int move_matrix(MPI_Comm comm, const Move& move, const datamover_matrix* a,
             copy.transposed = move.transposed != 0;
             if (trapezoid) copy.part = trapezoid_of(move.uplo, move.diag);
             copy.type = scalar_type(move.type, move.elem_bytes);
-            copy.options = options_of(move.options);
+            copy.options = mover_options_of(move.options);
             return copy;
         };
         const Mover mover = copy_section(comm, key, arguments, wrong_argument);

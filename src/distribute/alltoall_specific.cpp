@@ -14,7 +14,7 @@
 namespace datamover::distribute {
 namespace {
 
-struct Call {
+struct AlltoallCall {
     void* sendbuf;
     std::int64_t sendcount;
     MPI_Datatype sendtype;
@@ -42,7 +42,7 @@ std::int64_t extent_bytes(MPI_Datatype type, const char* name) {
     return extent;
 }
 
-std::int64_t checked_elem_bytes(const Call& call) {
+std::int64_t checked_elem_bytes(const AlltoallCall& call) {
     if (call.recvbuf == MPI_IN_PLACE)
         throw Error(ErrorCode::invalid_argument, "MPI_IN_PLACE stands for sendbuf, not recvbuf");
     const std::int64_t bytes = extent_bytes(call.recvtype, "recvtype");
@@ -60,7 +60,7 @@ std::int64_t checked_elem_bytes(const Call& call) {
     return bytes;
 }
 
-void distribute(const Call& call, const TargetList& targets, std::int64_t elem_bytes,
+void distribute(const AlltoallCall& call, const TargetList& targets, std::int64_t elem_bytes,
                 std::int64_t* received, MPI_Comm comm) {
     Distribution d(comm, targets);
     *received = d.received();
@@ -73,7 +73,8 @@ void distribute(const Call& call, const TargetList& targets, std::int64_t elem_b
 
 /// Runs the operation with the targets that `targets_of` makes of the element size.
 template <class TargetsOf>
-int run(const Call& call, std::int64_t* received, MPI_Comm comm, TargetsOf&& targets_of) noexcept {
+int run_alltoall(const AlltoallCall& call, std::int64_t* received, MPI_Comm comm,
+                 TargetsOf&& targets_of) noexcept {
     return capi::guarded([&] {
         std::int64_t elem_bytes = 0;
         TargetList targets;
@@ -87,9 +88,9 @@ int run(const Call& call, std::int64_t* received, MPI_Comm comm, TargetsOf&& tar
     });
 }
 
-int run_with_field(const Call& call, std::int64_t tproc_pos, std::int64_t* received,
+int run_with_field(const AlltoallCall& call, std::int64_t tproc_pos, std::int64_t* received,
                    MPI_Comm comm) noexcept {
-    return run(call, received, comm, [&](std::int64_t elem_bytes) {
+    return run_alltoall(call, received, comm, [&](std::int64_t elem_bytes) {
         if (tproc_pos < 0 || tproc_pos > elem_bytes - static_cast<std::int64_t>(sizeof(int)))
             throw make_error(ErrorCode::out_of_range, "the target at byte ", tproc_pos,
                              " is not inside an element of ", elem_bytes, " bytes");
@@ -128,9 +129,9 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm) {
-    const datamover::distribute::Call call{sendbuf, sendcount, sendtype,
-                                           recvbuf, recvcount, recvtype};
-    return datamover::distribute::run(call, received, comm, [&](std::int64_t elem_bytes) {
+    const datamover::distribute::AlltoallCall call{sendbuf, sendcount, sendtype,
+                                                   recvbuf, recvcount, recvtype};
+    return run_alltoall(call, received, comm, [&](std::int64_t elem_bytes) {
         using datamover::Error, datamover::ErrorCode;
         if (!target) throw Error(ErrorCode::invalid_argument, "the target function is NULL");
         datamover::TargetList targets;

@@ -13,7 +13,7 @@
 namespace datamover {
 namespace {
 
-[[noreturn]] void invalid(const std::string& message) {
+[[noreturn]] void invalid_block_cyclic(const std::string& message) {
     throw Error(ErrorCode::invalid_argument, message);
 }
 
@@ -23,11 +23,11 @@ std::string at_dimension(int d) {
 
 void check_shape(const Point& shape, std::int64_t nprocs) {
     if (shape.dims() < 1)
-        invalid("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
+        invalid_block_cyclic("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d) {
         if (shape[d] < 1)
-            invalid(concat("extent ", shape[d], at_dimension(d), " of shape ", shape,
-                           " is not positive"));
+            invalid_block_cyclic(concat("extent ", shape[d], at_dimension(d), " of shape ", shape,
+                                        " is not positive"));
     }
     shape.product();
     layout::check_nprocs(nprocs);
@@ -66,28 +66,30 @@ Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
 Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
                    const std::vector<std::int64_t>& given, std::int64_t nprocs) {
     if (static_cast<int>(given.size()) != shape.dims())
-        invalid(concat("grid has ", given.size(), " entries, the shape has ", shape.dims(),
-                       " dimensions"));
+        invalid_block_cyclic(concat("grid has ", given.size(), " entries, the shape has ",
+                                    shape.dims(), " dimensions"));
     const Point grid{std::span<const std::int64_t>(given)};
     for (int d = 0; d < grid.dims(); ++d) {
         if (grid[d] < 1)
-            invalid(concat("grid extent ", grid[d], at_dimension(d), " is not positive"));
+            invalid_block_cyclic(
+                concat("grid extent ", grid[d], at_dimension(d), " is not positive"));
         if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed &&
             grid[d] != 1)
-            invalid(concat("grid extent is ", grid[d], at_dimension(d),
-                           ", where the distribution says *: it must be 1"));
+            invalid_block_cyclic(concat("grid extent is ", grid[d], at_dimension(d),
+                                        ", where the distribution says *: it must be 1"));
     }
     if (grid.product() > nprocs)
-        invalid(concat("grid ", grid, " needs ", grid.product(), " processes, there are ", nprocs,
-                       " for it"));
+        invalid_block_cyclic(concat("grid ", grid, " needs ", grid.product(),
+                                    " processes, there are ", nprocs, " for it"));
     return grid;
 }
 
 /// How many of the processes hold one of the copies.
 std::int64_t processes_per_replica(std::int64_t processes, std::int64_t replicas) {
     if (replicas < 1 || replicas > processes)
-        invalid(concat("there are ", replicas, " replicas for ", processes,
-                       " processes: there must be at least 1, and a process ", "for each"));
+        invalid_block_cyclic(concat("there are ", replicas, " replicas for ", processes,
+                                    " processes: there must be at least 1, and a process ",
+                                    "for each"));
     return processes / replicas;
 }
 
@@ -100,9 +102,9 @@ Point block_sizes(const Point& shape, const Point& grid,
         if (a.kind == AxisDistribution::Kind::block) {
             block[d] = std::min(a.block > 0 ? a.block : even, shape[d]);
             if (block[d] < even)
-                invalid(concat("block(", block[d], ")", at_dimension(d), " on ", grid[d],
-                               " processes covers less than the extent ", shape[d],
-                               ": it must be at least ", even));
+                invalid_block_cyclic(concat("block(", block[d], ")", at_dimension(d), " on ",
+                                            grid[d], " processes covers less than the extent ",
+                                            shape[d], ": it must be at least ", even));
         } else if (a.kind == AxisDistribution::Kind::cyclic) {
             block[d] = std::min(a.block > 0 ? a.block : 1, shape[d]);
         }
@@ -124,8 +126,8 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     const std::size_t open = word.find('(');
     const std::string name = word.substr(0, open);
     if (name != "block" && name != "cyclic")
-        invalid("'" + word + "' in distribution \"" + text +
-                "\" is none of block, cyclic, cyclic(k), *");
+        invalid_block_cyclic("'" + word + "' in distribution \"" + text +
+                             "\" is none of block, cyclic, cyclic(k), *");
     const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
     if (open == std::string::npos) return {kind, 0};
     const std::string digits = word.substr(open + 1, word.size() - open - 2);
@@ -133,11 +135,11 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     std::int64_t block = 0;
     const auto read = std::from_chars(digits.data(), end, block);
     if (read.ec == std::errc::result_out_of_range)
-        invalid("block size in '" + word + "' of distribution \"" + text +
-                "\" does not fit 63 bits");
+        invalid_block_cyclic("block size in '" + word + "' of distribution \"" + text +
+                             "\" does not fit 63 bits");
     if (read.ec != std::errc{} || read.ptr != end || word.back() != ')' || block < 1)
-        invalid("block size in '" + word + "' of distribution \"" + text +
-                "\" is not a positive integer");
+        invalid_block_cyclic("block size in '" + word + "' of distribution \"" + text +
+                             "\" is not a positive integer");
     return {kind, block};
 }
 
@@ -158,7 +160,7 @@ std::vector<AxisDistribution> parse_distribution(const std::string& text) {
         depth += c == '(' ? 1 : c == ')' ? -1 : 0;
         word += c;
     }
-    if (depth != 0) invalid("unbalanced parentheses in distribution \"" + text + "\"");
+    if (depth != 0) invalid_block_cyclic("unbalanced parentheses in distribution \"" + text + "\"");
     return axes;
 }
 
@@ -173,9 +175,9 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     check_shape(shape, nprocs);
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
-        invalid(concat("distribution \"", distribution, "\" has ", axes.size(),
-                       axes.size() == 1 ? " dimension" : " dimensions", ", shape ", shape, " has ",
-                       shape.dims()));
+        invalid_block_cyclic(concat("distribution \"", distribution, "\" has ", axes.size(),
+                                    axes.size() == 1 ? " dimension" : " dimensions", ", shape ",
+                                    shape, " has ", shape.dims()));
     const std::int64_t active = processes_per_replica(
         ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
@@ -184,18 +186,19 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     first_process_ = Point::filled(shape.dims(), 0);
     if (!options.first_process.empty()) {
         if (static_cast<int>(options.first_process.size()) != shape.dims())
-            invalid(concat("first_process has ", options.first_process.size(),
-                           " entries, the shape has ", shape.dims(), " dimensions"));
+            invalid_block_cyclic(concat("first_process has ", options.first_process.size(),
+                                        " entries, the shape has ", shape.dims(), " dimensions"));
         first_process_ = Point{std::span<const std::int64_t>(options.first_process)};
         for (int d = 0; d < shape.dims(); ++d)
             if (first_process_[d] < 0 || first_process_[d] >= grid_[d])
-                invalid(concat("first_process ", first_process_[d], at_dimension(d),
-                               " is not a coordinate of the grid ", grid_));
+                invalid_block_cyclic(concat("first_process ", first_process_[d], at_dimension(d),
+                                            " is not a coordinate of the grid ", grid_));
     }
     if (ranks_.empty()) return;
     if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
-        invalid(concat("ranks has ", ranks_.size(), " entries, the grid ", grid_, " of ", replicas_,
-                       " replicas has ", num_blocks(), " positions"));
+        invalid_block_cyclic(concat("ranks has ", ranks_.size(), " entries, the grid ", grid_,
+                                    " of ", replicas_, " replicas has ", num_blocks(),
+                                    " positions"));
     positions_by_rank_.resize(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         if (ranks_[i] < 0 || ranks_[i] >= nprocs)
@@ -208,7 +211,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
                       [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
     for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
         if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
-            invalid(concat("rank ", rank_of(positions_by_rank_[i]), " stands twice in ranks"));
+            invalid_block_cyclic(
+                concat("rank ", rank_of(positions_by_rank_[i]), " stands twice in ranks"));
 }
 
 BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Point& grid) {

@@ -14,16 +14,17 @@
 namespace datamover {
 namespace {
 
-[[noreturn]] void invalid(const std::string& message) {
+[[noreturn]] void invalid_flat_layout(const std::string& message) {
     throw Error(ErrorCode::invalid_argument, message);
 }
 
 std::int64_t checked_elems(const Point& shape) {
-    if (shape.dims() < 1) invalid("a flat layout needs 1 to 8 dimensions, got a shape of 0");
+    if (shape.dims() < 1)
+        invalid_flat_layout("a flat layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d)
         if (shape[d] < 1)
-            invalid(concat("extent ", shape[d], " in dimension ", d, " of shape ", shape,
-                           " is not positive"));
+            invalid_flat_layout(concat("extent ", shape[d], " in dimension ", d, " of shape ",
+                                       shape, " is not positive"));
     return shape.product();
 }
 
@@ -34,8 +35,8 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
     : shape_(shape), elems_(checked_elems(shape)), nprocs_(nprocs), owners_(std::move(owners)) {
     layout::check_nprocs(nprocs);
     if (block_elems < 1)
-        invalid(concat("blocks of ", block_elems,
-                       " elements of the flattened array; they need at least 1"));
+        invalid_flat_layout(concat("blocks of ", block_elems,
+                                   " elements of the flattened array; they need at least 1"));
     block_elems_ = std::min(block_elems, elems_);
     blocks_by_rank_.resize(owners_.size());
     for (std::size_t i = 0; i < owners_.size(); ++i) {
@@ -48,17 +49,19 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
                       [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
     for (std::size_t i = 1; i < blocks_by_rank_.size(); ++i)
         if (owner(blocks_by_rank_[i - 1]) == owner(blocks_by_rank_[i]))
-            invalid(concat("rank ", owner(blocks_by_rank_[i]), " stands twice in owners"));
+            invalid_flat_layout(
+                concat("rank ", owner(blocks_by_rank_[i]), " stands twice in owners"));
 }
 
 FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
                                 std::int64_t elem_bytes, std::int64_t nprocs,
                                 std::vector<std::int64_t> owners) {
-    if (elem_bytes < 1) invalid(concat("elements of ", elem_bytes, " bytes; they need at least 1"));
+    if (elem_bytes < 1)
+        invalid_flat_layout(concat("elements of ", elem_bytes, " bytes; they need at least 1"));
     if (block_bytes < 1 || block_bytes % elem_bytes != 0)
-        invalid(concat("blocks of ", block_bytes,
-                       " bytes do not hold a whole number of elements of ", elem_bytes,
-                       " bytes, at least one"));
+        invalid_flat_layout(concat("blocks of ", block_bytes,
+                                   " bytes do not hold a whole number of elements of ", elem_bytes,
+                                   " bytes, at least one"));
     return {shape, block_bytes / elem_bytes, nprocs, std::move(owners)};
 }
 

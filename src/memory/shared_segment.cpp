@@ -27,7 +27,7 @@ namespace {
     throw make_error(ErrorCode::no_memory, what, ": ", std::strerror(errno));
 }
 
-std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
+std::int64_t next_multiple(std::int64_t bytes, std::int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
@@ -74,9 +74,9 @@ public:
         const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
         SegmentName name = name_;
         name.offset_bytes =
-            bytes < large_page_bytes ? end_bytes_ : rounded_up(end_bytes_, large_page_bytes);
+            bytes < large_page_bytes ? end_bytes_ : next_multiple(end_bytes_, large_page_bytes);
         name.bytes = bytes;
-        const std::int64_t end = rounded_up(name.offset_bytes + bytes, page_bytes);
+        const std::int64_t end = next_multiple(name.offset_bytes + bytes, page_bytes);
         if (ftruncate(static_cast<int>(name_.fd), static_cast<off_t>(end)) != 0)
             no_memory(concat("a shared segment of ", bytes, " bytes could not be made"));
         end_bytes_ = end;

@@ -48,7 +48,8 @@ ElementUpdate update_of(const PerSide<ArrayPart>& array, const MoverOptions& opt
 
 /// What one round moves. Elements that cross a pair are counted as they cross it. What does not
 /// fit 64 bits is refused where it is compiled.
-void count(MoverCounters& c, const PlannedParts& parts, std::int64_t me, std::int64_t wire_bytes) {
+void count_moves(MoverCounters& c, const PlannedParts& parts, std::int64_t me,
+                 std::int64_t wire_bytes) {
     const auto add = [&](std::int64_t& bytes, const PeerPart& p) {
         bytes = geometry::bounded_add(bytes, geometry::bounded_multiply(p.part.size(), wire_bytes));
     };
@@ -213,7 +214,7 @@ private:
     void take_loads() {
         MoverCounters c;
         for (std::size_t m = 0; m < motions_.size(); ++m)
-            count(c, moves_.parts_of(m), group_->rank(), wire_bytes(moves_.motions[m]));
+            count_moves(c, moves_.parts_of(m), group_->rank(), wire_bytes(moves_.motions[m]));
         survey_.sent_bytes.take(c.bytes_sent);
         survey_.received_bytes.take(c.bytes_received);
         survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
@@ -409,8 +410,8 @@ private:
         Binding bound;
         bound.remembered = !remembered_.empty() && transports_ == remembered_;
         for (std::size_t m = 0; m < moves_.motions.size(); ++m)
-            count(bound.per_round, moves_.parts_of(m), group_->rank(),
-                  wire_bytes(moves_.motions[m]));
+            count_moves(bound.per_round, moves_.parts_of(m), group_->rank(),
+                        wire_bytes(moves_.motions[m]));
         count_messages(bound.per_round, moves_, group_->rank());
         ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, transports_, why_);
         bound.reasons = std::move(chosen.reasons);

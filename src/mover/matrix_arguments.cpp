@@ -17,7 +17,7 @@ using Matrix = MatrixArguments CopyArguments::*;
 using Position = ArgumentPosition;
 
 /// Entries of a descriptor, as C counts them.
-enum Entry { dtype, ctxt, m_, n_, mb_, nb_, rsrc_, csrc_, lld_, entry_count };
+enum DescriptorEntry { dtype, ctxt, m_, n_, mb_, nb_, rsrc_, csrc_, lld_, entry_count };
 constexpr std::array<const char*, entry_count> entry_names{"DTYPE_", "CTXT_", "M_",    "N_",  "MB_",
                                                            "NB_",    "RSRC_", "CSRC_", "LLD_"};
 

@@ -14,8 +14,6 @@ namespace {
 
 using transport::SlotRing;
 
-constexpr std::int64_t line_bytes = SlotRing::line_bytes;
-
 /// Below this, slots are too small to hide what a hand-over costs: fewer are better.
 constexpr std::int64_t least_slot_bytes = 4096;
 
@@ -28,11 +26,14 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
     ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
     // Slots and the counts behind them begin lines, whatever length the user names.
     const std::int64_t chunk =
-        std::max(sizes.chunk_bytes / line_bytes * line_bytes, memory::whole_lines(elem_bytes));
-    const std::int64_t most = std::min(chunk, slots_room / ring.slots / line_bytes * line_bytes);
+        std::max(sizes.chunk_bytes / SlotRing::line_bytes * SlotRing::line_bytes,
+                 memory::whole_lines(elem_bytes));
+    const std::int64_t most =
+        std::min(chunk, slots_room / ring.slots / SlotRing::line_bytes * SlotRing::line_bytes);
     // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
     const std::int64_t bytes = std::min(message_bytes, most);
-    ring.slot_bytes = std::min(memory::whole_lines(bytes + bytes / 16) + 4 * line_bytes, most);
+    ring.slot_bytes =
+        std::min(memory::whole_lines(bytes + bytes / 16) + 4 * SlotRing::line_bytes, most);
     // A short message needs one slot in this round, and one in the next.
     if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
     return ring;

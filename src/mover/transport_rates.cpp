@@ -21,12 +21,12 @@
 namespace datamover {
 namespace {
 
-constexpr double line_bytes = 64;
-constexpr std::size_t count = sizeof(TransportRates) / sizeof(double);
-using Numbers = std::array<double, count>;
+constexpr double rate_line_bytes = 64;
+constexpr std::size_t rate_count = sizeof(TransportRates) / sizeof(double);
+using RateNumbers = std::array<double, rate_count>;
 
 bool make_sense(const TransportRates& rates) {
-    for (const double rate : std::bit_cast<Numbers>(rates))
+    for (const double rate : std::bit_cast<RateNumbers>(rates))
         if (!(rate >= 0) || !std::isfinite(rate)) return false;
     return true;
 }
@@ -50,7 +50,7 @@ std::int64_t key() {
 /// The same in every locale.
 std::string as_text(const TransportRates& rates) {
     std::string text;
-    for (const double rate : std::bit_cast<Numbers>(rates)) {
+    for (const double rate : std::bit_cast<RateNumbers>(rates)) {
         std::array<char, 32> digits;
         const auto written = std::to_chars(digits.begin(), digits.end(), rate);
         text += (text.empty() ? "" : ",") + std::string(digits.begin(), written.ptr);
@@ -60,11 +60,11 @@ std::string as_text(const TransportRates& rates) {
 
 /// Nothing where a text holds something else.
 std::optional<TransportRates> from_text(const std::string& text) {
-    Numbers numbers{};
+    RateNumbers numbers{};
     const char *at = text.data(), *end = at + text.size();
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < rate_count; ++i) {
         const auto [behind, failed] = std::from_chars(at, end, numbers[i]);
-        const bool last = i + 1 == count;
+        const bool last = i + 1 == rate_count;
         if (failed != std::errc{} || (behind == end) != last || (!last && *behind != ','))
             return {};
         at = behind + 1;
@@ -90,7 +90,7 @@ SharedRates& shared_rates() {
 }
 
 double lines(std::int64_t bytes) {
-    return static_cast<double>(bytes) / line_bytes;
+    return static_cast<double>(bytes) / rate_line_bytes;
 }
 
 double runs(std::int64_t bytes, std::int64_t run_bytes) {

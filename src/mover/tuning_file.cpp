@@ -31,17 +31,17 @@ constexpr std::size_t most_lines = 1000;
 constexpr std::size_t longest_line = 300;
 constexpr std::uintmax_t most_bytes = most_lines * longest_line;
 
-using Entry = std::pair<std::int64_t, std::string>;
+using TunedEntry = std::pair<std::int64_t, std::string>;
 
-std::int64_t checksum(const Entry& entry) {
+std::int64_t checksum(const TunedEntry& entry) {
     geometry::WordDigest digest;
     digest.put(entry.first);
     for (const char c : entry.second) digest.put(c);
     return digest.value();
 }
 
-std::vector<Entry> entries_of(const std::string& path) {
-    std::vector<Entry> entries;
+std::vector<TunedEntry> entries_of(const std::string& path) {
+    std::vector<TunedEntry> entries;
     if (!fs::is_regular_file(path) || fs::file_size(path) > most_bytes) return entries;
     std::ifstream file(path);
     file.imbue(std::locale::classic());
@@ -50,7 +50,7 @@ std::vector<Entry> entries_of(const std::string& path) {
     while (entries.size() < most_lines && std::getline(file, line)) {
         std::istringstream words(line);
         words.imbue(std::locale::classic());
-        Entry entry;
+        TunedEntry entry;
         std::int64_t sum = -1;
         if (words >> entry.first >> entry.second >> sum && sum == checksum(entry))
             entries.push_back(std::move(entry));
@@ -71,7 +71,7 @@ bool may_be_replaced(const std::string& path) {
 }
 
 /// What a symbolic link leads to is replaced, and the link stays; so do the permissions.
-void replace_file(const std::string& named, const std::vector<Entry>& entries) {
+void replace_file(const std::string& named, const std::vector<TunedEntry>& entries) {
     if (!may_be_replaced(named)) return;
     const bool is_there = fs::exists(named);
     const std::string path = is_there ? fs::canonical(named).string() : named;
@@ -81,7 +81,7 @@ void replace_file(const std::string& named, const std::vector<Entry>& entries) {
     std::ofstream file(fresh);
     file.imbue(std::locale::classic());
     file << first_line << '\n';
-    for (const Entry& entry : entries)
+    for (const TunedEntry& entry : entries)
         file << entry.first << ' ' << entry.second << ' ' << checksum(entry) << '\n';
     file.close();
     std::error_code failed;
@@ -113,7 +113,7 @@ std::string tuning_file_path() {
 
 std::string find_in_tuning_file(const std::string& path, std::int64_t key) noexcept {
     try {
-        for (const Entry& entry : entries_of(path))
+        for (const TunedEntry& entry : entries_of(path))
             if (entry.first == key) return entry.second;
     } catch (...) {
         // A file that cannot be read tells nothing.
@@ -125,8 +125,8 @@ void add_to_tuning_file(const std::string& path, std::int64_t key,
                         const std::string& transports) noexcept {
     if (path.empty()) return;
     try {
-        std::vector<Entry> entries = entries_of(path);
-        std::erase_if(entries, [&](const Entry& entry) { return entry.first == key; });
+        std::vector<TunedEntry> entries = entries_of(path);
+        std::erase_if(entries, [&](const TunedEntry& entry) { return entry.first == key; });
         if (entries.size() >= most_lines) entries.erase(entries.begin());
         entries.emplace_back(key, transports);
         replace_file(path, entries);

@@ -16,7 +16,7 @@ constexpr std::size_t most_kept = 4096;
 /// What begins here begins with a cache line. Where within a line an array begins is another chance
 /// in each run of a program whose arrays are NumPy's: only whether it begins with one is told
 /// apart.
-constexpr std::uintptr_t line_bytes = 64;
+constexpr std::uintptr_t array_line_bytes = 64;
 
 using geometry::WordDigest;
 
@@ -31,7 +31,7 @@ void put(WordDigest& digest, const ArrayPart& part) {
     digest.put(part.elem_bytes);
     digest.put(static_cast<std::int64_t>(part.type));
     digest.put(part.allocation && part.allocation->segment);
-    digest.put(reinterpret_cast<std::uintptr_t>(part.base) % line_bytes == 0);
+    digest.put(reinterpret_cast<std::uintptr_t>(part.base) % array_line_bytes == 0);
     for (const BlockMemory& block : part.memory.blocks) {
         digest.put(block.block);
         digest.put(block.offset_bytes);

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* node_size = "DATAMOVER_NODE_SIZE";
 constexpr const char* peer_reads = "DATAMOVER_PEER_READS";
 constexpr const char* shared_bytes = "DATAMOVER_SHARED_BYTES";
-constexpr const char* timeout = "DATAMOVER_TIMEOUT";
+constexpr const char* timeout_variable = "DATAMOVER_TIMEOUT";
 
 bool is_set(const char* name) {
     const char* text = std::getenv(name);
@@ -37,9 +37,9 @@ bool may_read_peers() {
 }
 
 std::optional<double> environment_timeout() {
-    if (!is_set(timeout)) return std::nullopt;
+    if (!is_set(timeout_variable)) return std::nullopt;
     char* end = nullptr;
-    const double seconds = std::strtod(std::getenv(timeout), &end);
+    const double seconds = std::strtod(std::getenv(timeout_variable), &end);
     if (*end != '\0' || !(seconds > 0) || !std::isfinite(seconds)) return std::nullopt;
     return seconds;
 }
@@ -51,8 +51,8 @@ std::optional<Error> environment_error() {
         return wrong(peer_reads, "0 or 1");
     if (is_set(shared_bytes) && !memory::environment_number(shared_bytes))
         return wrong(shared_bytes, "a number of bytes, without a unit");
-    if (is_set(timeout) && !environment_timeout())
-        return wrong(timeout, "a number of seconds above 0");
+    if (is_set(timeout_variable) && !environment_timeout())
+        return wrong(timeout_variable, "a number of seconds above 0");
     return std::nullopt;
 }
 

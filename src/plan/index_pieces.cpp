@@ -217,14 +217,14 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
     });
 }
 
-struct Meeting {
+struct IndexMatch {
     std::int64_t t, source_flat, destination_flat;
 };
 
 /// What meets, by the other side's block.
-class Meetings {
+class IndexMatches {
 public:
-    void add(std::int64_t block, const Meeting& meeting) {
+    void add(std::int64_t block, const IndexMatch& meeting) {
         if (last_ == by_block_.end() || last_->first != block)
             last_ = by_block_.try_emplace(block).first;
         last_->second.push_back(meeting);
@@ -233,13 +233,13 @@ public:
     /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
     template <class Visit>
     void for_each_piece(Visit&& visit) {
-        const auto before = [](const Meeting& a, const Meeting& b) { return a.t < b.t; };
+        const auto before = [](const IndexMatch& a, const IndexMatch& b) { return a.t < b.t; };
         for (auto& [block, meetings] : by_block_) {
             if (!std::ranges::is_sorted(meetings, before)) std::ranges::sort(meetings, before);
             IndexPiece piece;
             piece.source.reserve(meetings.size());
             piece.destination.reserve(meetings.size());
-            for (const Meeting& m : meetings) {
+            for (const IndexMatch& m : meetings) {
                 piece.source.push_back(m.source_flat);
                 piece.destination.push_back(m.destination_flat);
             }
@@ -248,8 +248,8 @@ public:
     }
 
 private:
-    std::map<std::int64_t, std::vector<Meeting>> by_block_;
-    std::map<std::int64_t, std::vector<Meeting>>::iterator last_ = by_block_.end();
+    std::map<std::int64_t, std::vector<IndexMatch>> by_block_;
+    std::map<std::int64_t, std::vector<IndexMatch>>::iterator last_ = by_block_.end();
 };
 
 }  // namespace
@@ -259,7 +259,7 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
                               PieceVisitor& visitor) {
     const IndexMap map(term);
     const BlockElements own(source, source_block);
-    Meetings found;
+    IndexMatches found;
     std::vector<Place> senders, receivers;
     const auto there = [&](const Point& i) { return map.to_destination(i); };
     const auto back = [&](const Point& i) { return map.to_source(i); };
@@ -291,7 +291,7 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
     const IndexMap map(term);
     const BlockElements own(destination, destination_block);
     const std::int64_t receiver = destination.owner(destination_block);
-    Meetings found;
+    IndexMatches found;
     std::vector<Place> senders;
     const auto there = [&](const Point& i) { return map.to_source(i); };
     const auto back = [&](const Point& i) { return map.to_destination(i); };

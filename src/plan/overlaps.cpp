@@ -181,7 +181,7 @@ private:
 };
 
 /// Asks whether two sums have a byte in common.
-class Meeting {
+class CommonByte {
 public:
     /// False also where that takes too many tries.
     bool operator()(const StepSum& read, const StepSum& write) {
@@ -307,7 +307,7 @@ private:
             --left_;
             const StepSum &read = mine == 0 ? sum : *other, &write = mine == 0 ? *other : sum;
             if (of_one_move_ && StepSum::is_identity(read, write)) continue;
-            if (meet_(read, write)) return Conflict{read.number, write.number};
+            if (has_common_byte_(read, write)) return Conflict{read.number, write.number};
         }
         return std::nullopt;
     }
@@ -316,7 +316,7 @@ private:
     std::array<std::vector<const StepSum*>, 2> open_;
     bool of_one_move_;
     std::size_t left_ = 0;  ///< comparisons
-    Meeting meet_;
+    CommonByte has_common_byte_;
 };
 
 bool share_memory(const BoundMemory& a, const BoundMemory& b) {

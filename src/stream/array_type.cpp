@@ -10,7 +10,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int max_depth = 8;
+constexpr int max_type_depth = 8;
 constexpr std::int64_t utf32_bytes = 4;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -71,7 +71,7 @@ ArrayType read_field(const Json& field, int depth) {
 ArrayType read(const Json& words, int depth) {
     if (words.kind() == Json::Kind::text)
         return {json_text(words.text()), bytes_of_word(words.as_name("dtype"))};
-    if (words.kind() != Json::Kind::list || depth > max_depth)
+    if (words.kind() != Json::Kind::list || depth > max_type_depth)
         refuse("it is neither a text nor a list of fields");
     ArrayType type;
     for (const Json& field : words.items()) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <set>
 
@@ -22,7 +21,7 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_ahead = 64;
-constexpr std::size_t max_processes = 1 << 16, max_arrays = 1 << 12;
+constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_frame_bytes / 16 * 15;
@@ -51,12 +50,6 @@ void collectively_unless_interrupted(Together& together, const Work& work) {
     }
 }
 
-void check_seconds(const std::optional<double>& seconds) {
-    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
-                         " s was given; it must be above 0 s");
-}
-
 /// Whether each process that receives gets elements of each array.
 bool all_get_messages(const std::vector<WantedArray>& wanted) {
     return std::ranges::all_of(wanted, [](const WantedArray& one) {
@@ -67,7 +60,7 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
 }
 
 /// As a frame can say it, and whoever reads the frame takes it.
-void check_name(const std::string& name) {
+void check_array_name(const std::string& name) {
     try {
         Json::parse_object(JsonObject().add("name", name).text()).name("name");
     } catch (const Error&) {
@@ -169,7 +162,7 @@ Json Consumer::introduce(const Address& address, const JsonObject& words) {
 
 /// What the stream says of itself.
 void Consumer::read_welcome(const Json& said, const Address& address) {
-    for (const Json& item : said.list("producers", max_processes)) {
+    for (const Json& item : said.list("producers", max_producers)) {
         const auto& parts = item.items();
         if (item.kind() != Json::Kind::list || parts.size() != 3 ||
             parts[1].kind() != Json::Kind::integer || parts[1].integer() < 1 ||
@@ -292,12 +285,13 @@ void Consumer::require_unsubscribed() const {
 
 void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
     require_unsubscribed();
-    if (wanted.empty() || wanted.size() > max_arrays)
-        throw make_error(ErrorCode::invalid_argument, "1 to ", max_arrays, " arrays can be wanted");
+    if (wanted.empty() || wanted.size() > max_wanted_arrays)
+        throw make_error(ErrorCode::invalid_argument, "1 to ", max_wanted_arrays,
+                         " arrays can be wanted");
     std::set<std::string> names;
     std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
-        check_name(one.name);
+        check_array_name(one.name);
         if (!names.insert(one.name).second)
             throw make_error(ErrorCode::invalid_argument, "array '", one.name, "' is wanted twice");
         if (!one.layout.valid() || one.layout.nprocs() != size())

@@ -23,7 +23,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::chrono::milliseconds retry_time{50};
+constexpr std::chrono::milliseconds redial_time{50};
 /// A connection that takes nothing for so long has failed.
 constexpr int stalled_seconds = 600;
 
@@ -34,7 +34,7 @@ std::chrono::milliseconds time_until(Clock::time_point until) {
 
 /// Before somebody is asked again who was not there.
 void rest(const Look& look) {
-    const Clock::time_point end = Clock::now() + retry_time;
+    const Clock::time_point end = Clock::now() + redial_time;
     for (auto left = time_until(end); left.count() > 0; left = time_until(end)) {
         look();
         std::this_thread::sleep_for(look.until_next(left));
@@ -145,7 +145,7 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
                              "the connection broke: ", std::strerror(error));
         if (error != ECONNREFUSED && error != ETIMEDOUT)
             throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(error));
-        if (!again || (deadline && Clock::now() + retry_time >= *deadline))
+        if (!again || (deadline && Clock::now() + redial_time >= *deadline))
             throw make_error(ErrorCode::timeout, "nobody listens at ", address.text());
         rest(dialing.look);
     }

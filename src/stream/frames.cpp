@@ -21,11 +21,11 @@ namespace {
 constexpr std::string_view magic = "DMS2";
 constexpr std::size_t header_bytes = 16, checked_bytes = 12;
 /// A consumer that takes no frames for so long has failed.
-constexpr std::chrono::milliseconds stalled_time{600'000};
+constexpr std::chrono::milliseconds frames_stalled_time{600'000};
 /// What is read of frames at once.
-constexpr std::size_t read_bytes = 1 << 16;
+constexpr std::size_t frame_read_bytes = 1 << 16;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> bytes_of_text(std::string_view text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -63,8 +63,8 @@ std::string frame_of(std::string_view words) {
         for (int n = 3; n >= 0; --n) frame += static_cast<char>(value >> 8 * n & 0xff);
     };
     add(static_cast<std::uint32_t>(words.size()));
-    add(crc32c(bytes_of(words)));
-    add(crc32c(bytes_of(frame)));
+    add(crc32c(bytes_of_text(words)));
+    add(crc32c(bytes_of_text(frame)));
     frame += words;
     return frame;
 }
@@ -79,17 +79,17 @@ Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::ti
 }
 
 bool FrameLink::say(std::string_view words) {
-    return unsent_.send(bytes_of(frame_of(words)));
+    return unsent_.send(bytes_of_text(frame_of(words)));
 }
 
 bool FrameLink::say(const std::vector<std::string>& frames_words) {
     std::string frames;
     for (const std::string& words : frames_words) frames += frame_of(words);
-    return unsent_.send(bytes_of(frames));
+    return unsent_.send(bytes_of_text(frames));
 }
 
 std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
-    std::array<std::byte, read_bytes> room;
+    std::array<std::byte, frame_read_bytes> room;
     const auto come = connection_->receive(room);
     if (!come) return {};
     come_.insert(come_.end(), come->begin(), come->end());
@@ -113,7 +113,7 @@ std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
         frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
         rest = rest.subspan(header_bytes + length);
     }
-    if (come_.capacity() > read_bytes && !frames.empty())
+    if (come_.capacity() > frame_read_bytes && !frames.empty())
         come_ = std::vector<std::byte>(rest.begin(), rest.end());  // so much is rarely needed
     else
         come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
@@ -160,14 +160,14 @@ std::chrono::milliseconds ControlLink::patience() {
         const auto left = std::chrono::ceil<milliseconds>(*begun + limits_->whole - Clock::now());
         return std::clamp(left, milliseconds(0), limits_->pause);
     }
-    return link_.unsent().is_empty() ? milliseconds(-1) : stalled_time;
+    return link_.unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
 }
 
 void ControlLink::count_held() {
     const std::size_t now = link_.held_bytes();
     const std::size_t all = limits_->held += now - held_bytes_;
     held_bytes_ = now;
-    if (all > limits_->held_bytes && now > 2 * read_bytes)
+    if (all > limits_->held_bytes && now > 2 * frame_read_bytes)
         throw make_error(ErrorCode::io, "unfinished frames of all connections take more than ",
                          limits_->held_bytes, " bytes");
 }

@@ -14,7 +14,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
+constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
@@ -35,8 +35,9 @@ bool is_of_type(const Json& said, std::string_view type) {
 /// The arrays of a step. Throws io.
 std::vector<std::uint32_t> arrays_of(const Json& said) {
     std::vector<std::uint32_t> arrays;
-    for (const Json& item : said.list("arrays", max_arrays)) {
-        if (item.kind() != Json::Kind::integer || item.integer() < 0 || item.integer() > max_arrays)
+    for (const Json& item : said.list("arrays", max_array_number)) {
+        if (item.kind() != Json::Kind::integer || item.integer() < 0 ||
+            item.integer() > max_array_number)
             throw Error(ErrorCode::io, "'arrays' of a frame must be numbers of arrays");
         arrays.push_back(static_cast<std::uint32_t>(item.integer()));
     }
@@ -196,10 +197,10 @@ void IncomingSteps::ask_for_arrays() {
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
 void IncomingSteps::learn(const Json& said) {
-    if (known_.size() >= static_cast<std::size_t>(max_arrays))
-        throw make_error(ErrorCode::io, "more than ", max_arrays, " arrays");
-    const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_arrays));
-    const std::int64_t nprocs = said.number("nprocs", 1, max_processes);
+    if (known_.size() >= static_cast<std::size_t>(max_array_number))
+        throw make_error(ErrorCode::io, "more than ", max_array_number, " arrays");
+    const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
+    const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
     const Json* const dtype = said.find("dtype");
     const Json* const layout = said.find("layout");
     if (dtype == nullptr || layout == nullptr || layout->kind() != Json::Kind::text)
@@ -513,7 +514,8 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
     const auto begun = begun_.find(array);
     if (begun == begun_.end()) {
         const auto known = known_.find(array);
-        if (known == known_.end() ? array <= max_arrays : wanted_of(known->second.name) != nullptr)
+        if (known == known_.end() ? array <= max_array_number
+                                  : wanted_of(known->second.name) != nullptr)
             return nullptr;
         throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                          ", which was not asked for");

@@ -11,7 +11,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int max_depth = 32;
+constexpr int max_json_depth = 32;
 
 [[noreturn]] void refuse(const char* why) {
     throw Error(ErrorCode::io, why);
@@ -81,7 +81,7 @@ private:
     }
 
     Json read(int depth) {
-        if (depth > max_depth) refuse("a frame whose JSON is nested too deep");
+        if (depth > max_json_depth) refuse("a frame whose JSON is nested too deep");
         skip_space();
         Json value;
         const char c = peek();

@@ -60,7 +60,7 @@ int sextet_of(char c) {
 }
 
 /// The bytes of a text in base64 (RFC 4648); throws io where it is none.
-std::vector<std::uint8_t> bytes_of(std::string_view text) {
+std::vector<std::uint8_t> plan_bytes_of(std::string_view text) {
     const auto refuse = [] {
         throw Error(ErrorCode::io, "a layout cannot be read: it is no base64");
     };
@@ -118,7 +118,7 @@ std::string text_of_layout(const Layout& layout) {
 }
 
 Layout layout_of_text(std::string_view text, std::int64_t nprocs) {
-    const std::vector<std::uint8_t> bytes = bytes_of(text);
+    const std::vector<std::uint8_t> bytes = plan_bytes_of(text);
     Layout layout;
     try {
         layout = MotionPlan::from_bytes(bytes).source();

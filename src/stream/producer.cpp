@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 
 #include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
+#include "stream/array_type.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/json.hpp"
 #include "stream/message_words.hpp"
@@ -18,8 +18,8 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::int64_t max_count = 1 << 16, max_elem_bytes = 1 << 16;
-constexpr std::size_t max_arrays = 1 << 12, max_name_bytes = 256;
+constexpr std::int64_t max_count = 1 << 16;
+constexpr std::size_t max_sent_arrays = 1 << 12, max_name_bytes = 256;
 /// What a consumer may have taken and not said so.
 constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
@@ -27,12 +27,6 @@ void check_range(std::int64_t value, const char* name, std::int64_t least, std::
     if (value < least || value > most)
         throw make_error(ErrorCode::invalid_argument, name, " is ", value, ", it must be ", least,
                          " to ", most);
-}
-
-void check_seconds(const std::optional<double>& seconds) {
-    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
-                         " s was given; it must be above 0 s");
 }
 
 /// As a frame can say it, and whoever reads the frame takes it.
@@ -150,9 +144,9 @@ std::int64_t Producer::checked(const std::string& name, const SentPart& part,
                                std::optional<std::int64_t> step) const {
     if (!arrays_.contains(name)) {
         check_name(name);
-        if (arrays_.size() >= max_arrays)
-            throw make_error(ErrorCode::invalid_argument, "a stream sends at most ", max_arrays,
-                             " arrays");
+        if (arrays_.size() >= max_sent_arrays)
+            throw make_error(ErrorCode::invalid_argument, "a stream sends at most ",
+                             max_sent_arrays, " arrays");
     }
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     if (!step && step_ == last)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -49,6 +50,14 @@ public:
     virtual void check_interrupted() {}
     virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
 };
+
+/// A timeout in seconds that a caller passed. Throws invalid_argument unless it is positive and
+/// finite.
+inline void check_seconds(const std::optional<double>& seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
+                         " s was given; it must be above 0 s");
+}
 
 /// What `work` throws, as an error that others can be told; none: nothing. Local.
 template <class Work>

@@ -27,7 +27,7 @@ namespace datamover::transport {
 namespace {
 
 /// Chunks of one pair under way at the same time where no buffers are needed.
-constexpr std::size_t unbuffered_width = 8;
+constexpr std::size_t unbuffered_window_width = 8;
 /// More of arrays is not attached: MPI may have a limit, and buffers need some.
 constexpr std::size_t most_regions_of_arrays = 16;
 
@@ -177,7 +177,7 @@ private:
         std::int64_t hosted_bytes = 0, own_bytes = 0;
         for (WindowPair& pair : pairs_) {
             const bool direct = keep_array(pair) && (!pair.hosts || attach_array(pair));
-            const std::size_t most = direct ? unbuffered_width : buffers_;
+            const std::size_t most = direct ? unbuffered_window_width : buffers_;
             pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
             buffer_bytes.push_back(direct ? 0
                                           : memory::whole_lines(pair.program.most_chunk_bytes()));

@@ -23,7 +23,7 @@ AxisTable of_runs(std::vector<AxisRun> runs) {
 }  // namespace
 
 TEST(AxisTable, DerivedTablesHoldTheSamePositions) {
-    Random random(21);
+    Engine random(21);
     for (int i = 0; i < 500; ++i) {
         const AxisTable t = random_table(random);
         const Positions p = positions_of(t);
@@ -46,7 +46,7 @@ TEST(AxisTable, DerivedTablesHoldTheSamePositions) {
 }
 
 TEST(AxisTable, FoldingKeepsTheOrder) {
-    Random random(22);
+    Engine random(22);
     for (int i = 0; i < 500; ++i) {
         const AxisTable t = random_table(random);
         std::vector<AxisRun> blocks;

@@ -12,13 +12,13 @@ using layout_oracle::expect_error;
 using plan::RelationSide;
 using Addresses = std::vector<std::int64_t>;
 
-struct Pairs {
+struct CompiledPairs {
     Addresses source, destination;
-    bool operator==(const Pairs&) const = default;
+    bool operator==(const CompiledPairs&) const = default;
 };
 
-Pairs pairs_of(const AddressRelation& relation) {
-    Pairs pairs;
+CompiledPairs compiled_pairs(const AddressRelation& relation) {
+    CompiledPairs pairs;
     relation.to_pairs(pairs.source, pairs.destination);
     return pairs;
 }
@@ -34,17 +34,18 @@ TEST(Compile, AddressesAreThoseOfTheTwoMemories) {
     const MemoryLayout from = dense_memory(rows, 0, 8);
     const MemoryLayout to = dense_memory(columns, 1, 8, ElementOrder::column_major);
     const PairPart part = redistribute(rows, columns).part(0, 1);
-    const Pairs expected{{24, 32, 40, 72, 80, 88}, {0, 32, 64, 8, 40, 72}};
-    EXPECT_EQ(pairs_of(plan::compile(part, side(rows, from, 8), side(columns, to, 8))), expected);
+    const CompiledPairs expected{{24, 32, 40, 72, 80, 88}, {0, 32, 64, 8, 40, 72}};
+    EXPECT_EQ(compiled_pairs(plan::compile(part, side(rows, from, 8), side(columns, to, 8))),
+              expected);
 }
 
 TEST(Compile, ColumnMajorMessagesRunAlongTheFirstDimension) {
     const MemoryLayout from = dense_memory(rows, 0, 8);
     const RelationSide message{nullptr, nullptr, 8, 0};
     const PairPart part = redistribute(rows, columns).part(0, 1);
-    const Pairs expected{{24, 72, 32, 80, 40, 88}, {0, 8, 16, 24, 32, 40}};
-    EXPECT_EQ(pairs_of(plan::compile(part, side(rows, from, 8), message,
-                                     plan::MessageOrder::column_major)),
+    const CompiledPairs expected{{24, 72, 32, 80, 40, 88}, {0, 8, 16, 24, 32, 40}};
+    EXPECT_EQ(compiled_pairs(plan::compile(part, side(rows, from, 8), message,
+                                           plan::MessageOrder::column_major)),
               expected);
 }
 
@@ -66,11 +67,12 @@ TEST(Compile, HalvesJoinedAreTheDirectRelation) {
         const auto direct = plan::compile(part, side(a, from, 8), side(b, to, 4));
         const auto assembly = plan::compile(part, side(a, from, 8), narrow);
         const auto disassembly = plan::compile(part, wide, side(b, to, 4));
-        const Pairs all = pairs_of(direct);
+        const CompiledPairs all = compiled_pairs(direct);
         ASSERT_EQ(direct.size(), part.size());
-        ASSERT_EQ(pairs_of(assembly).source, all.source) << "case " << i;
-        ASSERT_EQ(pairs_of(disassembly).destination, all.destination) << "case " << i;
-        ASSERT_EQ(pairs_of(AddressRelation::join(assembly, disassembly)), all) << "case " << i;
+        ASSERT_EQ(compiled_pairs(assembly).source, all.source) << "case " << i;
+        ASSERT_EQ(compiled_pairs(disassembly).destination, all.destination) << "case " << i;
+        ASSERT_EQ(compiled_pairs(AddressRelation::join(assembly, disassembly)), all)
+            << "case " << i;
         EXPECT_EQ(direct.source_elem_bytes(), 8);
         EXPECT_EQ(direct.destination_elem_bytes(), 4);
     }

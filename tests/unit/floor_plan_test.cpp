@@ -23,7 +23,7 @@ using region_oracle::points_of_disjoint;
 using region_oracle::PointSet;
 using region_oracle::Random;
 
-constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t largest_index = std::numeric_limits<std::int64_t>::max();
 
 struct RandomPlan {
     std::vector<Region> regions;
@@ -115,7 +115,7 @@ TEST(FloorPlan, FindsWhatASearchThroughTheTableFinds) {
 }
 
 TEST(FloorPlan, FindsAmongFarAndHugeBoxes) {
-    const std::int64_t far = largest / 2;
+    const std::int64_t far = largest_index / 2;
     const FloorPlan plan({Region({-far}, {-far + 2}), Region({far - 2}, {far}), Region({0}, {far}),
                           Region({-far}, {0}), Region({-1}, {1})},
                          {0, 0, 0, 0, 0});
@@ -256,7 +256,7 @@ TEST(FloorPlan, BisectionFollowsTheWeights) {
         EXPECT_NEAR(static_cast<double>(uneven.region(i).size()), wanted, wanted * 0.05);
     }
     const double huge = std::numeric_limits<double>::max();
-    const FloorPlan extreme = FloorPlan::bisected(Region({0}, {largest}), {huge, huge});
+    const FloorPlan extreme = FloorPlan::bisected(Region({0}, {largest_index}), {huge, huge});
     EXPECT_NEAR(static_cast<double>(extreme.region(0).size()), std::ldexp(1.0, 62), 1);
 }
 
@@ -294,14 +294,16 @@ TEST(FloorPlan, RefusesTablesThatDoNotFit) {
     expect_error(ErrorCode::mismatch, [&] { FloorPlan({box}, {0, 1}); });
     expect_error(ErrorCode::out_of_range, [&] { FloorPlan({box}, {2}, 2); });
     expect_error(ErrorCode::out_of_range, [&] { FloorPlan({box}, {-1}); });
-    const std::vector<std::int64_t> four(4, 0), three(3, 0), two(2, 0), low{-largest}, high{2};
+    const std::vector<std::int64_t> four(4, 0), three(3, 0), two(2, 0), low{-largest_index},
+        high{2};
     expect_error(ErrorCode::mismatch, [&] { FloorPlan(2, four, three, two); });
     expect_error(ErrorCode::mismatch, [&] { FloorPlan(2, three, three, two); });
     expect_error(ErrorCode::invalid_argument, [&] { FloorPlan(9, four, four, two); });
     expect_error(ErrorCode::out_of_range,
                  [&] { FloorPlan(1, low, high, std::vector<std::int64_t>{0}); });
-    expect_error(ErrorCode::out_of_range,
-                 [] { FloorPlan({Region({-largest}, {1 - largest}), Region({1}, {2})}, {0, 0}); });
+    expect_error(ErrorCode::out_of_range, [] {
+        FloorPlan({Region({-largest_index}, {1 - largest_index}), Region({1}, {2})}, {0, 0});
+    });
 }
 
 TEST(FloorPlan, RefusesCutsThatMakeNoSense) {
@@ -320,7 +322,7 @@ TEST(FloorPlan, RefusesCutsThatMakeNoSense) {
     expect_error(bad, [&] { FloorPlan::bisected(domain, {1, 0}); });
     expect_error(bad, [&] { FloorPlan::bisected(domain, {1, std::nan("")}); });
     expect_error(ErrorCode::out_of_range,
-                 [&] { FloorPlan::uniform(domain, {largest, largest}, 1); });
+                 [&] { FloorPlan::uniform(domain, {largest_index, largest_index}, 1); });
 }
 
 TEST(FloorPlan, RefusesBlocksAndRanksThatAreNotThere) {

@@ -26,11 +26,12 @@ constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t smallest = std::numeric_limits<std::int64_t>::min();
 
 // A dimension, and coordinates such that a box has some hundreds of points at most.
-struct Case {
+struct RegionCase {
     Random random;
     int dims;
     std::int64_t reach;
-    explicit Case(int seed) : random(static_cast<std::uint64_t>(seed) + 1000), dims(seed % 4 + 1) {
+    explicit RegionCase(int seed)
+        : random(static_cast<std::uint64_t>(seed) + 1000), dims(seed % 4 + 1) {
         reach = dims == 1 ? 20 : dims == 2 ? 6 : dims == 3 ? 3 : 2;
     }
     Region region() { return random.region(dims, -reach, reach); }
@@ -45,7 +46,7 @@ PointSet without(const PointSet& points, const PointSet& taken) {
 
 TEST(Region, SizeShapeAndMembershipAgreeWithItsPoints) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region region = c.region();
         const PointSet points = points_of(region);
         EXPECT_EQ(region.size(), static_cast<std::int64_t>(points.size()));
@@ -60,7 +61,7 @@ TEST(Region, SizeShapeAndMembershipAgreeWithItsPoints) {
 
 TEST(Region, ForEachWalksTheLastDimensionFastest) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region region = c.region();
         std::vector<Coordinates> walked;
         region.for_each([&](const Point& p) { walked.push_back(p.to_vector()); });
@@ -71,7 +72,7 @@ TEST(Region, ForEachWalksTheLastDimensionFastest) {
 
 TEST(Region, IntersectionAndSubtractionAgreeWithPointSets) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region a = c.region(), b = c.region();
         const PointSet in_a = points_of(a), in_b = points_of(b);
         const PointSet only_a = without(in_a, in_b);
@@ -88,7 +89,7 @@ TEST(Region, IntersectionAndSubtractionAgreeWithPointSets) {
 
 TEST(Region, SubtractAllAgreesWithPointSets) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region region = c.region();
         std::vector<Region> others;
         PointSet expected = points_of(region);
@@ -102,7 +103,7 @@ TEST(Region, SubtractAllAgreesWithPointSets) {
 
 TEST(Region, BoundingIsTheSmallestBoxOfBoth) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region a = c.region(), b = c.region();
         PointSet both = points_of(a);
         both.merge(points_of(b));
@@ -122,7 +123,7 @@ TEST(Region, BoundingIsTheSmallestBoxOfBoth) {
 
 TEST(Region, GrownAndShiftedMoveEveryPoint) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region region = c.region();
         const Point lower = c.random.point(c.dims, -2, 2), upper = c.random.point(c.dims, -2, 2);
         const Region grown = region.grown(lower, upper), shifted = region.shifted(lower);
@@ -151,7 +152,7 @@ TEST(Region, GrownAndShiftedMoveEveryPoint) {
 
 TEST(Region, CoarseCellsAreThoseThatFinePointsTouch) {
     for (int seed = 0; seed < num_cases; ++seed) {
-        Case c(seed);
+        RegionCase c(seed);
         const Region fine = c.region();
         const Point ratio = c.random.point(c.dims, 1, 4);
         // Which cell holds a fine point is counted up from a cell below all of them.

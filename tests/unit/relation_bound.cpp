@@ -13,11 +13,8 @@ using namespace relation_oracle;
 
 namespace {
 
-constexpr Encoding all_encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
-                                      Encoding::dictionary, Encoding::product, Encoding::offsets};
-
 /// `n` distinct places of `places`, in any order.
-Addresses distinct(Random& random, std::int64_t n, std::int64_t places) {
+Addresses distinct(Engine& random, std::int64_t n, std::int64_t places) {
     Addresses all(static_cast<std::size_t>(places));
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), random);
@@ -32,7 +29,7 @@ AddressBounds bytes(const std::vector<std::int32_t>& memory) {
 }  // namespace
 
 TEST(RelationBound, MovesWhatPairsSayAgainAndAgain) {
-    Random random(51);
+    Engine random(51);
     for (int round = 0; round < 120; ++round) {
         constexpr std::int64_t places = 300;
         const std::int64_t n = between(random, 0, places);
@@ -124,7 +121,7 @@ TEST(RelationMemory, HalvesOfMessagesAreTheRelationItself) {
 }
 
 TEST(RelationMemory, ThreadsFindTheSame) {
-    Random random(52);
+    Engine random(52);
     for (int round = 0; round < 30; ++round) {
         constexpr std::int64_t n = 500;
         const Addresses source = distinct(random, n, n);
@@ -152,7 +149,7 @@ TEST(RelationMemory, ThreadsFindTheSame) {
 }
 
 TEST(RelationChoice, CountsBytesOfSmallIrregularRelations) {
-    Random random(53);
+    Engine random(53);
     for (const std::int64_t n : {10, 30, 70, 200, 1000}) {
         const Addresses source = distinct(random, n, 4 * n);
         const Addresses destination = distinct(random, n, n);

@@ -10,8 +10,6 @@ using namespace relation_oracle;
 
 namespace {
 
-constexpr Encoding all_encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
-                                      Encoding::dictionary, Encoding::product, Encoding::offsets};
 constexpr std::int64_t elem_sizes[] = {1, 2, 3, 4, 8, 12, 16, 24, 32};
 
 void expect_pairs(const AddressRelation& relation, const Addresses& source,
@@ -25,7 +23,7 @@ void expect_pairs(const AddressRelation& relation, const Addresses& source,
 }
 
 void expect_moves(const Case& c, const AddressRelation& relation, std::int64_t elem,
-                  Random& random) {
+                  Engine& random) {
     const std::int64_t shift = between(random, 0, 3);
     const std::vector<char> source = random_bytes(random, c.source_bytes + shift);
     std::vector<char> expected = random_bytes(random, c.destination_bytes + shift);
@@ -36,7 +34,7 @@ void expect_moves(const Case& c, const AddressRelation& relation, std::int64_t e
 }
 
 void expect_messages(const Case& c, const AddressRelation& relation, std::int64_t elem,
-                     Random& random) {
+                     Engine& random) {
     const std::vector<char> source = random_bytes(random, c.source_bytes);
     std::vector<char> expected = random_bytes(random, c.destination_bytes);
     std::vector<char> actual = expected;
@@ -50,7 +48,7 @@ void expect_messages(const Case& c, const AddressRelation& relation, std::int64_
     EXPECT_EQ(actual, expected);
 }
 
-void expect_all(const Case& c, std::int64_t elem, Random& random) {
+void expect_all(const Case& c, std::int64_t elem, Engine& random) {
     expect_pairs(c.relation, c.source, c.destination);
     for (Encoding e : all_encodings) {
         const AddressRelation relation = c.relation.encode(e);
@@ -68,7 +66,7 @@ void expect_all(const Case& c, std::int64_t elem, Random& random) {
 }  // namespace
 
 TEST(RelationEncodings, RandomProducts) {
-    Random random(1);
+    Engine random(1);
     for (std::size_t i = 0; i < 400; ++i) {
         const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_product(random, elem, elem), elem, random);
@@ -78,7 +76,7 @@ TEST(RelationEncodings, RandomProducts) {
 
 /// Tables are known again, be they among the first few or not.
 TEST(RelationEncodings, ManyProductsShareManyTables) {
-    Random random(11);
+    Engine random(11);
     std::vector<std::shared_ptr<const AxisTable>> tables;
     for (int i = 0; i < 20; ++i)
         tables.push_back(std::make_shared<AxisTable>(random_table(random)));
@@ -102,7 +100,7 @@ TEST(RelationEncodings, ManyProductsShareManyTables) {
 }
 
 TEST(RelationEncodings, RandomPairs) {
-    Random random(2);
+    Engine random(2);
     for (std::size_t i = 0; i < 400; ++i) {
         const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_pairs(random, elem, elem), elem, random);
@@ -111,7 +109,7 @@ TEST(RelationEncodings, RandomPairs) {
 }
 
 TEST(RelationEncodings, OrderedBySide) {
-    Random random(3);
+    Engine random(3);
     for (int i = 0; i < 200; ++i) {
         const Case c = i % 2 ? random_product(random, 4, 8) : random_pairs(random, 4, 8);
         std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
@@ -139,7 +137,7 @@ TEST(RelationEncodings, OrderedBySide) {
 }
 
 TEST(RelationEncodings, BoundsAndContiguity) {
-    Random random(4);
+    Engine random(4);
     for (int i = 0; i < 300; ++i) {
         const Case c = i % 2 ? random_product(random, 4, 8) : random_pairs(random, 4, 8);
         for (Encoding e : all_encodings) {
@@ -168,7 +166,7 @@ TEST(RelationEncodings, BoundsAndContiguity) {
 }
 
 TEST(RelationEncodings, Concatenation) {
-    Random random(5);
+    Engine random(5);
     for (int i = 0; i < 100; ++i) {
         std::vector<AddressRelation> parts;
         Addresses s, d;

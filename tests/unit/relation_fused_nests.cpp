@@ -23,7 +23,7 @@ struct Blocks {
     std::int64_t nbytes() const { return rows * row_bytes(); }
 };
 
-Blocks blocks_apart(Random& random, std::int64_t blocks, bool evenly) {
+Blocks blocks_apart(Engine& random, std::int64_t blocks, bool evenly) {
     Blocks b{between(random, 1, 20), between(random, 3, 9), between(random, 1, 2), {}};
     std::int64_t next = 0;
     for (std::int64_t i = 0; i < blocks; ++i) {
@@ -68,7 +68,7 @@ std::int64_t fused(const std::vector<Product>& faces) {
 }  // namespace
 
 TEST(RelationFusedNests, BothEndsOfTheRowsOfABlockAreOne) {
-    Random random(71);
+    Engine random(71);
     for (const std::int64_t blocks : {1, 2, 7, 100, 3000}) {
         const Blocks b = blocks_apart(random, blocks, true);
         std::vector<Product> faces = ghosts(b, 1, blocks + 2);
@@ -79,7 +79,7 @@ TEST(RelationFusedNests, BothEndsOfTheRowsOfABlockAreOne) {
 }
 
 TEST(RelationFusedNests, LoopsForEverNewDistancesAreNotMade) {
-    Random random(72);
+    Engine random(72);
     Blocks b{4, 5, 1, {}};
     for (std::int64_t i = 0; i < 3000; ++i)
         b.at.push_back((2 * i * i + i) * b.nbytes());  // no distance occurs twice
@@ -87,7 +87,7 @@ TEST(RelationFusedNests, LoopsForEverNewDistancesAreNotMade) {
 }
 
 TEST(RelationFusedNests, GhostsOfBlocksAnywhere) {
-    Random random(73);
+    Engine random(73);
     for (int repeat = 0; repeat < 200; ++repeat) {
         const std::int64_t blocks = between(random, 1, 30);
         const Blocks b = blocks_apart(random, blocks, between(random, 0, 1) == 0);

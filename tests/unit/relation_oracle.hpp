@@ -17,12 +17,17 @@ namespace relation_oracle {
 using datamover::AddressRelation;
 using datamover::AxisRun;
 using datamover::AxisTable;
+using datamover::Encoding;
 using datamover::Product;
 using datamover::ProductAxis;
 using Addresses = std::vector<std::int64_t>;
-using Random = std::mt19937_64;
+using Engine = std::mt19937_64;
 
-inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high) {
+inline constexpr Encoding all_encodings[] = {Encoding::pairs,   Encoding::blocks,
+                                             Encoding::runs,    Encoding::dictionary,
+                                             Encoding::product, Encoding::offsets};
+
+inline std::int64_t between(Engine& random, std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
 }
 
@@ -44,7 +49,7 @@ inline Positions positions_of(const AxisTable& table) {
 }
 
 /// A table whose positions never repeat on either side: runs one behind the other, with gaps.
-inline AxisTable random_table(Random& random, int most_runs = 3) {
+inline AxisTable random_table(Engine& random, int most_runs = 3) {
     std::int64_t s = between(random, 0, 5);
     std::int64_t d = between(random, 0, 5);
     auto list = [&](std::int64_t number) {
@@ -89,7 +94,7 @@ struct Case {
 };
 
 /// A product of random tables with the axes permuted on either side and some of them mirrored.
-inline Case random_product(Random& random, std::int64_t source_elem, std::int64_t destination_elem,
+inline Case random_product(Engine& random, std::int64_t source_elem, std::int64_t destination_elem,
                            int most_axes = 3, std::int64_t most_elems = 3000) {
     std::vector<AxisTable> tables;
     std::vector<Positions> positions;
@@ -146,7 +151,7 @@ inline Case random_product(Random& random, std::int64_t source_elem, std::int64_
 }
 
 /// Arbitrary sources (repeats allowed) to all different destinations, with regular stretches.
-inline Case random_pairs(Random& random, std::int64_t source_elem, std::int64_t destination_elem,
+inline Case random_pairs(Engine& random, std::int64_t source_elem, std::int64_t destination_elem,
                          std::int64_t most = 400) {
     Case c;
     const std::int64_t n = between(random, 0, most);
@@ -170,7 +175,7 @@ inline Case random_pairs(Random& random, std::int64_t source_elem, std::int64_t 
     return c;
 }
 
-inline std::vector<char> random_bytes(Random& random, std::int64_t n) {
+inline std::vector<char> random_bytes(Engine& random, std::int64_t n) {
     std::vector<char> bytes(static_cast<std::size_t>(n));
     for (char& b : bytes) b = static_cast<char>(random());
     return bytes;

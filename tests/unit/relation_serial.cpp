@@ -9,10 +9,7 @@ using namespace relation_oracle;
 
 namespace {
 
-constexpr Encoding all_encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
-                                      Encoding::dictionary, Encoding::product, Encoding::offsets};
-
-AddressRelation random_relation(Random& random, int i) {
+AddressRelation random_relation(Engine& random, int i) {
     const Case c = i % 2 ? random_product(random, 4, 8, 3, 500) : random_pairs(random, 8, 4, 100);
     return c.relation.encode(all_encodings[i % 6]);
 }
@@ -20,7 +17,7 @@ AddressRelation random_relation(Random& random, int i) {
 }  // namespace
 
 TEST(RelationSerial, ThereAndBackIsTheSame) {
-    Random random(31);
+    Engine random(31);
     for (int i = 0; i < 600; ++i) {
         const AddressRelation relation = random_relation(random, i);
         const std::vector<std::uint8_t> bytes = relation.to_bytes();
@@ -38,7 +35,7 @@ TEST(RelationSerial, ThereAndBackIsTheSame) {
 }
 
 TEST(RelationSerial, ChangedOrCutBytesAreRefused) {
-    Random random(32);
+    Engine random(32);
     for (int i = 0; i < 600; ++i) {
         std::vector<std::uint8_t> bytes = random_relation(random, i).to_bytes();
         if (i % 3 == 0)
@@ -53,7 +50,7 @@ TEST(RelationSerial, ChangedOrCutBytesAreRefused) {
 }
 
 TEST(RelationSerial, DamageBehindARightChecksumDoesNoHarm) {
-    Random random(33);
+    Engine random(33);
     for (int i = 0; i < 6000; ++i) {
         std::vector<std::uint8_t> bytes = random_relation(random, i).to_bytes();
         for (std::int64_t k = between(random, 1, 3); k > 0; --k) {
@@ -73,7 +70,7 @@ TEST(RelationSerial, DamageBehindARightChecksumDoesNoHarm) {
 }
 
 TEST(RelationPieces, EitherSideAsAList) {
-    Random random(34);
+    Engine random(34);
     for (int i = 0; i < 200; ++i) {
         const Case c = i % 2 ? random_product(random, 4, 8, 3, 500) : random_pairs(random, 4, 8);
         char memory[1];

@@ -22,7 +22,7 @@ struct Steps {
     std::int64_t inner, outer, first, bytes;
 };
 
-Steps random_steps(Random& random, std::int64_t elem, std::int64_t count, std::int64_t rows) {
+Steps random_steps(Engine& random, std::int64_t elem, std::int64_t count, std::int64_t rows) {
     Steps s{};
     s.inner = elem * between(random, 1, 5);
     s.outer = s.inner * count + elem * between(random, 0, 40);
@@ -37,7 +37,7 @@ Steps random_steps(Random& random, std::int64_t elem, std::int64_t count, std::i
     return s;
 }
 
-Rows random_rows(Random& random, std::int64_t elem, std::int64_t count) {
+Rows random_rows(Engine& random, std::int64_t elem, std::int64_t count) {
     const std::int64_t rows = between(random, 1, 70);
     const Steps source = random_steps(random, elem, count, rows);
     const Steps destination = random_steps(random, elem, count, rows);
@@ -66,7 +66,7 @@ std::vector<char> moved(const Rows& r, const std::vector<char>& source, std::vec
 }  // namespace
 
 TEST(RelationShortRows, EveryLevelSizeAndLength) {
-    Random random(61);
+    Engine random(61);
     for (const std::int64_t elem : {1, 2, 4, 8, 16, 24, 32, 40, 48})
         for (std::int64_t count = 2; count <= longest_short_row; ++count)
             for (int repeat = 0; repeat < 5; ++repeat) {
@@ -90,7 +90,7 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
 }
 
 TEST(RelationShortRows, AreWhatRelationsOfThemRun) {
-    Random random(62);
+    Engine random(62);
     for (const std::int64_t elem : {1, 2, 4, 8, 16})
         for (std::int64_t count = 2; count <= longest_short_row; ++count) {
             const std::int64_t planes = between(random, 1, 5);

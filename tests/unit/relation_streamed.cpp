@@ -28,7 +28,7 @@ void copy_plainly(const LoopShape& l, const char* source, char* destination) {
 }  // namespace
 
 TEST(RelationStreamedPieces, EveryLevelShapeAndAlignment) {
-    Random random(61);
+    Engine random(61);
     for (int k = 0; k < 200; ++k) {
         LoopShape l{};
         l.bytes = k % 2 == 0 ? 64 * between(random, 1, 16) : between(random, 1, 1100);
@@ -55,7 +55,7 @@ TEST(RelationStreamedPieces, EveryLevelShapeAndAlignment) {
 }
 
 TEST(RelationStreamedPieces, ManyByARelation) {
-    Random random(62);
+    Engine random(62);
     constexpr std::int64_t piece = 128, rows = 40, across = 8192;
     const auto axis = [](std::int64_t n) {
         return std::make_shared<AxisTable>(AxisTable::interval(0, 0, n));
@@ -81,7 +81,7 @@ TEST(RelationStreamedPieces, ManyByARelation) {
 }
 
 TEST(RelationStreamedRows, EveryLevelSizeStrideAndAlignment) {
-    Random random(63);
+    Engine random(63);
     for (int k = 0; k < 200; ++k) {
         LoopShape l{};
         l.bytes = std::int64_t{1} << between(random, 0, 4);

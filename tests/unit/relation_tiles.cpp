@@ -12,7 +12,7 @@ using namespace relation_oracle;
 namespace {
 
 /// Rows outside or inside, gaps between elements, either side's axes in either direction.
-LoopShape random_shape(Random& random) {
+LoopShape random_shape(Engine& random) {
     LoopShape l;
     l.bytes = std::int64_t{1} << between(random, 0, 4);
     l.outer = between(random, 1, 35);
@@ -30,7 +30,7 @@ LoopShape random_shape(Random& random) {
     return l;
 }
 
-void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Random& random) {
+void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Engine& random) {
     constexpr std::int64_t origin = std::int64_t{1} << 18;
     const std::vector<char> source = random_bytes(random, 2 * origin);
     std::vector<char> expected = random_bytes(random, 2 * origin);
@@ -51,7 +51,7 @@ void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Random&
 }  // namespace
 
 TEST(RelationTiles, EveryLevelSizeAndStride) {
-    Random random(53);
+    Engine random(53);
     for (int k = 0; k < 60; ++k) {
         const LoopShape l = random_shape(random);
         const int size = size_class(l.bytes);
@@ -65,7 +65,7 @@ TEST(RelationTiles, EveryLevelSizeAndStride) {
 
 /// Both sides strided along different axes, over more than the second-level cache, by relations.
 TEST(RelationTiles, LargeOnesByRelations) {
-    Random random(54);
+    Engine random(54);
     for (const std::int64_t elem : {2, 8}) {
         const std::int64_t ni = 301;
         const std::int64_t nj = 1203;

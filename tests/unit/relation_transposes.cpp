@@ -15,7 +15,7 @@ struct Matrix {
     std::int64_t elem, ni, nj, source_row, destination_row, source_shift, destination_shift;
 };
 
-Matrix random_matrix(Random& random, std::int64_t most) {
+Matrix random_matrix(Engine& random, std::int64_t most) {
     Matrix m{};
     m.elem = std::int64_t{1} << between(random, 0, 4);
     m.ni = between(random, 1, most);
@@ -32,7 +32,7 @@ Matrix random_matrix(Random& random, std::int64_t most) {
     return m;
 }
 
-void expect_transposed(const Matrix& m, ShapeLoop loop, const char* level, Random& random) {
+void expect_transposed(const Matrix& m, ShapeLoop loop, const char* level, Engine& random) {
     const std::vector<char> source = random_bytes(random, m.source_shift + m.nj * m.source_row);
     std::vector<char> expected =
         random_bytes(random, m.destination_shift + m.ni * m.destination_row);
@@ -51,7 +51,7 @@ void expect_transposed(const Matrix& m, ShapeLoop loop, const char* level, Rando
 }  // namespace
 
 TEST(RelationTransposes, EveryLevelSizeAndAlignment) {
-    Random random(51);
+    Engine random(51);
     for (int i = 0; i < 400; ++i) {
         const Matrix m = random_matrix(random, i % 10 == 0 ? 300 : 90);
         const int size = size_class(m.elem);
@@ -65,7 +65,7 @@ TEST(RelationTransposes, EveryLevelSizeAndAlignment) {
 }
 
 TEST(RelationTransposes, LargeOnesByRelations) {
-    Random random(52);
+    Engine random(52);
     for (const std::int64_t elem : {1, 4, 8, 12}) {
         const std::int64_t ni = 611;
         const std::int64_t nj = 5000 / elem;

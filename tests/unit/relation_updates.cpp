@@ -130,7 +130,7 @@ Value combined(const ElementUpdate& u, Value in_place, Value arriving) {
     }
 }
 
-void fill(ScalarType t, std::vector<char>& bytes, Random& random) {
+void fill(ScalarType t, std::vector<char>& bytes, Engine& random) {
     const std::int64_t elem = scalar_bytes(t);
     for (std::int64_t at = 0; at + elem <= static_cast<std::int64_t>(bytes.size()); at += elem) {
         const auto re = static_cast<double>(between(random, 0, 5));
@@ -140,7 +140,7 @@ void fill(ScalarType t, std::vector<char>& bytes, Random& random) {
     }
 }
 
-void expect_update(const ElementUpdate& u, Random& random, bool product) {
+void expect_update(const ElementUpdate& u, Engine& random, bool product) {
     const std::int64_t from = scalar_bytes(u.source_type);
     const std::int64_t to = scalar_bytes(u.destination_type);
     const Case c =
@@ -179,7 +179,7 @@ ErrorCode code_of(const ElementUpdate& u, std::int64_t from, std::int64_t to) {
 }  // namespace
 
 TEST(RelationUpdates, EveryOperationAndPairOfTypes) {
-    Random random(11);
+    Engine random(11);
     for (ScalarType from : types)
         for (ScalarType to : types)
             for (Op op : ops) {
@@ -195,7 +195,7 @@ TEST(RelationUpdates, EveryOperationAndPairOfTypes) {
 }
 
 TEST(RelationUpdates, FactorsAndConjugation) {
-    Random random(12);
+    Engine random(12);
     for (ScalarType from : types)
         for (ScalarType to : types) {
             if (to == ScalarType::boolean) continue;

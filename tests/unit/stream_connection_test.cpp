@@ -53,8 +53,8 @@ std::string other_control() {
 }
 
 /// Both ends of a connection from one address of the loopback to another.
-struct Ends {
-    Ends(const char* from, const char* to) {
+struct ConnectedEnds {
+    ConnectedEnds(const char* from, const char* to) {
         const auto at = [](const char* host) {
             sockaddr_in address{};
             address.sin_family = AF_INET;
@@ -100,11 +100,11 @@ struct Ends {
 
 TEST(StreamConnection, IsNotPacedBetweenEndsOfOneAddress) {
     for (const char* address : {"127.0.0.1", "127.0.0.2"}) {
-        const Ends ends(address, address);
+        const ConnectedEnds ends(address, address);
         if (const std::string other = other_control(); !other.empty()) ends.control_by(other);
         for (const auto* end : {ends.first.get(), ends.second.get()}) {
             end->look_after();
-            EXPECT_EQ(Ends::control_of(*end), "reno");
+            EXPECT_EQ(ConnectedEnds::control_of(*end), "reno");
         }
         ends.expect_open();
     }
@@ -113,22 +113,22 @@ TEST(StreamConnection, IsNotPacedBetweenEndsOfOneAddress) {
 TEST(StreamConnection, BetweenOthersIsLeftAsItIs) {
     const std::string other = other_control();
     if (other.empty()) GTEST_SKIP() << "the system controls congestion in one way alone";
-    const Ends ends("127.0.0.1", "127.0.0.2");
+    const ConnectedEnds ends("127.0.0.1", "127.0.0.2");
     ends.control_by(other);
     for (const auto* end : {ends.first.get(), ends.second.get()}) {
         end->look_after();
-        EXPECT_EQ(Ends::control_of(*end), other);
+        EXPECT_EQ(ConnectedEnds::control_of(*end), other);
     }
 }
 
 TEST(StreamConnection, WorksWhereTheSystemRefusesThat) {
-    const Ends ends("127.0.0.1", "127.0.0.1");
-    const std::string before = Ends::control_of(*ends.first);
+    const ConnectedEnds ends("127.0.0.1", "127.0.0.1");
+    const std::string before = ConnectedEnds::control_of(*ends.first);
     refuses = true;
     EXPECT_NO_THROW(ends.first->look_after());
     EXPECT_NO_THROW(ends.second->look_after());
     refuses = false;
-    EXPECT_EQ(Ends::control_of(*ends.first), before);
+    EXPECT_EQ(ConnectedEnds::control_of(*ends.first), before);
     ends.expect_open();
 }
 

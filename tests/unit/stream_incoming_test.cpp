@@ -27,8 +27,8 @@ namespace {
 constexpr std::size_t message_bytes = 48;
 
 /// Both ends of a connection.
-struct Ends {
-    Ends() {
+struct LinkEnds {
+    LinkEnds() {
         int sockets[2];
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
         here = std::make_shared<Connection>(sockets[0]);
@@ -114,7 +114,7 @@ struct Receiver {
     }
 
     const Layout line;
-    const Ends control, data;
+    const LinkEnds control, data;
     FrameLink link{control.here};
     FrameLink control_there{control.there};
     ReceptionCounters counters;

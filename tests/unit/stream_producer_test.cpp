@@ -29,7 +29,7 @@
 namespace datamover::stream {
 namespace {
 
-class Interrupted : public std::exception {};
+class InterruptedSend : public std::exception {};
 
 /// A process alone, interrupted in one of the calls in which it would hear of others, or beside
 /// another that closes the stream in the call in which something is decided.
@@ -64,7 +64,7 @@ public:
         const bool counts = call != Call::decide || is_decision(words);
         if (counts && interrupted_in == call) {
             interrupted_in.reset();
-            throw Interrupted();
+            throw InterruptedSend();
         }
         if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
         if ((call == Call::decide || call == Call::close) && other_is_wrong)
@@ -168,7 +168,7 @@ TEST_P(StreamProducer, AnInterruptedStepIsSentAgainWholeOrGoesOn) {
     const Sender sender;
     sender.send("u", 3);
     sender.alone->interrupted_in = GetParam();
-    EXPECT_THROW(sender.send("v", 3), Interrupted);
+    EXPECT_THROW(sender.send("v", 3), InterruptedSend);
     // Before anything was decided the step goes on; after that it has ended, and begins again.
     if (GetParam() == Call::add) {
         EXPECT_THROW(sender.send("u", 3), Error) << "it was sent in this step before";
@@ -189,7 +189,7 @@ TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
     const Sender sender(2);
     const auto concerned = sender.consumer_of({"u", "v"}), other = sender.consumer_of({"w"});
     sender.alone->interrupted_in = GetParam();
-    EXPECT_THROW(sender.send("u", 0), Interrupted);
+    EXPECT_THROW(sender.send("u", 0), InterruptedSend);
     // One whom the step does not concern had joined in that call all the same.
     EXPECT_EQ(heard_up_to("failed", *concerned).back(), "failed");
     EXPECT_EQ(heard_up_to("failed", *other).back(), "failed");
