@@ -71,7 +71,7 @@ test-build: $(VENV)/.ready-test
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.
 sanitize:
-	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF DATAMOVER_UNITY=ON \
+	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF \
 	    DATAMOVER_SANITIZE=address,undefined
 	.venv-sanitized/bin/python tests/run --build build/venv-sanitized \
 	    --mpiexec .venv-sanitized/bin/mpiexec --layers unit,mpi --sanitized
