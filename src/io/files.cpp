@@ -18,13 +18,13 @@
 #include "geometry/make_error.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
-#include "plan/whole_file.hpp"
+#include "io/whole_file.hpp"
 
 namespace datamover {
 namespace {
 
 using io::FlatRounds;
-using plan::FlatFile;
+using io::FlatFile;
 
 /// Messages of a round may take so much in any case.
 constexpr std::int64_t least_message_bytes = std::int64_t{1} << 20;
@@ -207,12 +207,12 @@ private:
     std::int64_t token() const {
         std::int64_t drawn = 0;
         mpi::collectively(*group_, [&] {
-            if (is_first()) drawn = plan::drawn_token();
+            if (is_first()) drawn = io::drawn_token();
         });
         return group_->maximum({drawn})[0];
     }
     void make(const std::string& header, bool overwrite) {
-        const std::string hidden = plan::hidden_name(path_, token());
+        const std::string hidden = io::hidden_name(path_, token());
         mpi::collectively(*group_, [&] {
             if (is_first()) made_.emplace(path_, hidden, geometry::add(begin_, nbytes_), overwrite);
         });
@@ -237,7 +237,7 @@ private:
         });
     }
 
-    std::optional<plan::NewFile> made_;
+    std::optional<io::NewFile> made_;
     FlatFile file_;
     std::int64_t begin_ = 0;  // of the elements, in the file
 };

@@ -7,7 +7,7 @@
 #include "geometry/word_digest.hpp"
 #include "section_piece.hpp"
 #include "serial.hpp"
-#include "whole_file.hpp"
+#include "io/whole_file.hpp"
 #include "worked_out.hpp"
 
 namespace datamover {
@@ -293,11 +293,11 @@ MotionPlan MotionPlan::from_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 void MotionPlan::save(const std::string& path) const {
-    plan::write_whole_file(path, to_bytes());
+    io::write_whole_file(path, to_bytes());
 }
 
 MotionPlan MotionPlan::load(const std::string& path) {
-    return from_bytes(plan::read_whole_file(path));
+    return from_bytes(io::read_whole_file(path));
 }
 
 }  // namespace datamover

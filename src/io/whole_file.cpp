@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process read and write a file, and how does a new one get its name when it is whole?
+// Whole files: read and write at any position; a new file appears under its name only when complete.
 #include "whole_file.hpp"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 #include "geometry/make_error.hpp"
 
-namespace datamover::plan {
+namespace datamover::io {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int reason) {
@@ -271,4 +271,4 @@ std::vector<std::uint8_t> read_whole_file(const std::string& path) {
     return bytes;
 }
 
-}  // namespace datamover::plan
+}  // namespace datamover::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process read and write a file, and how does a new one get its name when it is whole?
+// Whole files: read and write at any position; a new file appears under its name only when complete.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace datamover::plan {
+namespace datamover::io {
 
 /// An open file, read and written at any place. Closed at the end whatever happens.
 class FlatFile {
@@ -75,4 +75,4 @@ void write_whole_file(const std::string& path, std::span<const std::uint8_t> byt
 /// All bytes of a regular file. Throws io, also for anything else than a regular file.
 std::vector<std::uint8_t> read_whole_file(const std::string& path);
 
-}  // namespace datamover::plan
+}  // namespace datamover::io
