@@ -7,9 +7,9 @@
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
-#include "mover/matrix_section.hpp"
-#include "mover/mover_cache.hpp"
 #include "mover_options.hpp"
+#include "scalapack/sections/matrix_section.hpp"
+#include "scalapack/sections/mover_cache.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;

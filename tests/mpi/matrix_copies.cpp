@@ -12,8 +12,8 @@
 
 #include "datamover/datamover.h"
 #include "datamover/user_block.hpp"
-#include "mover/mover_cache.hpp"
 #include "mpi_test.hpp"
+#include "scalapack/sections/mover_cache.hpp"
 
 namespace {
 
