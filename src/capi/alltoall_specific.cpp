@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "capi/handles.hpp"
 #include "datamover/distribute.h"
 #include "datamover/distribution.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
+#include "handles.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/process_group.hpp"
 
-namespace datamover::distribute {
+namespace datamover::capi {
 namespace {
 
 struct AlltoallCall {
@@ -75,11 +75,11 @@ void distribute(const AlltoallCall& call, const TargetList& targets, std::int64_
 template <class TargetsOf>
 int run_alltoall(const AlltoallCall& call, std::int64_t* received, MPI_Comm comm,
                  TargetsOf&& targets_of) noexcept {
-    return capi::guarded([&] {
+    return guarded([&] {
         std::int64_t elem_bytes = 0;
         TargetList targets;
         mpi::collectively(*mpi::ProcessGroup::of(comm), [&] {
-            capi::given(received, "received");
+            given(received, "received");
             elem_bytes = checked_elem_bytes(call);
             targets = targets_of(elem_bytes);
             targets.elems = call.sendcount;
@@ -102,12 +102,12 @@ int run_with_field(const AlltoallCall& call, std::int64_t tproc_pos, std::int64_
 }
 
 }  // namespace
-}  // namespace datamover::distribute
+}  // namespace datamover::capi
 
 int datamover_alltoall_specific_c(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                                   void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                   int64_t tproc_pos, int64_t* received, MPI_Comm comm) {
-    return datamover::distribute::run_with_field(
+    return datamover::capi::run_with_field(
         {sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype}, tproc_pos, received, comm);
 }
 
@@ -129,8 +129,8 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm) {
-    const datamover::distribute::AlltoallCall call{sendbuf, sendcount, sendtype,
-                                                   recvbuf, recvcount, recvtype};
+    const datamover::capi::AlltoallCall call{sendbuf, sendcount, sendtype,
+                                             recvbuf, recvcount, recvtype};
     return run_alltoall(call, received, comm, [&](std::int64_t elem_bytes) {
         using datamover::Error, datamover::ErrorCode;
         if (!target) throw Error(ErrorCode::invalid_argument, "the target function is NULL");
