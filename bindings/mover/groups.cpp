@@ -13,10 +13,10 @@
 
 #include "errors.hpp"
 #include "interpreter_lock.hpp"
+#include "io/group_together.hpp"
 #include "module.hpp"
 #include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
-#include "mpi/group_together.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/producer_words.hpp"
@@ -45,7 +45,7 @@ void bind_groups(nb::module_& m) {
         "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,
            stream::Ends ends) {
-            mpi::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
+            io::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
             stream::end_by_failure(together, Error(error_code_from_name(code), message), ends);
         },
         nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), nb::arg("ends"), Released(),
@@ -69,7 +69,7 @@ void bind_groups(nb::module_& m) {
     m.def(
         "together",
         [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
-            return std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
+            return std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
         },
         nb::arg("comm_address"), Released(),
         "The processes of a communicator, as a stream's sending ones. Collective as `agree`.");

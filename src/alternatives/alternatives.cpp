@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which other ways to carry single elements are there, to be compared with ours?
+// The table of the alternatives, and how one is run.
 #include "alternatives.hpp"
 
 #include "geometry/make_error.hpp"

@@ -1,57 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which other ways to carry single elements are there, to be compared with ours?
+// The four implementations of the paper on fine-grained distribution.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
 #pragma once
 
-#include <string>
-
-#include "distribute/distribution_state.hpp"
+#include "distribute/alternative.hpp"
 
 namespace datamover::alternatives {
-
-using distribute::Carriage;
-using distribute::ElementRange;
-using distribute::NodeSlot;
-using distribute::State;
 
 /// A rank or a number of elements as an index of a vector.
 inline std::size_t at(std::int64_t i) {
     return static_cast<std::size_t>(i);
 }
-
-/// Elements that are replaced where they lie.
-struct Buffer {
-    std::byte* data = nullptr;
-    std::int64_t elem_bytes = 0;
-    std::int64_t capacity_elems = 0;  ///< at least what is there before and after
-    std::int64_t scratch_elems = 0;   ///< extra memory, the same number on all processes
-};
-
-/// An implementation of the paper. All functions are collective.
-struct Alternative {
-    const char* name;
-    /// Moves columns; in stable order where that is asked for, else in one for all columns.
-    void (*move)(State&, NodeSlot&, const Carriage&, bool stable);
-    /// Likewise within a dense buffer, or nullptr where it cannot.
-    void (*move_in_place)(State&, NodeSlot&, const Buffer&, bool stable);
-    /// Whether `move` keeps to a limit of extra memory.
-    bool bounded;
-};
-
-/// The implementation of that name, or nullptr.
-const Alternative* find(const std::string& name);
-std::string names();
-
-/// Moves columns; whatever goes wrong is told to all processes. Collective.
-void move(const Alternative& how, State& state, NodeSlot& slot, const Carriage& carriage,
-          bool stable);
-/// Likewise in place.
-void exchange(const Alternative& how, State& state, NodeSlot& slot, const Buffer& buffer,
-              bool stable);
-
-/// The extra memory in place: 1024 elements, or a few per process, fewer or more with a limit.
-std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes);
 
 void carry_by_alltoallv(State&, NodeSlot&, const Carriage&, bool stable);
 void carry_by_alltoallw(State&, NodeSlot&, const Carriage&, bool stable);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "alternatives/alternatives.hpp"
+#include "distribute/alternative.hpp"
 #include "distribution_state.hpp"
 
 namespace datamover::distribute {

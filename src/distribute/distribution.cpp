@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "agreement.hpp"
-#include "alternatives/alternatives.hpp"
+#include "distribute/alternative.hpp"
 #include "distribution_state.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "alternatives/alternatives.hpp"
+#include "distribute/alternative.hpp"
 #include "mpi/all_to_all.hpp"
 
 namespace datamover::distribute {

@@ -16,15 +16,15 @@
 #include "flat_rounds.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
+#include "io/whole_file.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
-#include "io/whole_file.hpp"
 
 namespace datamover {
 namespace {
 
-using io::FlatRounds;
 using io::FlatFile;
+using io::FlatRounds;
 
 /// Messages of a round may take so much in any case.
 constexpr std::int64_t least_message_bytes = std::int64_t{1} << 20;

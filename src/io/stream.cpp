@@ -2,7 +2,7 @@
 // How do the processes of a communicator send their arrays out?
 #include "datamover/stream.hpp"
 
-#include "mpi/group_together.hpp"
+#include "io/group_together.hpp"
 #include "npy_header.hpp"
 #include "stream/json.hpp"
 #include "stream/producer.hpp"
@@ -11,7 +11,7 @@ namespace datamover {
 
 Stream::Stream(MPI_Comm comm, const std::string& address, const StreamOptions& options)
     : producer_(std::make_unique<stream::Producer>(
-          std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
 
 Stream::Stream(std::unique_ptr<stream::Producer> producer) : producer_(std::move(producer)) {}
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "mpi/group_together.hpp"
+#include "io/group_together.hpp"
 #include "stream/places.hpp"
 #include "stream/producer.hpp"
 
@@ -22,14 +22,14 @@ struct StreamManager::State {
     std::unique_ptr<stream::Producer> open(const mpi::ProcessGroupPtr& of, const std::string& name,
                                            const std::string& address,
                                            const StreamOptions& options) const {
-        return std::make_unique<stream::Producer>(std::make_shared<mpi::GroupTogether>(of), address,
+        return std::make_unique<stream::Producer>(std::make_shared<io::GroupTogether>(of), address,
                                                   options, places, name);
     }
 };
 
 StreamManager::StreamManager(MPI_Comm comm, const StreamManagerOptions& options) {
     State state{mpi::ProcessGroup::of(comm), nullptr};
-    mpi::GroupTogether together(state.group);
+    io::GroupTogether together(state.group);
     stream::collectively(together,
                          [&] { state.places = std::make_shared<stream::Places>(options); });
     state_ = std::make_shared<const State>(std::move(state));

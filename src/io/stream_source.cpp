@@ -3,7 +3,7 @@
 #include "datamover/stream_source.hpp"
 
 #include "geometry/make_error.hpp"
-#include "mpi/group_together.hpp"
+#include "io/group_together.hpp"
 #include "npy_header.hpp"
 #include "stream/consumer.hpp"
 #include "stream/json.hpp"
@@ -13,7 +13,7 @@ namespace datamover {
 StreamSource::StreamSource(MPI_Comm comm, const std::string& address,
                            const StreamSourceOptions& options)
     : consumer_(std::make_unique<stream::Consumer>(
-          std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
 
 // Here, where what is kept is known: programs see its name alone.
 StreamSource::StreamSource() = default;

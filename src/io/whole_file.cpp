@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole files: read and write at any position; a new file appears under its name only when complete.
+// Whole files: read and write at any position; a new file appears under its name only when
+// complete.
 #include "whole_file.hpp"
 
 #include <dirent.h>

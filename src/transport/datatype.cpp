@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "message_transport.hpp"
-#include "mpi/relation_words.hpp"
+#include "relation_words.hpp"
 
 namespace datamover::transport {
 namespace {
@@ -17,7 +17,7 @@ mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
     std::vector<mpi::PlacedDatatype> parts;
     for (const auto& [relation, base] : program.arrays(chunk)) {
         const std::int64_t start = mpi::displacement_of(base);
-        for (auto& part : mpi::relation_in_words(*relation, program.array_side(), base))
+        for (auto& part : relation_in_words(*relation, program.array_side(), base))
             parts.push_back({start + part.displacement_bytes, std::move(part.type)});
     }
     mpi::Datatype all = mpi::sequence(std::move(parts));

@@ -2,11 +2,11 @@
 // How do the processes of one end of a stream agree, where they are those of a communicator?
 #include "group_together.hpp"
 
-#include "byte_message.hpp"
-#include "thread_level.hpp"
-#include "waiting.hpp"
+#include "mpi/byte_message.hpp"
+#include "mpi/thread_level.hpp"
+#include "mpi/waiting.hpp"
 
-namespace datamover::mpi {
+namespace datamover::io {
 namespace {
 
 /// A call of MPI takes a microsecond, asking Python for signals its interpreter's lock.
@@ -26,15 +26,15 @@ std::vector<GroupTogether::Numbers> GroupTogether::gather(const Numbers& mine) {
 
 std::vector<GroupTogether::Numbers> GroupTogether::gather_within(const Numbers& mine,
                                                                  std::chrono::seconds longest) {
-    const WaitLimit limit(static_cast<double>(longest.count()));
+    const mpi::WaitLimit limit(static_cast<double>(longest.count()));
     return gather(mine);
 }
 
 /// Whoever sends to this process, by MPI, may stay in that before it comes to what is waited for.
 void GroupTogether::look_around() {
-    if (is_due(let_progress_, progress_interval) && is_running() && may_call_unasked())
+    if (is_due(let_progress_, progress_interval) && mpi::is_running() && mpi::may_call_unasked())
         group_->let_mpi_progress();
-    if (is_due(checked_, interrupt_interval)) check_interrupt();
+    if (is_due(checked_, interrupt_interval)) mpi::check_interrupt();
 }
 
 bool GroupTogether::is_due(std::atomic<std::int64_t>& last, std::chrono::nanoseconds interval) {
@@ -44,4 +44,4 @@ bool GroupTogether::is_due(std::atomic<std::int64_t>& last, std::chrono::nanosec
     return true;
 }
 
-}  // namespace datamover::mpi
+}  // namespace datamover::io

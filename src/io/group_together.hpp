@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "mpi/process_group.hpp"
+#include "mpi/waiting.hpp"
 #include "stream/together.hpp"
-#include "waiting.hpp"
 
-namespace datamover::mpi {
+namespace datamover::io {
 
 /// Waits as movers do: with deadlines, told of failures, interruptible; MPI goes on meanwhile.
 class GroupTogether : public stream::Together {
 public:
-    explicit GroupTogether(ProcessGroupPtr group) : group_(std::move(group)) {}
+    explicit GroupTogether(mpi::ProcessGroupPtr group) : group_(std::move(group)) {}
 
     int rank() const override { return group_->rank(); }
     int size() const override { return group_->size(); }
@@ -28,15 +28,15 @@ public:
     std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds longest) override;
     std::uint64_t uses() const override { return group_->uses(); }
     void look_around() override;
-    void check_interrupted() override { check_interrupt(); }
+    void check_interrupted() override { mpi::check_interrupt(); }
     std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }
 
 private:
     /// Whether the time has come for what was done last at `last`; then it is now.
     static bool is_due(std::atomic<std::int64_t>& last, std::chrono::nanoseconds interval);
 
-    const ProcessGroupPtr group_;
+    const mpi::ProcessGroupPtr group_;
     std::atomic<std::int64_t> let_progress_{0}, checked_{0};  ///< when, by the steady clock
 };
 
-}  // namespace datamover::mpi
+}  // namespace datamover::io

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
-#include "datatype.hpp"
+#include "mpi/datatype.hpp"
 
-namespace datamover::mpi {
+namespace datamover::transport {
 
 /// As relation_datatype, of the longest words that elements at these places of `base` consist of:
 /// MPICH copies single bytes where it is told bytes. Two sides may have words of different lengths;
 /// between equal machines MPI compares numbers of bytes alone. In parts that lie at displacements
 /// from `base`, for a sequence of them and others.
-std::vector<PlacedDatatype> relation_in_words(const AddressRelation& relation, Side side,
-                                              const std::byte* base);
+std::vector<mpi::PlacedDatatype> relation_in_words(const AddressRelation& relation, Side side,
+                                                   const std::byte* base);
 
-}  // namespace datamover::mpi
+}  // namespace datamover::transport

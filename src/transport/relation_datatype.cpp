@@ -14,8 +14,8 @@
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/datatype.hpp"
-#include "mpi/relation_words.hpp"
 #include "relation/encodings.hpp"
+#include "relation_words.hpp"
 
 namespace datamover {
 namespace {
@@ -296,8 +296,8 @@ void require_element(MPI_Datatype element, std::int64_t elem_bytes) {
 
 }  // namespace
 
-std::vector<mpi::PlacedDatatype> mpi::relation_in_words(const AddressRelation& relation, Side side,
-                                                        const std::byte* base) {
+std::vector<mpi::PlacedDatatype> transport::relation_in_words(const AddressRelation& relation,
+                                                              Side side, const std::byte* base) {
     const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
     const std::pair<std::int64_t, MPI_Datatype> words[] = {
         {8, MPI_INT64_T}, {4, MPI_INT32_T}, {2, MPI_INT16_T}, {1, MPI_BYTE}};
