@@ -290,7 +290,7 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
         assert str(raised.value).endswith(f": apt-get install {package} && make install")
     monkeypatch.setattr(command, "PROGRAMS", tmp_path / "none")
     for name in ("nas_mg", *packages):
-        with pytest.raises(command.IoError, match="DATAMOVER_BENCH=ON, .* make install$"):
+        with pytest.raises(command.IoError, match=r"DATAMOVER_BENCH=ON, .* make install$"):
             command.program(name)
 
 
