@@ -156,10 +156,7 @@ def by_tensorstore(case: dict[str, Any]) -> None:
 
     if "zarr" not in (case["source_kind"], case["output_kind"]):
         raise ImportError("it has no driver for flat files")
-    if case["source_kind"] == "zarr":
-        source = store(case["source"])
-    else:
-        source = opened(case)
+    source = store(case["source"]) if case["source_kind"] == "zarr" else opened(case)
     if case["output_kind"] != "zarr":
         move_by_slabs(case, source, mapped(case, "output"), lambda part: part.read().result())
         return
