@@ -13,6 +13,10 @@ import pytest
 
 #: What this machine's user has measured decides nothing here.
 os.environ.setdefault("DATAMOVER_TUNING_FILE", "")
+#: What decides how programs print and warn is the same wherever the tests are started.
+for name in ("LINES", "NO_COLOR", "FORCE_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "PYTHONWARNINGS"):
+    os.environ.pop(name, None)
+os.environ |= {"TERM": "xterm", "COLUMNS": "80", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 MORE = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 
 hypothesis.settings.register_profile(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ class Holdings:
         self.shape = tuple(domain.shape)
         self._at = tuple(at or (0,) * len(self.shape))
         self.window = window or tuple(self._shown_extent(d) for d in dims)
-        most = MAX_PIXELS_OF_ONE if window == self.shape else MAX_PIXELS
+        most = MAX_PIXELS_OF_ONE if window is not None and self.whole else MAX_PIXELS
         pixels = [min(n, most) for n in self.window]
         self.edges = edges or [
             np.linspace(0, n, p + 1).astype(np.int64)
@@ -114,20 +114,27 @@ class Holdings:
             position = np.add.outer(position, along) if d in self.dims else position + along[0]
         return layout.ranks[position]
 
-    def _paint_boxes(self, samples: list[np.ndarray]) -> np.ndarray:
-        owners = np.full([len(s) for s in samples], NOBODY, np.int64)
+    def _hidden(self) -> list[int]:
+        """Give the dimensions that are not shown."""
+        return [d for d in range(len(self.shape)) if d not in self.dims]
+
+    def _boxes(self) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        """Give the bounds of each box of a floor plan that is cut by what is shown, and its rank.
+
+        If boxes overlap, the lowest-numbered one counts, so it comes last.
+        """
         regions, ranks = self.layout.regions, self.layout.owners
-        # Where boxes overlap the lowest-numbered one counts, so it is painted last.
         for block in range(len(ranks) - 1, -1, -1):
             lo, hi = regions[block] - np.asarray(self.lo)
-            hidden = (d for d in range(len(self.shape)) if d not in self.dims)
-            if any(not lo[d] <= self._at[d] < hi[d] for d in hidden):
-                continue
-            box = tuple(
-                slice(*np.searchsorted(s, [lo[d], hi[d]]))
-                for d, s in zip(self.dims, samples, strict=True)
-            )
-            owners[box] = ranks[block]
+            shown = all(lo[d] <= self._at[d] < hi[d] for d in self._hidden())
+            if shown and (lo < hi).all():
+                yield lo[list(self.dims)], hi[list(self.dims)], int(ranks[block])
+
+    def _paint_boxes(self, samples: list[np.ndarray]) -> np.ndarray:
+        owners = np.full([len(s) for s in samples], NOBODY, np.int64)
+        for lo, hi, rank in self._boxes():
+            bounds = zip(samples, lo, hi, strict=True)
+            owners[tuple(slice(*np.searchsorted(s, [a, b])) for s, a, b in bounds)] = rank
         return owners
 
     def _paint_ranges(self, samples: list[np.ndarray]) -> np.ndarray:
@@ -141,20 +148,44 @@ class Holdings:
         flat = np.full(math.prod(self.shape), NOBODY, np.int64)
         for rank in range(self.layout.nprocs - 1, -1, -1):
             flat[np.asarray(self.layout.indices_of(rank))] = rank
+        return self._cut(flat)[np.ix_(*samples)]
+
+    def _cut(self, flat: np.ndarray) -> np.ndarray:
+        """Give the shown dimensions of a flattened array."""
         cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
-        return flat.reshape(self.shape)[cut][np.ix_(*samples)]
+        return flat.reshape(self.shape)[cut]
 
     def held_by(self, rank: int) -> np.ndarray:
-        """Tell for each pixel whether the rank holds anything in it, however little."""
-        if not isinstance(self.layout, _plan.BlockCyclic):
+        """Return for each pixel whether the rank holds anything in it, however little."""
+        if isinstance(self.layout, _plan.BlockCyclic):
+            return self._held_in_grid(rank)
+        if isinstance(self.layout, _plan.FlatCyclic):
             return self.owners == rank
-        block = self.layout.block_of(rank)
+        if isinstance(self.layout, _plan.FloorPlan):
+            held = np.zeros(self.owners.shape, bool)
+            for lo, hi, owner in self._boxes():
+                bounds = zip(self.edges, lo, hi, strict=True)
+                box = [
+                    slice(np.searchsorted(e, a, "right") - 1, np.searchsorted(e[:-1], b))
+                    for e, a, b in bounds
+                ]
+                held[tuple(box)] |= owner == rank
+            return held
+        flat = np.zeros(math.prod(self.shape), bool)
+        flat[np.asarray(self.layout.indices_of(rank))] = True
+        held = self._cut(flat)[tuple(slice(n) for n in self.window)]
+        for axis, edges in enumerate(self.edges):
+            held = np.logical_or.reduceat(held, edges[:-1], axis)
+        return held
+
+    def _held_in_grid(self, rank: int) -> np.ndarray:
+        block, strides = self.layout.block_of(rank), _grid_strides(self.layout)
+        mine = [block // step % n for step, n in zip(strides, self.layout.grid, strict=True)]
         held = np.full((), block >= 0)
-        strides = _grid_strides(self.layout)
-        for d in self.dims:
-            mine = block // strides[d] % self.layout.grid[d]
-            edges = self.edges[self.dims.index(d)]
-            held = np.logical_and.outer(held, self._any_in(d, edges, mine))
+        for d in self._hidden():
+            held &= self.coordinates(d, np.int64(self._at[d])) == mine[d]
+        for d, edges in zip(self.dims, self.edges, strict=True):
+            held = np.logical_and.outer(held, self._any_in(d, edges, mine[d]))
         return held
 
     def _any_in(self, d: int, edges: np.ndarray, coordinate: int) -> np.ndarray:

@@ -23,10 +23,12 @@ ZOOMED_BLOCKS = 12
 MIXED_PLACES = 128
 #: Colours are explained one by one for at most so many processes.
 MAX_LEGEND = 16
+#: Neighboring ranks have colors that differ clearly for at most so many processes.
+MAX_DISTINCT = 64
 LEGEND_COLUMNS = 8
 #: Inches of the square in which a layout is drawn.
 SIDE = 3.5
-BAR_ASPECT = 0.28
+BAR_ASPECT = 0.14
 
 #: In points: a line between blocks takes a tenth of these, and there is none where they are narrow.
 LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
@@ -36,12 +38,12 @@ UNHELD = "#eceff2"
 
 
 def colors(nprocs: int) -> Any:
-    """A colour for each rank: distinct for few processes, a ramp for many."""
+    """Return a color for each rank: distinct up to `MAX_DISTINCT` processes, a ramp for more."""
     from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
+    from matplotlib.colors import ListedColormap, hsv_to_rgb
 
     if nprocs <= 8:
-        # Okabe and Ito's colours, which colour-blind readers tell apart, softened.
+        # Okabe and Ito's colors, which color-blind readers tell apart, softened.
         table = [
             "#4c9bd0",
             "#e9a53a",
@@ -53,6 +55,16 @@ def colors(nprocs: int) -> Any:
             "#9aa5b1",
         ]
         return ListedColormap(table[:nprocs])
+    if nprocs <= MAX_DISTINCT:
+        # Hues at the golden section's distance, in turn dark, medium and light: ranks that are
+        # close to each other, and so often neighbors in a grid, differ in both.
+        ranks = np.arange(nprocs)
+        light = ranks % 3 / 2
+        return ListedColormap(
+            hsv_to_rgb(
+                np.stack([ranks * 0.618034 % 1, 0.68 - 0.28 * light, 0.55 + 0.4 * light], axis=1)
+            )
+        )
     ramp = colormaps["turbo"](np.linspace(0.06, 0.94, min(nprocs, 4096)))
     ramp[:, :3] = 0.80 * ramp[:, :3] + 0.20  # softened, so that labels can be read
     return ListedColormap(ramp)
@@ -83,6 +95,7 @@ class Painter:
         self.colors = colors(nprocs)
         are_bars = all(len(layout.domain.shape) == 1 for layout in layouts)
         self.zoomed = self._zoomed_extent(layouts) if are_bars else 0
+        self.layouts = layouts
 
     def rgba(self, owners: np.ndarray, held: np.ndarray | None) -> np.ndarray:
         """Colour an array of ranks; with a rank asked for, only what it holds."""
@@ -96,13 +109,13 @@ class Painter:
         return picture
 
     def draw(self, axes: Any, layout: Any) -> None:
-        """Draw one layout: a bar for 1 dimension, a square for 2, three faces of a cuboid for 3."""
+        """Draw one layout: a bar for 1 dimension, a square for 2, faces of a cuboid for more."""
         dims = len(layout.domain.shape)
         (self._bar if dims == 1 else self._plane if dims == 2 else self._cuboid)(axes, layout)
 
-    def _window(self, layout: Any) -> tuple[int, ...] | None:
+    def _window(self, layout: Any, dims: tuple[int, ...]) -> tuple[int, ...] | None:
         """All of the array for one rank, whose parts show however small they are."""
-        return None if self.rank is None else tuple(layout.domain.shape)
+        return None if self.rank is None else tuple(layout.domain.shape[d] for d in dims)
 
     def _held(self, holdings: Holdings) -> np.ndarray | None:
         return None if self.rank is None else holdings.held_by(self.rank)
@@ -128,7 +141,7 @@ class Painter:
         axes.imshow(picture[None], extent=(0, n, 1, 0), aspect="auto", interpolation="nearest")
         axes.set_box_aspect(BAR_ASPECT)
         axes.set_yticks([])
-        _ticks(axes.xaxis, n)
+        _ticks(axes.xaxis, layout.domain.lo[0], n)
         frame(axes)
         if self.zoomed:
             self._zoom(axes, layout)
@@ -157,27 +170,27 @@ class Painter:
         from matplotlib.patches import Polygon
 
         (n,), first = layout.domain.shape, self.zoomed
-        below = axes.inset_axes((0, -1.5, 1, 1))
+        below = axes.inset_axes((0, -2, 1, 1))
         picture = self._first(below, layout, first)
         below.imshow(picture[None], extent=(0, first, 1, 0), aspect="auto", interpolation="nearest")
         below.set_yticks([])
-        _ticks(below.xaxis, first)
+        _ticks(below.xaxis, layout.domain.lo[0], first)
         frame(below)
         below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
-        corners = [(0, 0), (first / n, 0), (1, -0.5), (0, -0.5)]
+        corners = [(0, 0), (first / n, 0), (1, -1), (0, -1)]
         axes.add_patch(
             Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
         )
 
     def _plane(self, axes: Any, layout: Any) -> None:
-        holdings = Holdings(layout, (0, 1), self._window(layout))
+        holdings = Holdings(layout, (0, 1), self._window(layout, (0, 1)))
         rows, columns = holdings.window
         picture = self.rgba(holdings.owners, self._held(holdings))
         axes.imshow(picture, extent=(0, columns, rows, 0), aspect="auto", interpolation="nearest")
         aspect = min(max(rows / columns, 0.45), 1.6)
         axes.set_box_aspect(aspect)
-        _ticks(axes.xaxis, columns)
-        _ticks(axes.yaxis, rows)
+        _ticks(axes.xaxis, layout.domain.lo[1], columns)
+        _ticks(axes.yaxis, layout.domain.lo[0], rows)
         if isinstance(layout, _plan.FloorPlan):
             self._outline(axes, layout, _size(aspect))
         elif self.rank is None:
@@ -279,17 +292,20 @@ class Painter:
         return True
 
     def _cuboid(self, axes: Any, layout: Any) -> None:
-        """Draw the three faces that are seen from in front, of the last three dimensions."""
+        """Draw the three faces of three dimensions that are seen from in front."""
         from matplotlib.transforms import Affine2D
 
         dims = len(layout.domain.shape)
-        z, y, x = dims - 3, dims - 2, dims - 1
-        front = Holdings(layout, (y, x))
-        top, side = Holdings(layout, (z, x)), Holdings(layout, (z, y))
+        shown = _most_split([other for other in self.layouts if len(other.domain.shape) == dims])
+        z, y, x = shown
+        front, top = (self._face(layout, dims) for dims in ((y, x), (z, x)))
+        at = [0] * len(layout.domain.shape)
+        at[x] = front.window[1] - 1  # the right-hand face, seen at the far end of the front
+        side = self._face(layout, (z, y), at)
         height, width = front.window
         depth = top.window[0]
         # Of the shape of the array, whatever is shown of it: the same before and after.
-        longest = max(layout.domain.shape[z:])
+        longest = max(layout.domain.shape[d] for d in shown)
         w, h, d = (max(layout.domain.shape[k] / longest, 0.25) for k in (x, y, z))
         slope = (0.45 * d, 0.38 * d)
         faces = [
@@ -298,10 +314,12 @@ class Painter:
             # The side runs backwards along z; its rows are y, its columns z.
             (side, side.owners.T, Affine2D.from_values(*slope, 0, -h, w, h)),
         ]
+        seen = False
         for shade, (holdings, owners, transform) in zip((1.0, 0.93, 0.84), faces, strict=True):
             held = self._held(holdings)
-            if held is not None and holdings is side:
-                held = held.T
+            if held is not None:
+                seen = seen or bool(held.any())
+                held = held.T if holdings is side else held
             picture = self.rgba(owners, held)
             picture[..., :3] *= shade
             axes.imshow(
@@ -325,6 +343,21 @@ class Painter:
         self._extent(axes, layout, z, depth, (w, 0), math.degrees(angle), along=8, align="left")
         if self.rank is None and self.nprocs <= MAX_LEGEND:
             self._legend(axes)
+        hidden = [str(d) for d in range(dims) if d not in shown]
+        notes = [f"at the first index of dimension {' and '.join(hidden)}"] if hidden else []
+        if self.rank is not None and not seen:
+            notes.append(f"process {self.rank:,} holds nothing on these faces")
+        below = -16 - 11 * (-(-self.nprocs // LEGEND_COLUMNS) if axes.get_legend() else 0)
+        if notes:
+            axes.annotate(
+                "; ".join(notes), (0, 0), textcoords="offset points", xytext=(0, below), va="top",
+                fontsize=7.5, color=FAINT, annotation_clip=False,
+            )  # fmt: skip
+
+    def _face(
+        self, layout: Any, dims: tuple[int, int], at: Sequence[int] | None = None
+    ) -> Holdings:
+        return Holdings(layout, dims, self._window(layout, dims), at=at)
 
     @staticmethod
     def _extent(
@@ -332,8 +365,9 @@ class Painter:
         away: int = 1, along: float = 0, align: str = "center",
     ) -> None:  # fmt: skip
         """Say beside an edge which dimension it is, and how much of it is shown."""
-        extent = layout.domain.shape[d]
+        extent, lo = layout.domain.shape[d], layout.domain.lo[d]
         words = f"{shown:,}" if shown == extent else f"first {shown:,} of {extent:,}"
+        words += f", from {lo:,}" if lo else ""
         sin, cos = math.sin(math.radians(turned)), math.cos(math.radians(turned))
         aside = 8 * away
         axes.annotate(
@@ -372,14 +406,28 @@ def _block_along(layout: Any) -> int:
     return layout.block[0] if isinstance(layout, _plan.BlockCyclic) and layout.grid[0] > 1 else n
 
 
+def _most_split(layouts: Sequence[Any]) -> list[int]:
+    """Choose the dimensions that are drawn, at most three: those that are split, then the last."""
+
+    def is_split(layout: Any, d: int) -> bool:
+        if isinstance(layout, _plan.BlockCyclic):
+            return layout.grid[d] > 1
+        return isinstance(layout, _plan.FloorPlan) and bool(np.ptp(layout.regions[:, 0, d]))
+
+    dims = range(len(layouts[0].domain.shape))
+    split = [any(is_split(layout, d) for layout in layouts) for d in dims]
+    return sorted(sorted(dims, key=lambda d: (split[d], d))[-3:])
+
+
 def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
     """Where the owner changes along an axis, in pixels, both ends included."""
     changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
 
 
-def _ticks(axis: Any, extent: int) -> None:
-    axis.set_ticks([0, extent], labels=["0", f"{extent:,}"])
+def _ticks(axis: Any, lo: int, extent: int) -> None:
+    """Mark both ends with the array's indices; the picture's own begin at 0."""
+    axis.set_ticks([0, extent], labels=[f"{lo:,}", f"{lo + extent:,}"])
     axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
 
 

@@ -260,7 +260,7 @@ def layout_png(layout: Layout) -> bytes:
     axes.set_anchor("N")
     Painter(layout.nprocs, None, (layout,)).draw(axes, layout)
     picture = io.BytesIO()
-    figure.savefig(picture, format="png")
+    figure.savefig(picture, format="png", bbox_inches="tight")  # bars leave most of it empty
     return picture.getvalue()
 
 

@@ -38,13 +38,21 @@ contains
         if (.not. present(stat)) error stop 'datamover: '//message
     end procedure
 
-    module procedure replace
+    ! Declared in full, since gfortran 13 and 14 do not see here that `free` is a procedure with an
+    ! explicit interface.
+    module subroutine replace(handle, free, made, code, stat, errmsg)
+        type(c_ptr), intent(inout) :: handle
+        procedure(c_free_function) :: free
+        type(c_ptr), intent(in) :: made
+        integer(c_int), intent(in) :: code
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
         integer(c_int) :: so_far
         so_far = code
         if (so_far == datamover_success) so_far = free(handle)
         if (so_far == datamover_success) handle = made
         call conclude(so_far, stat, errmsg)
-    end procedure
+    end subroutine
 
     module procedure last_message
         message = text_from(c_error_message())

@@ -281,9 +281,16 @@ def test_app_starts_its_processes_itself():
 
 
 def test_a_program_that_was_not_built(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "PROGRAMS", tmp_path)
-    for name, library in {"nas_ft": "FFTW .*libfftw3-dev", "summa": "a BLAS .*openblas"}.items():
-        with pytest.raises(command.IoError, match=f"DATAMOVER_BENCH or {library}"):
+    packages = {"nas_ft": ("FFTW", "libfftw3-dev"), "summa": ("a BLAS", "libopenblas-serial-dev")}
+    monkeypatch.setattr(command, "PROGRAMS", tmp_path)  # there are other programs
+    for name, (library, package) in packages.items():
+        with pytest.raises(command.IoError) as raised:
+            command.program(name)
+        assert f"was built without {library}. " in str(raised.value)
+        assert str(raised.value).endswith(f": apt-get install {package} && make install")
+    monkeypatch.setattr(command, "PROGRAMS", tmp_path / "none")
+    for name in ("nas_mg", *packages):
+        with pytest.raises(command.IoError, match=r"DATAMOVER_BENCH=ON, .* make install$"):
             command.program(name)
 
 

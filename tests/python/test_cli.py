@@ -24,7 +24,7 @@ def here(*arguments):
     return CliRunner().invoke(cli.app, [str(a) for a in arguments])
 
 
-def run(*arguments):
+def run(*arguments, **environment):
     """Run `datamover ARGUMENTS` as a shell does."""
     return subprocess.run(
         [sys.executable, "-m", "datamover.cli", *map(str, arguments)],
@@ -32,6 +32,7 @@ def run(*arguments):
         text=True,
         timeout=120,
         check=False,
+        env=os.environ | environment,
     )
 
 
@@ -119,6 +120,31 @@ def test_signs_that_the_encoding_lacks_are_question_marks():
     )
     assert done.returncode == 0, done.stderr
     assert b"all ghosts of 64?, 256?, 64 ? 64? or 4,096 ? 8? doubles" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"TERM": "dumb"},
+        {"LC_ALL": "C"},
+        {"COLUMNS": "40", "NO_COLOR": "1"},
+        {"FORCE_COLOR": "1"},
+        {"HOME": "/nonexistent"},
+        {"PYTHONWARNINGS": "error"},
+    ],
+)
+def test_commands_work_in_every_environment(tmp_path, environment):
+    np.save(tmp_path / "a.npy", ARRAY)
+    layouts = ("--shape", "64,48", "--from", "(block,*)", "--to", "(*,block)", "-n", 4)
+    for words in (
+        ("explain", *layouts, "--png", tmp_path / "plan.png"),
+        ("move", tmp_path / "a.npy", tmp_path / "b.npy", "--axes", "2,0,1"),
+        ("move", "--help"),
+    ):
+        done = run(*words, **environment)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+        assert done.stdout
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), ARRAY.transpose(2, 0, 1))
 
 
 def test_version_and_help():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do pictures show the owners that the layouts name, and are they drawn for every kind of plan?"""
 
+import io
 import itertools
 
 import matplotlib.image
@@ -35,13 +36,6 @@ def test_pixels_are_the_owners(grid_order, ranks):
         np.testing.assert_array_equal(holdings.held_by(rank), expected == rank)
 
 
-def test_a_face_of_a_cuboid_is_the_slice_at_zero():
-    layout = dm.BlockCyclic((5, 6, 7), "(block, cyclic, cyclic(3))", nprocs=8, grid=(2, 2, 2))
-    expected = owner_map(layout, (5, 6, 7))
-    np.testing.assert_array_equal(Holdings(layout, (1, 2)).owners, expected[0])
-    np.testing.assert_array_equal(Holdings(layout, (0, 2)).owners, expected[:, 0])
-
-
 def test_one_ranks_part_shows_however_small_it_is():
     n = 1_000_000
     layout = dm.BlockCyclic((n, n), "(block, *)", nprocs=n)
@@ -60,6 +54,19 @@ def test_boxes_and_lists():
     ranges = dm.FlatCyclic((2, 3, 2), 3, nprocs=3, owners=[2, 0])
     np.testing.assert_array_equal(Holdings(ranges, (0, 1)).owners, [[2, 2, 0], [2, 2, 0]])
     np.testing.assert_array_equal(Holdings(ranges, (1, 2)).owners, [[2, 2], [2, 0], [0, 0]])
+
+
+def test_what_overlaps_is_held_by_each():
+    boxes = [dm.Region((0, 0), (6, 3)), dm.Region((0, 0), (9, 1)), dm.Region((2, 0), (2, 3))]
+    plan = dm.FloorPlan(boxes, [0, 1, 1], 2)
+    lists = dm.IndexList(
+        (9, 3), [[i for i in range(27) if i < 18], [i for i in range(27) if i % 3 == 0]]
+    )
+    for layout in (plan, lists):
+        # Pixels of two rows: the last but one holds a row of each.
+        holdings = Holdings(layout, (0, 1), edges=[np.array([0, 2, 4, 5, 7, 9]), np.arange(4)])
+        np.testing.assert_array_equal(holdings.held_by(0)[:, 2], [1, 1, 1, 1, 0])
+        np.testing.assert_array_equal(holdings.held_by(1), np.arange(3) == np.zeros((5, 1)))
 
 
 def block_cyclic_plan(shape, before, after, nprocs):
@@ -116,6 +123,109 @@ def pixels_of(figure, axes):
     return pixels[bottom + 3 : top - 3, left + 3 : right - 3]
 
 
+def ranks_seen(figure, axes, nprocs):
+    """The rank of each element of the front, the top and the right-hand face, as it is painted."""
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3] / 255
+    for image, shade in zip(axes.images, (1.0, 0.93, 0.84), strict=True):
+        shape = image.get_array().shape[:2]
+        rows, columns = np.indices(shape)
+        places = np.stack([(columns + 0.5) / shape[1], (rows + 0.5) / shape[0]], axis=-1)
+        at = image.get_transform().transform(places.reshape(-1, 2)).astype(int)
+        table = layout_picture.colors(nprocs)(np.arange(nprocs))[:, :3] * shade
+        distance = np.abs(pixels[at[:, 1], at[:, 0], None] - table).sum(axis=-1)
+        assert distance.min(axis=1).max() < 0.02
+        yield distance.argmin(axis=1).reshape(shape)
+
+
+def grid_owners(*said, **options):
+    layout = dm.BlockCyclic((5, 6, 7), *said, **options)
+    return layout, owner_map(layout, (5, 6, 7))
+
+
+def box_owners():
+    boxes = dm.FloorPlan.uniform(dm.Region((-2, 3, 10), (3, 9, 17)), (2, 1, 3), 6)
+    owners = np.empty((5, 6, 7), int)
+    for region, rank in zip(boxes.regions - np.array((-2, 3, 10)), boxes.owners, strict=True):
+        owners[tuple(map(slice, *region))] = rank
+    return boxes, owners
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: grid_owners("(block, cyclic, cyclic(3))", nprocs=8, grid=(2, 2, 2)),
+        lambda: grid_owners("(*, *, block)", nprocs=3),
+        lambda: grid_owners("(cyclic(2), *, block)", nprocs=40, grid=(3, 1, 7)),
+        lambda: (dm.FlatCyclic((5, 6, 7), 4, nprocs=9), np.arange(210) // 4 % 9),
+        lambda: (dm.IndexList((5, 6, 7), [range(k, 210, 5) for k in range(5)]), np.arange(210) % 5),
+        box_owners,
+    ],
+)
+def test_the_faces_of_a_cuboid_are_those_that_are_seen(drawn, made):
+    layout, owners = made()
+    expected = owners.reshape(5, 6, 7)
+    figure = drawn(dm.redistribute(layout, layout))
+    front, top, side = ranks_seen(figure, figure.axes[0], layout.nprocs)
+    np.testing.assert_array_equal(front, expected[0])
+    np.testing.assert_array_equal(top, expected[:, 0])
+    np.testing.assert_array_equal(side, expected[:, :, -1].T)
+
+
+def test_faces_that_meet_show_the_same_elements_of_a_part(drawn):
+    figure = drawn(block_cyclic_plan((8, 8, 20_000), "(block,*,*)", "(*,*,cyclic)", 3))
+    images = zip(figure.axes[1].images, (1.0, 0.93, 0.84), strict=True)
+    front, top, side = (image.get_array()[..., :3] / shade for image, shade in images)
+    (owner,) = layout_picture.colors(3)([(120 - 1) % 3])[:, :3]  # of the last that is shown
+    np.testing.assert_allclose(side, np.broadcast_to(owner, side.shape))
+    np.testing.assert_allclose(front[0], top[-1])
+    np.testing.assert_allclose(front[0, -1], owner)
+
+
+@pytest.mark.parametrize(("rank", "ninths"), [(0, (1, 1, 0)), (26, (0, 0, 1)), (13, (0, 0, 0))])
+def test_one_ranks_part_of_a_cuboid_is_on_its_faces_alone(drawn, rank, ninths):
+    plan = block_cyclic_plan((9, 9, 9), "(block,*,*)", "(block,block,block)", 27)
+    axes = drawn(plan, rank=rank).axes[1]
+    faces = [image.get_array() for image in axes.images]
+    held = [np.mean(face[..., 0] > 1.5 * face[..., 1]) for face in faces]  # red
+    np.testing.assert_allclose(held, np.array(ninths) / 9)
+    words = [text.get_text() for text in axes.texts]
+    assert (f"process {rank} holds nothing on these faces" in words) == (not any(ninths))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hidden"),
+    [
+        ("(block,*,*,*)", "(*,*,*,block)", 1),
+        ("(*,*,block,*)", "(*,*,*,block)", 0),
+        ("(block,block,*,*)", "(block,*,*,*)", 2),
+    ],
+)
+def test_of_four_dimensions_those_that_are_split_are_drawn(drawn, before, after, hidden):
+    figure = drawn(block_cyclic_plan((3, 5, 6, 7), before, after, 4))
+    for axes in figure.axes[:2]:
+        *edges, note = (text.get_text() for text in axes.texts)
+        shown = {int(words.split(":")[0].removeprefix("dimension ")) for words in edges}
+        assert shown == {0, 1, 2, 3} - {hidden}
+        assert note == f"at the first index of dimension {hidden}"
+
+
+@pytest.mark.parametrize("nprocs", [8, 9, 16, 64])
+def test_ranks_that_are_close_have_colors_that_differ(nprocs):
+    table = layout_picture.colors(nprocs)(np.arange(nprocs))[:, :3]
+    distance = np.abs(table[:, None] - table).sum(axis=-1)
+    close = np.abs(np.subtract.outer(np.arange(nprocs), np.arange(nprocs)))
+    assert distance[(close > 0) & (close <= 8)].min() > 0.25
+
+
+def test_ticks_are_the_indices_of_the_array(drawn):
+    box = dm.Region((-2, 100), (6, 1100))
+    figure = drawn(dm.halo(dm.FloorPlan.uniform(box, (2, 2), 4), 1))
+    axes = figure.axes[0]
+    assert tick_labels(axes.xaxis) == ["100", "1,100"]
+    assert tick_labels(axes.yaxis) == ["-2", "6"]
+
+
 @pytest.mark.parametrize("shape", [(64, 48, 32), (4, 8, 1000), (5, 1000, 5)])
 def test_words_beside_a_cuboid_do_not_touch(drawn, shape):
     figure = drawn(block_cyclic_plan(shape, "(block,*,*)", "(*,block,cyclic(4))", 16))
@@ -155,6 +265,16 @@ def test_bars_have_one_scale_before_and_after(drawn, n):
 def test_a_bar_of_few_blocks_is_not_shown_twice(drawn):
     figure = drawn(block_cyclic_plan((7,), "(block)", "(cyclic)", 3))
     assert not any(axes.child_axes for axes in figure.axes[:2])
+
+
+def test_a_bar_takes_little_of_a_page(drawn):
+    figure = drawn(block_cyclic_plan((1000,), "(block)", "(cyclic(7))", 12))
+    bar, traffic = (figure.axes[k].get_window_extent().height for k in (0, 2))
+    assert 5 * bar < traffic
+    of_notebook = matplotlib.image.imread(
+        io.BytesIO(picture.layout_png(dm.BlockCyclic(1000, "(cyclic(7))", nprocs=12)))
+    )
+    assert of_notebook.shape[0] < of_notebook.shape[1]
 
 
 def slabs(nprocs):

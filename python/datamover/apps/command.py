@@ -17,10 +17,10 @@ from datamover.bench import options
 from datamover.errors import InvalidArgument, InvalidState, IoError
 from datamover.files import placing
 
-#: Applications that need a library besides datamover, and where that comes from.
+#: Applications that need a library besides datamover, and Debian's package of it.
 LIBRARIES = {
-    "nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)",
-    "summa": "a BLAS (Debian, Ubuntu: libopenblas-serial-dev)",
+    "nas_ft": ("FFTW", "libfftw3-dev"),
+    "summa": ("a BLAS", "libopenblas-serial-dev"),
 }
 
 #: Applications that are there in Python too.
@@ -130,10 +130,18 @@ def program(name: str) -> str:
         This installation was built without it.
     """
     path = PROGRAMS / name
-    if not path.exists():
-        wanted = ["DATAMOVER_BENCH", *([LIBRARIES[name]] if name in LIBRARIES else [])]
-        raise IoError(f"{path} is not there: datamover was built without {' or '.join(wanted)}")
-    return str(path)
+    if path.exists():
+        return str(path)
+    missing, remedy = "DATAMOVER_BENCH=ON, as wheels are", "make install"
+    if name in LIBRARIES:
+        library, package = LIBRARIES[name]
+        # With DATAMOVER_BENCH=ON there are at least the applications in Python.
+        missing = library if PROGRAMS.exists() else f"{missing}; it also needs {library}"
+        remedy = f"apt-get install {package} && {remedy}"
+    raise IoError(
+        f"there is no {path}: datamover was built without {missing}. "
+        f"In a clone, on Debian or Ubuntu: {remedy}"
+    )
 
 
 def _write(text: str, file: Path) -> None:
@@ -262,7 +270,10 @@ def nas_bt(
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """The communication of NAS BT: faces of cells, and sweeps cell by cell. No solver."""
+    """The communication of NAS BT: faces of cells, and sweeps cell by cell. No solver.
+
+    Runs on a square number of processes: 1, 4, 9, ...
+    """
     problem = [problem_class, str(iterations)]
     _run("nas_bt", nprocs, version, twin, rounds, problem, json_file)
 
@@ -277,7 +288,10 @@ def nas_sp(
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """The communication of NAS SP: as BT's, where each value has an array of its own. No solver."""
+    """The communication of NAS SP: as BT's, where each value has an array of its own. No solver.
+
+    Runs on a square number of processes: 1, 4, 9, ...
+    """
     problem = [problem_class, str(iterations)]
     _run("nas_sp", nprocs, version, twin, rounds, problem, json_file)
 
