@@ -382,6 +382,8 @@ void bind_builders(nb::module_& m) {
         [](const Layout& source, const Layout& destination, const Axes& axes,
            const std::optional<Region>& source_region,
            const std::optional<Region>& destination_region, bool partial) {
+            if (!source_region && !destination_region)
+                return redistribute(source, destination, axes_of(axes), partial);
             return redistribute(source, source_region.value_or(source.domain()), destination,
                                 destination_region.value_or(destination.domain()), axes_of(axes),
                                 partial);

@@ -139,7 +139,8 @@ one such term.
 Parameters
 ----------
 source_region, destination_region : Region
-    In global indices.
+    In global indices, inside the domain of each layout. Towards an `IndexList` a region may reach
+    beyond the domain, where no block holds anything.
 axes : sequence of int, optional
     Dimension k of the destination is dimension axes[k] of the source.
 partial : bool

@@ -351,6 +351,8 @@ Raises
 Unsupported
     No process knows all of it.
 )doc");
+    m.def("whole_of", &stream::whole_of, "layout"_a,
+          "The layout of a single process that holds all indices of a layout's domain.");
     m.def(
         "parse_address",
         [](const std::string& text) {

@@ -183,17 +183,27 @@ typedef enum datamover_side DATAMOVER_ANY_INT {
     DATAMOVER_DESTINATION = 1
 } datamover_side;
 
-/* Everything of `source` goes to the same index of `destination`. With `axes`, dimension k of the
- * destination is dimension axes[k] of the source (a transpose: {1, 0}); NULL: as they are. O(1). */
+/* Every index that both layouts hold goes from `source` to the same index of `destination`. With
+ * `axes`, dimension k of the destination is dimension axes[k] of the source (a transpose: {1, 0});
+ * NULL: as they are. If the destination needs an index that no block of the source holds, the
+ * result is DATAMOVER_MISMATCH: here if that index is outside the source's domain, else when the
+ * plan is bound to arrays. O(1). */
 int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
                            const datamover_layout* destination, const int* axes);
 /* The section [source_lo, source_hi) goes to the section [destination_lo, destination_hi), of the
- * same shape (after axes). O(1). */
+ * same shape (after axes): first element to first element, whatever their indices. O(1). */
 int datamover_redistribute_section(datamover_plan** plan, const datamover_layout* source,
                                    const int64_t* source_lo, const int64_t* source_hi,
                                    const datamover_layout* destination,
                                    const int64_t* destination_lo, const int64_t* destination_hi,
                                    const int* axes);
+/* As the two functions above (without sections if all four are NULL). If `partial` is not 0,
+ * elements of the destination that no block of the source holds are left unchanged. */
+int datamover_redistribute_partial(datamover_plan** plan, const datamover_layout* source,
+                                   const int64_t* source_lo, const int64_t* source_hi,
+                                   const datamover_layout* destination,
+                                   const int64_t* destination_lo, const int64_t* destination_hi,
+                                   const int* axes, int partial);
 /* Fills the ghosts of a floor plan's blocks, `lower` and `upper` elements deep on either side of
  * each dimension. The region [periodic_lo, periodic_hi) wraps around where wraps[d] is not 0
  * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL:
@@ -533,7 +543,8 @@ int datamover_save(MPI_Comm comm, const char* path, const datamover_array* array
  * DATAMOVER_MISMATCH), in C's or Fortran's order, and may be longer; other number types are
  * converted where NumPy does so under "same_kind" (else DATAMOVER_WRONG_TYPE: floats to integers,
  * say), opaque arrays take any elements of their size. All that is checked before anything moves;
- * where reading fails later, the array holds some old and some new elements. Else as
+ * where reading fails later, the array holds some old and some new elements. The first element of
+ * the file goes to the lowest corner of the layout's domain, wherever that is. Else as
  * datamover_save. */
 int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array,
                    const datamover_file_options* options);

@@ -51,7 +51,7 @@ void save(MPI_Comm comm, const std::string& path, const ArrayPart& array,
 /// Fills an array of any layout from a file: its interior, not its ghosts. A raw file has exactly
 /// the array's bytes. An .npy file has the array's shape, in C's or Fortran's order; other number
 /// types are converted where NumPy does so under "same_kind" (no floats to integers), and an array
-/// of opaque elements takes any of their size.
+/// of opaque elements any of their size. Its first element goes to the domain's lowest corner.
 /// Collective, and errors, as `save`; besides, io where the file is too short or no such file, and
 /// mismatch or wrong_type where it holds another array, all before anything moves. An array into
 /// which reading failed halfway holds some of the old elements and some of the new.

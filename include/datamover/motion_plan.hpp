@@ -40,15 +40,15 @@ struct SectionCopy {
     bool operator==(const SectionCopy&) const = default;
 };
 
-/// Everything of `source_region` of the source layout goes to `destination_region` of the
-/// destination layout, whoever owns it. Where several source blocks of a floor plan or an index
-/// list hold an element, the lowest sends; all destination blocks that hold it receive. Each
-/// element that a destination block holds in the region must be held by a source block, else
-/// `incoming` throws; with `partial` such elements stay as they are. `reversed`, as reversed plans
-/// say: the destination takes what there is, but each element that a source block holds must be
-/// held by a destination block, else `outgoing` throws. `adjoint`: the pairs of elements of the
-/// redistribution from `destination` to `source`, the other way: every source block that holds an
-/// element sends it, and the destination block that would have sent it receives.
+/// All of `source_region` goes to `destination_region`, whoever owns it. If several source blocks
+/// of a floor plan or an index list hold an element, the lowest sends; all destination blocks that
+/// hold it receive. Each element that a destination block holds in the region must be held by a
+/// source block, else `incoming` throws; with `partial` such elements are left unchanged.
+/// `reversed`: the destination takes what there is, but each element that a source block holds must
+/// be held by a destination block, else `outgoing` throws. `adjoint`: the pairs of elements of the
+/// term from `destination` to `source`, the other way: every source block sends, and the block that
+/// would have sent the element receives. Regions lie inside their layouts' domains; only towards an
+/// index list may one reach beyond, where no block holds anything.
 struct Redistribution {
     Region source_region{};
     Region destination_region{};
@@ -178,16 +178,16 @@ private:
     std::shared_ptr<plan::WorkedOut> worked_out_;
 };
 
-/// Everything of `source` to the same index of `destination`; with axes, destination dimension k is
-/// source dimension axes[k]. The domains' shapes must agree. An element of the destination that no
-/// source block holds is an error where the plan is bound (or asked for `incoming`); with `partial`
-/// it stays as it is. Elements that no destination block holds are simply not sent. Bound to one
-/// array as source and destination, an element that would go to itself is left out. Throws
-/// mismatch, invalid_argument. Local, O(1).
+/// Each index that both layouts hold goes from `source` to the same index of `destination`; with
+/// axes, destination dimension k is source dimension axes[k]. If the destination needs an index
+/// that no source block holds, that is a mismatch: thrown here if outside the source's domain,
+/// else when the plan is bound (or asked for `incoming`). With `partial` such elements are left
+/// unchanged. Elements that no destination block holds are not sent. Bound to one array as both
+/// ends, what would go to itself is left out. Throws mismatch, invalid_argument. Local, O(1).
 MotionPlan redistribute(const Layout& source, const Layout& destination,
                         const std::vector<int>& axes = {}, bool partial = false);
-/// The same for a section: source_region of the source goes to destination_region (same shape after
-/// axes). Throws out_of_range when a region is not inside its domain.
+/// The same for a section: source_region goes to destination_region (same shape after axes), first
+/// element to first element. Throws out_of_range when a region is not inside its domain.
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
                         const std::vector<int>& axes = {}, bool partial = false);

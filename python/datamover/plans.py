@@ -82,26 +82,33 @@ def redistribute(
     relabel: bool | Sequence[int] = False,
     partial: bool = False,
 ) -> MotionPlan | Relabelling:
-    """Plan that everything of one layout goes to the same index of another.
+    """Plan that each index that both layouts hold goes from one to the other.
+
+    An index of the source goes to the same index of the destination, wherever the domains of the
+    layouts begin and end.
 
     Parameters
     ----------
     source, destination : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Layouts for equally many processes.
+        Layouts for equally many processes. The domain of a floor plan is the box around its
+        regions, which may begin anywhere; those of the others begin at 0.
     axes : sequence of int, optional
         Dimension k of the destination is dimension axes[k] of the source, as in `numpy.transpose`.
     source_region, destination_region : Region, optional
-        Sections of the index spaces; all of them without.
+        Sections of the index spaces, of the same shape (after `axes`). The first element of one
+        goes to the first element of the other, whatever their indices. If only one is given, the
+        other is the domain of its layout.
     relabel : bool or sequence of int
         Whether to choose anew which rank plays which role of the destination, so that the fewest
         bytes cross between processes: among the ranks that have a role there (True), or among
         those given. The assignment problem is solved by SciPy's `linear_sum_assignment`, in time
         and memory of at least the square of the number of processes.
     partial : bool
-        Whether elements of the destination that no block of the source holds stay as they are.
-        Without it they are an error, Mismatch, that names the index and the process: when the plan
-        is bound to arrays, or asked what that process receives. Elements of the source that no
-        block of the destination holds are not sent, in either case.
+        Whether elements of the destination that no block of the source holds are left unchanged.
+        By default they are an error, Mismatch, that names such an index: raised here if the index
+        is outside the domain of the source, else when the plan is bound to arrays or asked for what
+        a process receives. Elements of the source that no block of the destination holds are not
+        sent, in either case.
 
     Returns
     -------
@@ -112,7 +119,9 @@ def redistribute(
     Raises
     ------
     Mismatch
-        When the shapes (after `axes`) or the numbers of processes differ.
+        When the destination needs an index outside the domain of the source, without `partial`; the
+        shapes of given regions (after `axes`), the numbers of dimensions or the numbers of
+        processes differ.
     InvalidArgument
         When `axes` is no permutation.
     OutOfRange
@@ -132,6 +141,17 @@ def redistribute(
     >>> before, after, layout.ranks.tolist()
     (24, 0, [1, 0])
 
+    A window that moves keeps the part that both its old and its new place have:
+
+    >>> before = dm.FloorPlan([dm.Region((0, 0), (8, 8))], [0])
+    >>> after = dm.FloorPlan([dm.Region((4, 4), (12, 12))], [0])
+    >>> dm.redistribute(before, after, partial=True).incoming(0)
+    {0: 16}
+    >>> dm.redistribute(before, after)
+    Traceback (most recent call last):
+    datamover.errors.Mismatch: the destination needs index (8, 4) of the source, whose blocks lie \
+within [0:8, 0:8); pass partial=True to redistribute to leave such elements unchanged
+
     What is there of an old set of boxes goes to a new one:
 
     >>> old = dm.FloorPlan([dm.Region(0, 4), dm.Region(6, 8)], [0, 1])
@@ -141,7 +161,7 @@ def redistribute(
     >>> dm.redistribute(old, new).incoming(0)
     Traceback (most recent call last):
     datamover.errors.Mismatch: process 0 needs index (4) of the source for its block 0, and no \
-block of the source holds it; a partial redistribution leaves out such elements
+block of the source holds it; pass partial=True to redistribute to leave such elements unchanged
     """
     plan = _plan.redistribute(
         checked(source),

@@ -6,14 +6,26 @@
 using namespace datamover;
 using namespace datamover::capi;
 
+namespace {
+
+MotionPlan section_plan(const datamover_layout* source, const int64_t* source_lo,
+                        const int64_t* source_hi, const datamover_layout* destination,
+                        const int64_t* destination_lo, const int64_t* destination_hi,
+                        const int* axes, bool partial) {
+    const Layout& from = value_of(source, "source");
+    const Layout& to = value_of(destination, "destination");
+    return redistribute(
+        from, region(source_lo, source_hi, from.dims(), "source_lo or source_hi"), to,
+        region(destination_lo, destination_hi, to.dims(), "destination_lo or destination_hi"),
+        axes_or_none(axes, from.dims()), partial);
+}
+
+}  // namespace
+
 int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
                            const datamover_layout* destination, const int* axes) {
-    return guarded([&] {
-        const Layout& from = value_of(source, "source");
-        hand_out(plan, "plan",
-                 redistribute(from, value_of(destination, "destination"),
-                              axes_or_none(axes, from.dims())));
-    });
+    return datamover_redistribute_partial(plan, source, nullptr, nullptr, destination, nullptr,
+                                          nullptr, axes, 0);
 }
 
 int datamover_redistribute_section(datamover_plan** plan, const datamover_layout* source,
@@ -22,14 +34,26 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
                                    const int64_t* destination_lo, const int64_t* destination_hi,
                                    const int* axes) {
     return guarded([&] {
-        const Layout& from = value_of(source, "source");
-        const Layout& to = value_of(destination, "destination");
         hand_out(plan, "plan",
-                 redistribute(
-                     from, region(source_lo, source_hi, from.dims(), "source_lo or source_hi"), to,
-                     region(destination_lo, destination_hi, to.dims(),
-                            "destination_lo or destination_hi"),
-                     axes_or_none(axes, from.dims())));
+                 section_plan(source, source_lo, source_hi, destination, destination_lo,
+                              destination_hi, axes, false));
+    });
+}
+
+int datamover_redistribute_partial(datamover_plan** plan, const datamover_layout* source,
+                                   const int64_t* source_lo, const int64_t* source_hi,
+                                   const datamover_layout* destination,
+                                   const int64_t* destination_lo, const int64_t* destination_hi,
+                                   const int* axes, int partial) {
+    return guarded([&] {
+        if (source_lo || source_hi || destination_lo || destination_hi)
+            return hand_out(plan, "plan",
+                            section_plan(source, source_lo, source_hi, destination, destination_lo,
+                                         destination_hi, axes, partial != 0));
+        const Layout& from = value_of(source, "source");
+        hand_out(plan, "plan",
+                 redistribute(from, value_of(destination, "destination"),
+                              axes_or_none(axes, from.dims()), partial != 0));
     });
 }
 

@@ -289,16 +289,20 @@ module datamover
 
         ! ------------------------------------------------------------------ plans
 
-        ! Everything of `source` goes to the same index of `destination`; with sections, what lies in
-        ! source_lo:source_hi goes to destination_lo:destination_hi. Dimension k of the destination is
-        ! dimension axes(k) of the source (a transpose: [2, 1]). Local.
+        ! Every index that both layouts hold goes from `source` to the same index of `destination`,
+        ! wherever their domains begin; with sections, source_lo:source_hi goes to
+        ! destination_lo:destination_hi, of the same shape, whatever the indices. Dimension k of the
+        ! destination is dimension axes(k) of the source (a transpose: [2, 1]). If the destination
+        ! needs an index that no block of the source holds, that is datamover_mismatch, unless
+        ! partial = .true.: then such elements are left unchanged. Local.
         module subroutine redistribute(self, source, destination, source_lo, source_hi, destination_lo, &
-            destination_hi, axes, stat, errmsg)
+            destination_hi, axes, partial, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_layout), intent(in) :: source, destination
             class(*), intent(in), optional :: source_lo(:), source_hi(:), destination_lo(:), &
                 destination_hi(:)
             integer, intent(in), optional :: axes(:)
+            logical, intent(in), optional :: partial
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine

@@ -19,21 +19,15 @@ submodule (datamover) datamover_plans
     end interface
 
     interface
-        function c_redistribute(plan, source, destination, axes) &
-            bind(c, name='datamover_redistribute') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: source, destination, axes
-            integer(c_int) :: code
-        end function
-        function c_redistribute_section(plan, source, source_lo, source_hi, destination, &
-            destination_lo, destination_hi, axes) &
-            bind(c, name='datamover_redistribute_section') result(code)
+        function c_redistribute(plan, source, source_lo, source_hi, destination, destination_lo, &
+            destination_hi, axes, partial) &
+            bind(c, name='datamover_redistribute_partial') result(code)
             import :: c_ptr, c_int, c_int64_t
             type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: source, destination, axes
-            integer(c_int64_t), intent(in) :: source_lo(*), source_hi(*), destination_lo(*), &
-                destination_hi(*)
+            integer(c_int64_t), intent(in), optional :: source_lo(*), source_hi(*), &
+                destination_lo(*), destination_hi(*)
+            integer(c_int), value :: partial
             integer(c_int) :: code
         end function
         function c_halo(plan, layout, lower, upper, periodic_lo, periodic_hi, wraps, corners) &
@@ -88,9 +82,11 @@ contains
         integer(c_int64_t), allocatable :: slo(:), shi(:), dlo(:), dhi(:)
         integer(c_int), allocatable, target :: from_0(:)
         type(c_ptr) :: made, axes_at
-        integer(c_int) :: code, dims
+        integer(c_int) :: code, dims, leaves_unheld
         code = 0
         made = c_null_ptr
+        leaves_unheld = 0
+        if (present(partial)) leaves_unheld = merge(1, 0, partial)
         dims = dims_of(source%handle, code)
         call give_axes(axes, dims, from_0, axes_at, code)
         if (count([present(source_lo), present(source_hi), present(destination_lo), &
@@ -100,15 +96,14 @@ contains
             dims = dims_of(destination%handle, code)
             call widen(destination_lo, -1, dims, 'destination_lo', dlo, code)
             call widen(destination_hi, 0, dims, 'destination_hi', dhi, code)
-            if (code == 0) code = c_redistribute_section(made, source%handle, slo, shi, &
-                destination%handle, dlo, dhi, axes_at)
         else if (present(source_lo) .or. present(source_hi) .or. present(destination_lo) .or. &
             present(destination_hi)) then
             code = refused(datamover_invalid_argument, 'a section has all four of source_lo, '// &
                 'source_hi, destination_lo and destination_hi')
-        else if (code == 0) then
-            code = c_redistribute(made, source%handle, destination%handle, axes_at)
         end if
+        ! Arrays that are not allocated are absent.
+        if (code == 0) code = c_redistribute(made, source%handle, slo, shi, destination%handle, dlo, &
+            dhi, axes_at, leaves_unheld)
         call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 

@@ -7,9 +7,13 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "section_piece.hpp"
 
 namespace datamover::plan {
 namespace {
+
+constexpr const char* remedy =
+    "; pass partial=True to redistribute to leave such elements unchanged";
 
 /// The indices of a set that are less than `end`.
 AxisSet below(AxisSet set, std::int64_t end) {
@@ -75,8 +79,23 @@ void refuse_missing(const Layout& layout, std::int64_t block, Side side, const P
     throw make_error(ErrorCode::mismatch, "process ", layout.owner(block),
                      side == Side::destination ? " needs index " : " is to bring back index ",
                      index, " of the ", other_side, side == Side::destination ? " for" : " from",
-                     " its block ", block, ", and no block of the ", other_side,
-                     " holds it; a partial redistribution leaves out such elements");
+                     " its block ", block, ", and no block of the ", other_side, " holds it",
+                     remedy);
+}
+
+void refuse_beyond(const Layout& destination, const Region& held, const std::vector<int>& axes) {
+    const auto beyond = destination.domain().subtracted(held);
+    Point index = beyond.front().lo();
+    if (const FloorPlan* fp = destination.floor_plan())
+        // Blocks touch each side of their bounding box.
+        for (const Region& part : beyond)
+            if (const auto blocks = fp->find(part); !blocks.empty()) {
+                index = fp->region(blocks.front()).intersected(part).lo();
+                break;
+            }
+    const std::vector<int> back = inverse_axes(axes);
+    throw make_error(ErrorCode::mismatch, "the destination needs index ", permuted(index, back),
+                     " of the source, whose blocks lie within ", permuted(held, back), remedy);
 }
 
 }  // namespace datamover::plan

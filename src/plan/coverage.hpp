@@ -44,4 +44,10 @@ void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
 [[noreturn]] void refuse_missing(const Layout& layout, std::int64_t block, Side side,
                                  const Point& index);
 
+/// Refuses a redistribution between all of two layouts: names an index that the destination, which
+/// is no index list, holds outside the domain `held` of the source, whose dimensions have been
+/// permuted by `axes`.
+[[noreturn]] void refuse_beyond(const Layout& destination, const Region& held,
+                                const std::vector<int>& axes);
+
 }  // namespace datamover::plan

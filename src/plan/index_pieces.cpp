@@ -31,10 +31,17 @@ Point unflatten(std::int64_t flat, const Point& extents) {
     return index;
 }
 
-/// Every place that holds a global index, by ascending block.
+bool is_within(const Point& index, const Point& shape) {
+    for (int d = 0; d < shape.dims(); ++d)
+        if (index[d] < 0 || index[d] >= shape[d]) return false;
+    return true;
+}
+
+/// Every place that holds a global index, by ascending block; none beyond the layout's domain.
 void find_holders(const Layout& layout, const Point& index, std::vector<Place>& places) {
     places.clear();
     if (const BlockCyclic* bc = layout.block_cyclic()) {
+        if (!is_within(index, bc->shape())) return;
         Point c = index;
         for (int d = 0; d < index.dims(); ++d) c[d] = bc->coordinate_of_index(d, index[d]);
         const std::int64_t first = bc->block_at(c), grid_size = bc->num_blocks() / bc->replicas();
@@ -48,10 +55,12 @@ void find_holders(const Layout& layout, const Point& index, std::vector<Place>& 
             places.push_back({block, flatten(index - r.lo(), r.shape())});
         }
     } else if (const FlatCyclic* flat = layout.flat_cyclic()) {
+        if (!is_within(index, flat->shape())) return;
         const auto place = flat->place_of(flatten(index, flat->shape()));
         places.push_back({place.block, place.position});
     } else {
         const IndexList* list = layout.index_list();
+        if (!is_within(index, list->shape())) return;
         for (const auto& h : list->holders(flatten(index, list->shape())))
             places.push_back({h.rank, h.position});
     }
@@ -197,8 +206,9 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
     if (near.empty()) return;
     const IndexList* list = all ? nullptr : other.index_list();
     // Where only some holders are known, every element has to be asked for: so that none is missed.
-    if (list && list->knows_all() && own.knows_all()) {
-        const Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
+    const Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
+    if (list && list->knows_all() && own.knows_all() && is_within(a, list->shape()) &&
+        is_within(b, list->shape())) {
         const auto named =
             list->holders_between(flatten(a, list->shape()), flatten(b, list->shape()) + 1);
         if (static_cast<std::int64_t>(named.size()) < own.size()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coverage.hpp"
 #include "geometry/make_error.hpp"
 #include "halo.hpp"
 #include "section_piece.hpp"
@@ -20,13 +21,26 @@ struct Overload : F... {
 template <class... F>
 Overload(F...) -> Overload<F...>;  // Clang before 17 does not deduce it
 
-void check_redistribution(const Layout& source, const Layout& destination,
-                          const Redistribution& r) {
-    plan::check_region_inside(r.source_region, source.domain(), "source");
-    plan::check_region_inside(r.destination_region, destination.domain(), "destination");
+void check_same_dims(const Layout& source, const Layout& destination) {
     if (source.dims() != destination.dims())
         throw make_error(ErrorCode::mismatch, "the source layout has ", source.dims(),
                          " dimensions, the destination layout ", destination.dims());
+}
+
+/// The elements of a list are looked up one by one, so that a region towards one may reach beyond
+/// the domain: nothing is held there.
+void check_region(const Region& region, const Layout& layout, const Layout& other,
+                  const char* side) {
+    const bool may_reach_beyond = other.index_list() && region.dims() == layout.dims();
+    if (!may_reach_beyond) return plan::check_region_inside(region, layout.domain(), side);
+    region.size();  // flat coordinates in it have to fit 63 bits
+}
+
+void check_redistribution(const Layout& source, const Layout& destination,
+                          const Redistribution& r) {
+    check_same_dims(source, destination);
+    check_region(r.source_region, source, destination, "source");
+    check_region(r.destination_region, destination, source, "destination");
     plan::check_axes(r.axes, source.dims());
     const Point shape = plan::permuted(r.source_region.shape(), r.axes);
     if (!(shape == r.destination_region.shape()))
@@ -195,6 +209,8 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const std::vector<int>& axes, bool partial) {
     MotionPlan plan(source, destination);
     plan::check_axes(axes, source.dims());
+    plan::check_region_inside(source_region, source.domain(), "source");
+    plan::check_region_inside(destination_region, destination.domain(), "destination");
     plan.add(Redistribution{source_region, destination_region, given_axes(axes), partial});
     return plan;
 }
@@ -204,7 +220,18 @@ MotionPlan redistribute(const Layout& source, const Layout& destination,
     if (!source.valid() || !destination.valid())
         throw Error(ErrorCode::invalid_argument,
                     "redistribute needs a source and a destination layout");
-    return redistribute(source, source.domain(), destination, destination.domain(), axes, partial);
+    MotionPlan plan(source, destination);
+    check_same_dims(source, destination);
+    plan::check_axes(axes, source.dims());
+    const Region held = plan::permuted(source.domain(), axes), needed = destination.domain();
+    Region moved = held.intersected(needed);
+    if (!partial && !(moved == needed)) {
+        if (!destination.index_list()) plan::refuse_beyond(destination, held, axes);
+        moved = needed;  // the lists need only some of it
+    }
+    const Region from = plan::permuted(moved, plan::inverse_axes(axes));
+    plan.add(Redistribution{from, moved, given_axes(axes), partial});
+    return plan;
 }
 
 }  // namespace datamover

@@ -120,10 +120,14 @@ std::vector<int> inverse_axes(const std::vector<int>& axes) {
     return inverse;
 }
 
-Point permuted(const Point& shape, const std::vector<int>& axes) {
-    Point result = shape;
-    for (std::size_t k = 0; k < axes.size(); ++k) result[static_cast<int>(k)] = shape[axes[k]];
+Point permuted(const Point& point, const std::vector<int>& axes) {
+    Point result = point;
+    for (std::size_t k = 0; k < axes.size(); ++k) result[static_cast<int>(k)] = point[axes[k]];
     return result;
+}
+
+Region permuted(const Region& region, const std::vector<int>& axes) {
+    return {permuted(region.lo(), axes), permuted(region.hi(), axes)};
 }
 
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {

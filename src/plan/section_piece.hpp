@@ -43,7 +43,9 @@ void check_axes(const std::vector<int>& axes, int dims);
 /// The axes that undo `axes`.
 std::vector<int> inverse_axes(const std::vector<int>& axes);
 
-/// The shape of a region after its dimensions have been permuted (empty axes: unchanged).
-Point permuted(const Point& shape, const std::vector<int>& axes);
+/// A point, such as a shape, or a region after its dimensions have been permuted (empty axes:
+/// unchanged).
+Point permuted(const Point& point, const std::vector<int>& axes);
+Region permuted(const Region& region, const std::vector<int>& axes);
 
 }  // namespace datamover::plan

@@ -107,6 +107,7 @@ MotionPlan plan_between(const Layout& source, const Layout& destination) {
 }
 
 Layout whole_of(const Layout& layout) {
+    if (layout.floor_plan()) return FloorPlan({layout.domain()}, {0}, 1);
     const Point shape = layout.domain().shape();
     std::string distribution;
     for (int d = 0; d < shape.dims(); ++d) distribution += d == 0 ? "(*" : ", *";

@@ -14,10 +14,10 @@ namespace datamover::stream {
 /// An ordinary redistribution. Its ranks are processes of the sending program where they send and
 /// of the receiving one where they receive; the smaller program is filled up with processes that
 /// hold nothing. Both ends derive it by themselves, and with it the order of every message. Throws
-/// mismatch where the arrays have different shapes.
+/// mismatch if the destination needs indices outside the domain of the source.
 MotionPlan plan_between(const Layout& source, const Layout& destination);
 
-/// The layout of the same array of which one process holds all.
+/// The layout of the same indices of which one process holds all.
 Layout whole_of(const Layout& layout);
 
 /// A layout as a text. Throws unsupported where no process knows all of it.

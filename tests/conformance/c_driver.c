@@ -23,6 +23,9 @@ static int is_empty(int dims, const int64_t* lo, const int64_t* hi) {
 
 static int make_layout(datamover_layout** layout, const said_layout* said) {
     datamover_block_cyclic_options options = {0};
+    if (said->num_boxes > 0)
+        return datamover_layout_floor_plan(layout, said->dims, said->num_boxes, said->lo, said->hi,
+                                           said->owners, size);
     options.grid = said->grid;
     options.ranks = said->num_ranks ? said->ranks : NULL;
     options.num_ranks = said->num_ranks;
@@ -30,58 +33,70 @@ static int make_layout(datamover_layout** layout, const said_layout* said) {
                                          &options);
 }
 
-/* The source lies in memory of our own, numbered; the destination in the library's. */
+static int make_plan(datamover_plan** plan, const said_redistribution* said,
+                     const datamover_layout* from, const datamover_layout* to) {
+    const int* axes = said->with_axes ? said->axes : NULL;
+    if (said->partial)
+        return datamover_redistribute_partial(plan, from, NULL, NULL, to, NULL, NULL, axes, 1);
+    if (said->with_sections)
+        return datamover_redistribute_section(plan, from, said->source_lo, said->source_hi, to,
+                                              said->destination_lo, said->destination_hi, axes);
+    return datamover_redistribute(plan, from, to, axes);
+}
+
+/* Makes an array of this process's blocks in `data`, densely, and gives the number of elements. They
+ * are numbered by their indices within the domain if `is_numbered`, else UNTOUCHED. */
+static int attach(datamover_array** array, const datamover_layout* layout, const said_layout* said,
+                  int64_t* data, int is_numbered, int64_t* elems) {
+    const int dims = said->dims;
+    int64_t lo[MOST_DIMS], hi[MOST_DIMS], shape[MOST_DIMS], extents[MOST_DIMS], numbers[MOST_BOXES];
+    int64_t strides[MOST_BOXES][MOST_DIMS], zeros[MOST_DIMS] = {0}, count = 0;
+    datamover_block blocks[MOST_BOXES] = {{0}};
+    int code;
+    *elems = 0;
+    if ((code = datamover_layout_domain(layout, lo, hi))) return code;
+    for (int d = 0; d < dims; ++d) shape[d] = hi[d] - lo[d];
+    if ((code = datamover_layout_blocks_of(layout, rank, numbers, MOST_BOXES, &count))) return code;
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t index[MOST_DIMS] = {0}, global[MOST_DIMS], stride = sizeof(int64_t);
+        if ((code = datamover_layout_block_extents(layout, numbers[i], extents))) return code;
+        for (int d = dims; d-- > 0; stride *= extents[d]) strides[i][d] = stride;
+        blocks[i].block = numbers[i], blocks[i].strides_bytes = strides[i];
+        blocks[i].origin = data + *elems;
+        if (is_empty(dims, zeros, extents)) continue;
+        do {
+            if (said->num_boxes > 0)
+                for (int d = 0; d < dims; ++d)
+                    global[d] = index[d] + said->lo[numbers[i] * dims + d] - lo[d];
+            else if ((code = datamover_layout_global_index(layout, rank, index, global)))
+                return code;
+            data[(*elems)++] = is_numbered ? flat(dims, global, shape) : UNTOUCHED;
+        } while (next(dims, index, zeros, extents));
+    }
+    return datamover_array_of_blocks(array, layout, DATAMOVER_INT64, 8, blocks, count);
+}
+
+/* Both arrays lie in memory of our own. */
 static int redistribute(const said_redistribution* said, FILE* out) {
-    const int dims = said->source.dims;
     datamover_layout *from = NULL, *to = NULL;
     datamover_plan* plan = NULL;
     datamover_array *a = NULL, *b = NULL;
     datamover_mover* mover = NULL;
-    datamover_block block = {0};
-    int64_t extents[MOST_DIMS], strides[MOST_DIMS], index[MOST_DIMS] = {0}, global[MOST_DIMS];
-    int64_t zeros[MOST_DIMS] = {0}, elems = 0, number, at = 0, count = 0, one;
-    int64_t* data = NULL;
-    void* origin = NULL;
+    static int64_t sent[MOST_ELEMS], received[MOST_ELEMS];
+    int64_t elems = 0;
     int code;
 
     if ((code = make_layout(&from, &said->source))) goto end;
     if ((code = make_layout(&to, &said->destination))) goto end;
-    if (said->with_sections)
-        code = datamover_redistribute_section(&plan, from, said->source_lo, said->source_hi, to,
-                                              said->destination_lo, said->destination_hi,
-                                              said->with_axes ? said->axes : NULL);
-    else
-        code = datamover_redistribute(&plan, from, to, said->with_axes ? said->axes : NULL);
-    if (code) goto end;
-
-    if ((code = datamover_layout_local_elems(from, rank, &elems))) goto end;
-    if ((code = datamover_layout_local_shape(from, rank, extents))) goto end;
-    if ((code = datamover_layout_blocks_of(from, rank, NULL, 0, &count))) goto end;
-    if (count && (code = datamover_layout_blocks_of(from, rank, &block.block, 1, &one))) goto end;
-    data = malloc(sizeof(int64_t) * (size_t)(elems + 1));
-    for (int d = dims, stride = sizeof(int64_t); d-- > 0; stride *= (int)extents[d])
-        strides[d] = stride;
-    if (elems > 0) do {
-            if ((code = datamover_layout_global_index(from, rank, index, global))) goto end;
-            data[at++] = flat(dims, global, said->source.shape);
-        } while (next(dims, index, zeros, extents));
-    block.origin = data, block.strides_bytes = strides;
-    if ((code = datamover_array_of_blocks(&a, from, DATAMOVER_INT64, 8, &block, count))) goto end;
-    if ((code = datamover_array_new(&b, MPI_COMM_WORLD, to, DATAMOVER_INT64, 8, 0, NULL, NULL)))
-        goto end;
-    if ((code = datamover_layout_local_elems(to, rank, &elems))) goto end;
-    if (elems > 0) {
-        if ((code = datamover_layout_blocks_of(to, rank, &number, 1, &one))) goto end;
-        if ((code = datamover_array_block(b, number, &origin, NULL))) goto end;
-        for (int64_t i = 0; i < elems; ++i) ((int64_t*)origin)[i] = UNTOUCHED;
-    }
+    if ((code = make_plan(&plan, said, from, to))) goto end;
+    if ((code = attach(&a, from, &said->source, sent, 1, &elems))) goto end;
+    if ((code = attach(&b, to, &said->destination, received, 0, &elems))) goto end;
     if ((code = datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL))) goto end;
     if ((code = datamover_mover_move(mover))) goto end;
-    for (int64_t i = 0; i < elems; ++i) fprintf(out, " %lld", (long long)((int64_t*)origin)[i]);
+    for (int64_t i = 0; i < elems; ++i) fprintf(out, " %lld", (long long)received[i]);
 end:
     datamover_mover_free(&mover), datamover_array_free(&a), datamover_array_free(&b);
     datamover_plan_free(&plan), datamover_layout_free(&from), datamover_layout_free(&to);
-    free(data);
     return code;
 }
 

@@ -25,18 +25,22 @@ Region region(const std::int64_t* lo, const std::int64_t* hi, int dims) {
     return {point(lo, dims), point(hi, dims)};
 }
 
-BlockCyclic layout_of(const said_layout& said) {
+Layout layout_of(const said_layout& said) {
+    const auto dims = static_cast<std::size_t>(said.dims);
+    const auto boxes = static_cast<std::size_t>(said.num_boxes);
+    if (boxes > 0)
+        return FloorPlan(said.dims, std::span(said.lo, boxes * dims),
+                         std::span(said.hi, boxes * dims), std::span(said.owners, boxes), size);
     BlockCyclicOptions options;
     options.grid.emplace(said.grid, said.grid + said.dims);
     options.ranks.assign(said.ranks, said.ranks + said.num_ranks);
-    return {point(said.shape, said.dims), said.distribution, size, options};
+    return BlockCyclic(point(said.shape, said.dims), said.distribution, size, options);
 }
 
-MotionPlan plan_of(const said_redistribution& said, const BlockCyclic& from,
-                   const BlockCyclic& to) {
+MotionPlan plan_of(const said_redistribution& said, const Layout& from, const Layout& to) {
     std::vector<int> axes;
     if (said.with_axes) axes.assign(said.axes, said.axes + said.source.dims);
-    if (!said.with_sections) return redistribute(from, to, axes);
+    if (!said.with_sections) return redistribute(from, to, axes, said.partial != 0);
     return redistribute(from, region(said.source_lo, said.source_hi, said.source.dims), to,
                         region(said.destination_lo, said.destination_hi, said.destination.dims),
                         axes);
@@ -57,14 +61,19 @@ void for_each_element(const XArray& array, auto&& visit) {
 
 /// Both arrays lie in the library's memory, the destination column-major.
 std::vector<std::int64_t> run(const said_redistribution& said) {
-    const BlockCyclic from = layout_of(said.source), to = layout_of(said.destination);
+    const Layout from = layout_of(said.source), to = layout_of(said.destination);
     const MotionPlan plan = plan_of(said, from, to);
     XArrayOptions by_columns;
     by_columns.order = ElementOrder::column_major;
     XArray a(MPI_COMM_WORLD, from, 8), b(MPI_COMM_WORLD, to, 8, by_columns);
-    for_each_element(a, [&](std::int64_t& element, std::int64_t, const Point& local) {
-        const Point global = from.global_index(rank, local);
-        element = flat(global.dims(), global.to_vector().data(), said.source.shape);
+    const Region domain = from.domain();
+    for_each_element(a, [&](std::int64_t& element, std::int64_t block, const Point& local) {
+        Point global = local;
+        const std::vector<AxisSet> sets = from.axis_sets(block);
+        for (int d = 0; d < global.dims(); ++d)
+            global[d] = sets[static_cast<std::size_t>(d)].global(local[d]);
+        element = flat(global.dims(), (global - domain.lo()).to_vector().data(),
+                       domain.shape().to_vector().data());
     });
     for_each_element(b, [&](std::int64_t& element, auto&&...) { element = UNTOUCHED; });
     Mover mover(MPI_COMM_WORLD, plan, a, b);

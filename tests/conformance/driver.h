@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How do the drivers of the conformance cases in C and C++ read them and write what came out?
  *
- * One case a line, all in words. A layout is: dims, shape, distribution, grid, number of ranks,
- * ranks. redistribute: name, layout, layout, 1 and axes or 0, 1 and the bounds of both sections or
- * 0. halo: name, dims, lo, hi, grid, lower, upper, 1 and the periodic region's bounds or 0, 1 and
+ * One case a line, all in words. A layout is: dims, number of boxes, and for each its lower corner,
+ * upper end and owner; or, with 0 boxes: shape, distribution, grid, number of ranks, ranks.
+ * redistribute: name, layout, layout, 1 and axes or 0, 1 and the bounds of both sections or 0,
+ * partial. halo: name, dims, lo, hi, grid, lower, upper, 1 and the periodic region's bounds or 0, 1 and
  * the wraps or 0, corners. */
 #ifndef DATAMOVER_TESTS_CONFORMANCE_DRIVER_H
 #define DATAMOVER_TESTS_CONFORMANCE_DRIVER_H
@@ -12,10 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_DIMS = 8, MOST_RANKS = 64, WORD = 128, UNTOUCHED = -1 };
+enum { MOST_DIMS = 8, MOST_RANKS = 64, MOST_BOXES = 8, MOST_ELEMS = 1000, WORD = 128, UNTOUCHED = -1 };
 
 typedef struct said_layout {
     int dims;
+    int64_t num_boxes, lo[MOST_BOXES * MOST_DIMS], hi[MOST_BOXES * MOST_DIMS], owners[MOST_BOXES];
     int64_t shape[MOST_DIMS], grid[MOST_DIMS], ranks[MOST_RANKS], num_ranks;
     char distribution[WORD];
 } said_layout;
@@ -23,7 +25,7 @@ typedef struct said_layout {
 typedef struct said_redistribution {
     char name[WORD];
     said_layout source, destination;
-    int with_axes, axes[MOST_DIMS], with_sections;
+    int with_axes, axes[MOST_DIMS], with_sections, partial;
     int64_t source_lo[MOST_DIMS], source_hi[MOST_DIMS];
     int64_t destination_lo[MOST_DIMS], destination_hi[MOST_DIMS];
 } said_redistribution;
@@ -57,6 +59,14 @@ static void read_ints(FILE* file, int64_t count, int* numbers) {
 static void read_layout(FILE* file, said_layout* layout) {
     layout->dims = (int)read_number(file);
     must(layout->dims >= 1 && layout->dims <= MOST_DIMS);
+    layout->num_boxes = read_number(file);
+    must(layout->num_boxes >= 0 && layout->num_boxes <= MOST_BOXES);
+    for (int64_t i = 0; i < layout->num_boxes; ++i) {
+        read_numbers(file, layout->dims, layout->lo + i * layout->dims);
+        read_numbers(file, layout->dims, layout->hi + i * layout->dims);
+        layout->owners[i] = read_number(file);
+    }
+    if (layout->num_boxes > 0) return;
     read_numbers(file, layout->dims, layout->shape);
     read_word(file, layout->distribution);
     read_numbers(file, layout->dims, layout->grid);
@@ -71,11 +81,13 @@ static void read_redistribution(FILE* file, said_redistribution* said) {
     said->with_axes = (int)read_number(file);
     if (said->with_axes) read_ints(file, said->source.dims, said->axes);
     said->with_sections = (int)read_number(file);
-    if (!said->with_sections) return;
-    read_numbers(file, said->source.dims, said->source_lo);
-    read_numbers(file, said->source.dims, said->source_hi);
-    read_numbers(file, said->destination.dims, said->destination_lo);
-    read_numbers(file, said->destination.dims, said->destination_hi);
+    if (said->with_sections) {
+        read_numbers(file, said->source.dims, said->source_lo);
+        read_numbers(file, said->source.dims, said->source_hi);
+        read_numbers(file, said->destination.dims, said->destination_lo);
+        read_numbers(file, said->destination.dims, said->destination_hi);
+    }
+    said->partial = (int)read_number(file);
 }
 static void read_halo(FILE* file, said_halo* said) {
     read_word(file, said->name);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What do the conformance cases say, and what must come out of them?
 
-Run as `python tests/conformance/make_cases.py`: writes redistribute.json and halo.json. Every
-expected number comes from HPF's formulas, applied index by index in plain Python; nothing of
-datamover is used, and no NumPy.
+Run as `python tests/conformance/make_cases.py`: writes redistribute.json, same_indices.json and
+halo.json. Every expected number comes from HPF's formulas and from the indices of boxes, one index
+after the other in plain Python; nothing of datamover is used, and no NumPy.
 """
 
 import itertools
@@ -77,6 +77,70 @@ REDISTRIBUTIONS = {
         {},
     ),
     "from fewer to more": (((12,), "(block)", (2,)), ((12,), "(cyclic)", (7,)), {"processes": 7}),
+}
+
+# name: source, destination (regions, owners; or shape, distribution, grid), and what else is said.
+SAME_INDICES = {
+    "a window moves": (
+        ([((0, 0), (4, 6)), ((4, 0), (8, 6))], [0, 1]),
+        ([((3, 2), (8, 4)), ((3, 4), (8, 8))], [1, 0]),
+        {"partial": True},
+    ),
+    "a window moves beyond what is held": (
+        ([((0, 0), (4, 6)), ((4, 0), (8, 6))], [0, 1]),
+        ([((3, 2), (8, 4)), ((3, 4), (8, 8))], [1, 0]),
+        {},
+    ),
+    "a window within what is held": (
+        ([((-5, -2), (4, 1)), ((-5, 1), (4, 6))], [1, 0]),
+        ([((-3, -2), (0, 5))], [1]),
+        {},
+    ),
+    "a window within what is held turned": (
+        ([((-5, -2), (4, 1)), ((-5, 1), (4, 6))], [1, 0]),
+        ([((-2, -3), (5, 0))], [0]),
+        {"axes": (1, 0)},
+    ),
+    "windows that share no index": (
+        ([((0,), (4,))], [0]),
+        ([((20,), (24,))], [1]),
+        {"partial": True},
+    ),
+    "windows with a hole": (
+        ([((-2,), (3,)), ((5,), (9,))], [0, 1]),
+        ([((1,), (7,))], [1]),
+        {"partial": True},
+    ),
+    "windows with a hole that is needed": (
+        ([((-2,), (3,)), ((5,), (9,))], [0, 1]),
+        ([((1,), (7,))], [1]),
+        {},
+    ),
+    "a corner of an array": (
+        ((7, 9), "(block, *)", (2, 1)),
+        ((5, 6), "(*, cyclic)", (1, 2)),
+        {},
+    ),
+    "an array to a window": (
+        ((7, 9), "(cyclic, cyclic(2))", (1, 2)),
+        ([((2, 1), (7, 3)), ((4, 3), (6, 9))], [0, 1]),
+        {},
+    ),
+    "a window to an array": (
+        ([((-2, -2), (3, 9)), ((3, -2), (5, 9))], [0, 1]),
+        ((4, 9), "(block, *)", (2, 1)),
+        {},
+    ),
+    "an array to a larger one": (
+        ((5, 6), "(block, *)", (2, 1)),
+        ((7, 9), "(*, block)", (1, 2)),
+        {},
+    ),
+    "an array to a larger one in part": (
+        ((5, 6), "(block, *)", (2, 1)),
+        ((7, 9), "(*, block)", (1, 2)),
+        {"partial": True},
+    ),
 }
 
 # name: region, grid, lower and upper widths, and what else is said.
@@ -153,8 +217,50 @@ def redistribution(source, destination, processes=None, axes=None, **sections):
     }
 
 
-def layout(shape, distribution, grid, ranks=None):
+def elements_of(said, processes):
+    """What every process holds, in the order of its local arrays, and the box around all of it."""
+    held = [[] for _ in range(processes)]
+    if isinstance(said[0], list):
+        regions, owners = said
+        for (lo, hi), owner in zip(regions, owners, strict=True):
+            held[owner].extend(points(lo, hi))
+        dims = range(len(regions[0][0]))
+        return held, (
+            [min(lo[d] for lo, _ in regions) for d in dims],
+            [max(hi[d] for _, hi in regions) for d in dims],
+        )
+    shape = said[0]
+    for index in points((0,) * len(shape), shape):
+        held[owner_of(index, *said)].append(index)
+    return held, ((0,) * len(shape), shape)
+
+
+def same_indices(source, destination, axes=None, partial=False):
+    """One case between layouts that begin anywhere, of two processes."""
+    sent, (lo, hi) = elements_of(source, 2)
+    wanted, _ = elements_of(destination, 2)
+    axes = axes or tuple(range(len(lo)))
+    numbers = {}
+    for index in itertools.chain(*sent):
+        numbers[tuple(index[axis] for axis in axes)] = flat(index, lo, hi)
+    held = [[numbers.get(index, UNTOUCHED) for index in of_rank] for of_rank in wanted]
+    if not partial and any(UNTOUCHED in of_rank for of_rank in held):
+        held = [["error", "mismatch"]] * 2
+    return {
+        "operation": "redistribute",
+        "processes": 2,
+        "source": layout(*source),
+        "destination": layout(*destination),
+        **({"axes": axes} if axes != tuple(range(len(lo))) else {}),
+        **({"partial": True} if partial else {}),
+        "expected": held,
+    }
+
+
+def layout(shape, distribution, grid=None, ranks=None):
     """A layout as it stands in a case."""
+    if grid is None:
+        return {"regions": shape, "owners": distribution}
     said = {"shape": shape, "distribution": distribution, "grid": grid}
     return said | ({"ranks": ranks} if ranks else {})
 
@@ -204,6 +310,10 @@ def cases():
         "redistribute.json": [
             {"name": name} | redistribution(source, destination, **more)
             for name, (source, destination, more) in REDISTRIBUTIONS.items()
+        ],
+        "same_indices.json": [
+            {"name": name} | same_indices(source, destination, **more)
+            for name, (source, destination, more) in SAME_INDICES.items()
         ],
         "halo.json": [
             {"name": name} | halo(*said, **more) for name, (*said, more) in HALOS.items()

@@ -20,6 +20,9 @@ UNTOUCHED = -1
 
 def layout_of(said):
     """The layout that a case says."""
+    if "regions" in said:
+        regions = [dm.Region(*map(tuple, bounds)) for bounds in said["regions"]]
+        return dm.FloorPlan(regions, said["owners"], nprocs=WORLD.size)
     return dm.BlockCyclic(
         said["shape"],
         said["distribution"],
@@ -36,14 +39,30 @@ def redistribute(case):
     for side in ("source", "destination"):
         if bounds := case.get(f"{side}_section"):
             regions[f"{side}_region"] = dm.Region(*map(tuple, bounds))
-    plan = dm.redistribute(source, destination, case.get("axes"), **regions)
-    numbers = np.arange(np.prod(case["source"]["shape"])).reshape(case["source"]["shape"])
-    a = np.empty(source.local_shape(WORLD.rank), np.int64)
-    for local in np.ndindex(a.shape):
-        a[local] = numbers[tuple(source.global_index(WORLD.rank, local))]
-    b = np.full(destination.local_shape(WORLD.rank), UNTOUCHED, np.int64)
+    partial = case.get("partial", False)
+    plan = dm.redistribute(source, destination, case.get("axes"), **regions, partial=partial)
+    domain = source.domain
+    numbers = np.arange(domain.size).reshape(domain.shape)
+    a = {
+        block: numbers[tuple(index - first for index, first in zip(indices, domain.lo, strict=True))]
+        for block, indices in blocks_of(source)
+    }
+    b = {
+        block: np.full(np.broadcast_shapes(*(index.shape for index in indices)), UNTOUCHED)
+        for block, indices in blocks_of(destination)
+    }
     dm.Mover(plan, a, b, comm=WORLD)()
-    return b.ravel().tolist()
+    return [number for block in sorted(b) for number in b[block].ravel().tolist()]
+
+
+def blocks_of(layout):
+    """Each block of this process, and its indices in each dimension, as of `numpy.ix_`."""
+    for block in layout.blocks_of(WORLD.rank):
+        if isinstance(layout, dm.FloorPlan):
+            region = layout.region(block)
+            yield block, np.ix_(*map(np.arange, region.lo, region.hi))
+        else:
+            yield block, np.ix_(*layout.global_indices(WORLD.rank))
 
 
 def halo(case):

@@ -13,6 +13,7 @@ program moves
     call layout_freed_after_attach()
     call transposed()
     call sections_of_any_type()
+    call a_window_that_moves()
     call sums()
     call halo_of_field()
     call lower_bounds()
@@ -273,6 +274,49 @@ contains
         call to%detach()
         call plan%free()
         call columns%free()
+    end subroutine
+
+    ! Each process has two places of a line, which moves up by one.
+    subroutine a_window_that_moves()
+        type(datamover_layout) :: before, after
+        type(datamover_plan) :: plan
+        type(datamover_array) :: from, to
+        type(datamover_mover) :: mover
+        integer, target :: a(2), b(2)
+        integer :: lo(1, nprocs), owners(nprocs), p, first, last, code
+        character(200) :: text
+        do p = 1, nprocs
+            lo(1, p) = 2 * p - 5
+            owners(p) = p - 1
+        end do
+        first = lo(1, rank + 1)
+        last = lo(1, nprocs) + 1
+        call before%floor_plan(lo, lo + 1, owners, nprocs)
+        call after%floor_plan(lo + 1, lo + 2, owners, nprocs)
+        a = [first, first + 1]
+        b = 77
+        call from%attach(before, datamover_memory(a), rank + 1)
+        call to%attach(after, datamover_memory(b), rank + 1)
+        call plan%redistribute(before, after, stat=code, errmsg=text)
+        call expect(code == datamover_mismatch .and. index(text, 'of the source') > 0, 'not held')
+        call plan%redistribute(before, after, partial=.false., stat=code)
+        call expect(code == datamover_mismatch, 'not partial')
+        call plan%redistribute(before, after, partial=.true.)
+        call mover%bind(comm, plan, from, to)
+        call mover%move()
+        call expect(all(b == [first + 1, merge(77, first + 2, first + 1 == last)]), 'same indices')
+        call mover%free()
+        call plan%redistribute(before, after, [lo(1, 1)], [last], [lo(1, 1) + 1], [last + 1], &
+            partial=.true.)
+        call mover%bind(comm, plan, from, to)
+        call mover%move()
+        call expect(all(b == a), 'sections by offset')
+        call mover%free()
+        call from%detach()
+        call to%detach()
+        call plan%free()
+        call before%free()
+        call after%free()
     end subroutine
 
     ! The type is known to the library: what arrives can be added, and converted.

@@ -167,6 +167,14 @@ static void test_plans(void) {
     REFUSES_NULL(datamover_redistribute_section(&plan, rows, zero, one, columns, zero, NULL, NULL));
     REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_redistribute_section(&plan, rows, negative, one,
                                                                    columns, negative, one, NULL));
+    REFUSES_NULL(
+        datamover_redistribute_partial(NULL, rows, NULL, NULL, columns, NULL, NULL, NULL, 1));
+    REFUSES_NULL(
+        datamover_redistribute_partial(&plan, NULL, NULL, NULL, columns, NULL, NULL, NULL, 1));
+    REFUSES_NULL(
+        datamover_redistribute_partial(&plan, rows, NULL, NULL, NULL, NULL, NULL, NULL, 1));
+    REFUSES_NULL(
+        datamover_redistribute_partial(&plan, rows, NULL, NULL, columns, NULL, one, NULL, 1));
     REFUSES_NULL(datamover_halo(NULL, boxes, one, one, NULL, NULL, NULL, 1));
     REFUSES_NULL(datamover_halo(&plan, NULL, one, one, NULL, NULL, NULL, 1));
     REFUSES_NULL(datamover_halo(&plan, boxes, NULL, one, NULL, NULL, NULL, 1));

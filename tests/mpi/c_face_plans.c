@@ -237,12 +237,59 @@ static void test_tuning(void) {
     datamover_layout_free(&rows), datamover_layout_free(&dealt);
 }
 
+/* A square on the first process; its old and its new place have some indices in common. */
+static void test_a_window_that_moves(void) {
+    const int64_t old_lo[2] = {-2, 0}, old_hi[2] = {2, 4}, new_lo[2] = {0, 1}, new_hi[2] = {4, 5},
+                  inner_lo[2] = {0, 1}, inner_hi[2] = {2, 4}, first = 0,
+                  strides[2] = {4 * sizeof(int64_t), sizeof(int64_t)};
+    int64_t old_data[4][4], new_data[4][4], mine = rank == 0;
+    datamover_block old_block = {0, old_data, strides, NULL, NULL},
+                    new_block = {0, new_data, strides, NULL, NULL};
+    datamover_layout *before = NULL, *after = NULL, *within = NULL;
+    datamover_array *a = NULL, *b = NULL;
+    datamover_plan *plan = NULL, *by_offset = NULL;
+    datamover_mover* mover = NULL;
+    for (int64_t i = 0; i < 4; ++i)
+        for (int64_t j = 0; j < 4; ++j) old_data[i][j] = 100 * (i - 2) + j, new_data[i][j] = 7;
+    SUCCEEDS(datamover_layout_floor_plan(&before, 2, 1, old_lo, old_hi, &first, size));
+    SUCCEEDS(datamover_layout_floor_plan(&after, 2, 1, new_lo, new_hi, &first, size));
+    SUCCEEDS(datamover_layout_floor_plan(&within, 2, 1, inner_lo, inner_hi, &first, size));
+    SUCCEEDS(datamover_array_of_blocks(&a, before, DATAMOVER_INT64, 8, &old_block, mine));
+    SUCCEEDS(datamover_array_of_blocks(&b, after, DATAMOVER_INT64, 8, &new_block, mine));
+
+    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, before, after, NULL));
+    CHECK(plan == NULL && strstr(datamover_error_message(), "index (2, 1) of the source") != NULL);
+    FAILS(DATAMOVER_MISMATCH, datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL,
+                                                             NULL, NULL, 0));
+    SUCCEEDS(datamover_redistribute(&plan, before, within, NULL));
+    SUCCEEDS(datamover_plan_free(&plan));
+    SUCCEEDS(datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL, NULL, NULL, 1));
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    SUCCEEDS(datamover_mover_move(mover));
+    for (int64_t i = 0; i < 4 && mine; ++i)
+        for (int64_t j = 0; j < 4; ++j)
+            CHECK(new_data[i][j] == (i < 2 && j < 3 ? 100 * i + j + 1 : 7));
+    SUCCEEDS(datamover_mover_free(&mover));
+
+    /* Sections correspond by offset. */
+    SUCCEEDS(datamover_redistribute_partial(&by_offset, before, old_lo, old_hi, after, new_lo,
+                                            new_hi, NULL, 1));
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, by_offset, a, b, NULL));
+    SUCCEEDS(datamover_mover_move(mover));
+    CHECK(!mine || memcmp(old_data, new_data, sizeof old_data) == 0);
+    SUCCEEDS(datamover_mover_free(&mover));
+    datamover_plan_free(&plan), datamover_plan_free(&by_offset);
+    datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&before), datamover_layout_free(&after), datamover_layout_free(&within);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     test_saved_plans();
     test_replicas();
     test_adjoints_and_compositions();
     test_other_owners();
+    test_a_window_that_moves();
     test_checks_and_reports();
     test_tuning();
     return finish();

@@ -127,6 +127,44 @@ def layout(rng, shape, nprocs):
     return KINDS[str(rng.choice(list(KINDS)))](rng, shape, nprocs)
 
 
+def scattered_boxes(rng, dims, nprocs):
+    """A floor plan with holes and overlaps, that begins anywhere."""
+    lo = rng.integers(-6, 7, dims) + rng.integers(0, 6, (int(rng.integers(1, 7)), 1, dims))
+    regions = np.concatenate([lo, lo + rng.integers(0, 7, lo.shape)], axis=1)
+    return dm.FloorPlan(regions, rng.integers(0, nprocs, len(regions)), nprocs)
+
+
+def sparse_lists(rng, dims, nprocs):
+    """Index lists that hold some elements of an array, some of them several times."""
+    shape = tuple(int(n) for n in rng.integers(1, 9, dims))
+    n, share = int(np.prod(shape)), rng.uniform(0.05, 0.7)
+    return dm.IndexList(
+        shape, [rng.permutation(np.flatnonzero(rng.random(n) < share)) for _ in range(nprocs)]
+    )
+
+
+def layout_anywhere(rng, dims, nprocs):
+    """A random layout whose domain begins and ends anywhere."""
+    if rng.random() < 0.7:
+        return (scattered_boxes if rng.random() < 0.7 else sparse_lists)(rng, dims, nprocs)
+    return layout(rng, tuple(int(n) for n in rng.integers(1, 9, dims)), nprocs)
+
+
+def indices_in(layout, rank):
+    """For each block of a rank: its number and the global index of each element, as tuples."""
+    for block in layout.blocks_of(rank):
+        if isinstance(layout, dm.FloorPlan):
+            region = layout.region(block)
+            grid = np.indices(region.shape) + np.reshape(region.lo, (-1, *(1,) * region.dims))
+        elif isinstance(layout, dm.BlockCyclic):
+            grid = np.stack(np.meshgrid(*layout.global_indices(rank), indexing="ij"))
+        else:
+            flat = np.asarray(layout.indices_of(rank))
+            grid = np.stack(np.unravel_index(flat, layout.shape))
+        shape = grid.shape[1:]
+        yield block, shape, [tuple(map(int, index)) for index in grid.reshape(len(grid), -1).T]
+
+
 def indices_of_blocks(layout, rank):
     """For each block of a rank: its number and what indexes its elements in a global array."""
     for block in layout.blocks_of(rank):

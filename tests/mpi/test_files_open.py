@@ -213,6 +213,62 @@ def test_halos_are_read_from_the_disk(comm, place, max_bytes, chunks):
         np.testing.assert_array_equal(wide[block], padded[box])
 
 
+@pytest.mark.parametrize("max_bytes", [1 << 28, 200])
+def test_layouts_that_begin_elsewhere(comm, place, max_bytes):
+    """Plans move the same indices to and from a file; `save` and `load` begin at corners."""
+    rows = 2 * comm.size
+
+    def window(lo):
+        box = dm.Region(lo, (lo[0] + rows, lo[1] + 8))
+        return dm.FloorPlan.uniform(box, (comm.size, 1), nprocs=comm.size)
+
+    def indices(layout, part, block):
+        return np.indices(part.shape) + np.reshape(layout.region(block).lo, (2, 1, 1))
+
+    before, after = window((4, -3)), window((5, -1))
+    u, v = dm.XArray(comm, before, "i8"), dm.XArray(comm, after, "i8")
+    for block, part in u.grids():
+        i, j = indices(before, part, block)
+        part[...] = 100 * i + j
+    name = f"{place}/u.npy"
+    with dm.files.open(name, before, comm=comm, mode="w", dtype="i8", max_bytes=max_bytes) as file:
+        dm.Mover(dm.redistribute(before, before), u, file)()
+    i, j = np.mgrid[4 : 4 + rows, -3:5]
+    np.testing.assert_array_equal(np.load(name), 100 * i + j)
+
+    for _, part in v.grids():
+        part[...] = -1
+    with dm.files.open(name, before, comm=comm, max_bytes=max_bytes) as file:
+        dm.Mover(dm.redistribute(before, after, partial=True), file, v)()
+        for block, part in v.grids():
+            i, j = indices(after, part, block)
+            want = np.where((i < 4 + rows) & (j < 5), 100 * i + j, -1)
+            np.testing.assert_array_equal(part, want)
+
+        # Lists of an array of which the file holds some rows and columns.
+        shape = (rows + 20, 8)
+        held = dm.IndexList(shape, [[8 * row, 8 * row + 4] for row in range(4, 4 + comm.size)])
+        needed = dm.IndexList(shape, [[*held.indices_of(r), r] for r in range(comm.size)])
+        few, more = np.zeros(2, "i8"), np.full(3, -1)
+        dm.Mover(dm.redistribute(before, held), file, few)()
+        assert few.tolist() == [100 * (4 + comm.rank), 100 * (4 + comm.rank) + 4]
+        with pytest.raises(dm.Mismatch, match=r"needs index \(0, \d+\) of .* partial=True"):
+            dm.Mover(dm.redistribute(before, needed), file, more)
+        dm.Mover(dm.redistribute(before, needed, partial=True), file, more)()
+        assert more.tolist() == [*few.tolist(), -1]
+    with dm.files.open(name, before, comm=comm, mode="r+", max_bytes=max_bytes) as file:
+        dm.Mover(dm.redistribute(before, held).reversed(), -few, file)()
+    again = np.load(name)
+    assert np.count_nonzero(again < 0) == 2 * comm.size
+    assert again[comm.rank, [3, 7]].tolist() == (-few).tolist()
+
+    dm.save(f"{place}/u.zarr", {"u": u}, comm=comm)
+    dm.load(f"{place}/u.zarr", {"u": v}, comm=comm)
+    for block, part in v.grids():
+        i, j = indices(after, part, block)
+        np.testing.assert_array_equal(part, 100 * (i - 1) + j - 2)
+
+
 def spanned(lo, counts, steps):
     """The region of so many indices from `lo` on, so far apart."""
     ends = zip(lo, counts, steps, strict=True)

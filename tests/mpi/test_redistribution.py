@@ -108,6 +108,96 @@ def test_there_and_back_is_the_identity(comm, rng, local_rng, cases, transport):
         source.assert_holds(whole)
 
 
+class Numbered:
+    """Blocks of one process, as a dictionary from global indices to numbers fills them."""
+
+    def __init__(self, comm, layout, library):
+        self.blocks = {b: (shape, at) for b, shape, at in drawn.indices_in(layout, comm.rank)}
+        self.arrays = dm.XArray(comm, layout, "i8") if library else {}
+        if not library:
+            self.arrays = {b: np.zeros(shape, "i8") for b, (shape, _) in self.blocks.items()}
+
+    def fill(self, number):
+        """Set each element to the number of its index."""
+        for block, (shape, indices) in self.blocks.items():
+            self.arrays[block][...] = np.array([number(i) for i in indices], "i8").reshape(shape)
+
+    def assert_holds(self, number):
+        """Each element is the number of its index."""
+        for block, (shape, indices) in self.blocks.items():
+            want = np.array([number(i) for i in indices], "i8").reshape(shape)
+            np.testing.assert_array_equal(self.arrays[block], want)
+
+
+def held_by(layout):
+    """All indices that any process holds."""
+    return {
+        index
+        for rank in range(layout.nprocs)
+        for _, _, indices in drawn.indices_in(layout, rank)
+        for index in indices
+    }
+
+
+def number_of(index):
+    """A number of its own for each index."""
+    return sum((i + 50) * 1000**d for d, i in enumerate(index))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_an_index_goes_to_the_same_index_wherever_layouts_begin(comm, rng, cases, transport):
+    refused = moved = 0
+    for _ in range(cases * 40):
+        dims = int(rng.integers(1, 4))
+        axes = tuple(int(a) for a in rng.permutation(dims)) if rng.random() < 0.5 else None
+        source, destination = (drawn.layout_anywhere(rng, dims, comm.size) for _ in range(2))
+        library = transport == "shared" or bool(rng.integers(2))
+        partial, check = bool(rng.random() < 0.7), bool(rng.integers(2))
+        order = axes or range(dims)
+        held = {tuple(index[a] for a in order): number_of(index) for index in held_by(source)}
+        missing = held_by(destination) - held.keys()
+        a, b = Numbered(comm, source, library), Numbered(comm, destination, False)
+        a.fill(number_of)
+        b.fill(lambda index: -number_of(index))
+        options = {"transport": transport, "comm": comm, "check": check}
+        if missing and not partial:
+            refused += 1
+            with pytest.raises(dm.Mismatch, match="pass partial=True") as raised:
+                plan = dm.redistribute(source, destination, axes)
+                dm.Mover(plan, a.arrays, b.arrays, **options)
+            named = [tuple(i[order.index(k)] for k in range(dims)) for i in missing]
+            words = [f"index {index if dims > 1 else f'({index[0]})'} of" for index in named]
+            assert any(word in str(raised.value) for word in words), str(raised.value)
+            b.assert_holds(lambda index: -number_of(index))
+            continue
+        plan = dm.redistribute(source, destination, axes, partial=partial)
+        if drawn.impossible(plan, transport):
+            continue
+        moved += 1
+        dm.Mover(plan, a.arrays, b.arrays, **options)()
+        b.assert_holds(lambda index, held=held: held.get(index, -number_of(index)))
+        a.assert_holds(number_of)
+    assert refused and (moved or drawn.NODE_SIZE)
+
+
+def test_a_list_that_one_process_knows_is_refused_on_all(comm):
+    """The domains do not show that the last process alone needs what nobody holds."""
+    mine = [comm.rank] if comm.rank < comm.size - 1 else [comm.rank, comm.size + 3]
+    line = dm.BlockCyclic(comm.size, "block", nprocs=comm.size)
+    (needed,) = dm.index_lists(comm, comm.size + 5, mine, partners=[line])
+    (fewer,) = dm.index_lists(comm, comm.size + 5, mine[:1], partners=[line])
+    a, b = np.array([10 + comm.rank]), np.full(len(mine), -1)
+    with pytest.raises(dm.Mismatch, match=rf"index \({comm.size + 3}\) of the source.*partial=True"):
+        dm.Mover(dm.redistribute(line, needed), a, b, comm=comm)
+    dm.Mover(dm.redistribute(line, needed, partial=True), a, b, comm=comm)()
+    assert b.tolist() == [10 + comm.rank, -1][: len(mine)]
+    dm.Mover(dm.redistribute(line, fewer), a, b[:1], comm=comm)()
+    back = dm.redistribute(line, fewer).reversed()
+    a[...] = 0
+    dm.Mover(back, b[:1], a, comm=comm)()
+    assert a == 10 + comm.rank
+
+
 def test_eight_dimensions_and_one(comm, rng, local_rng):
     for dims in (1, 8):
         shape = drawn.shape(rng, dims)

@@ -492,6 +492,20 @@ def test_owners_are_those_of_the_layout(layout, axes, at):
     assert told["exact"]
 
 
+@pytest.mark.parametrize(("axes", "at"), [((0, 2), 4), ((1, 2), 7)])
+def test_a_plane_has_the_indices_of_the_array_wherever_that_begins(axes, at):
+    box = dm.Region((5, -4, -30), (14, 6, -19))
+    info = ArrayInfo("u", np.dtype("f4"), dm.FloorPlan([box], [0]))
+    hidden = ({0, 1, 2} - set(axes)).pop()
+    place = tuple(at if d == hidden else 0 for d in range(3))
+    plan = dm.redistribute(info.layout, view.layout_of_view(view.View("u", axes, place), info))
+    lo, hi = list(box.lo), list(box.hi)
+    lo[hidden] += at
+    hi[hidden] = lo[hidden] + 1
+    plane = dm.Region(lo, hi)
+    assert [(s.source_region, s.destination_region) for s in plan.sections()] == [(plane, plane)]
+
+
 def test_owners_of_fine_layouts_are_a_sample():
     layout = dm.BlockCyclic((6000, 3), "(cyclic(1), *)", nprocs=7)
     told = view.owners_of(view.View("u", (0, 1), (0, 0)), ArrayInfo("u", np.dtype("f4"), layout))

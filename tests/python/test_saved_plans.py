@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does a saved plan come back as it was, and is anything else refused?"""
 
+import base64
 import os
 import stat
+import zlib
 
 import numpy as np
 import pytest
@@ -97,6 +99,20 @@ def test_files(tmp_path):
     (tmp_path / "text.plan").write_text("no plan at all")
     with pytest.raises(dm.InvalidArgument):
         dm.MotionPlan.load(str(tmp_path / "text.plan"))
+
+
+def test_a_plan_of_the_first_format_keeps_its_meaning():
+    """It was saved when `redistribute` laid bounding boxes onto each other, and says so itself."""
+    saved = "c-nLE^$!d1@iSs%fB+^OG&+EZbD+_TXzB==%YsJ3#CgzYMglac?j+TILSSV@s?9p*MGpaGiU$Y"
+    plan = dm.MotionPlan.from_bytes(zlib.decompress(base64.b85decode(saved)))
+    old, moved = dm.Region((0, 0), (8, 8)), dm.Region((4, 4), (12, 12))
+    assert (plan[0].source_region, plan[0].destination_region) == (old, moved)
+    assert plan == dm.redistribute(
+        plan.source, plan.destination, source_region=old, destination_region=moved
+    )
+    assert plan.incoming(1) == {0: 64}
+    again = dm.redistribute(plan.source, plan.destination, partial=True)
+    assert again != plan and again.incoming(1) == {0: 16}
 
 
 def small_plan():

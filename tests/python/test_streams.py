@@ -1418,6 +1418,27 @@ def test_the_reason_of_a_connection_that_ends_is_waited_for():
     assert ended.is_set()
 
 
+def test_a_consumer_gets_the_indices_of_its_layout(tmp_path):
+    """The array begins elsewhere; a window of it, all of it and a recording begin where it does."""
+    layout = dm.FloorPlan([dm.Region((4, -3), (10, 2))], [0])
+    window = dm.FloorPlan([dm.Region((5, -1), (8, 2)), dm.Region((9, -3), (10, 1))], [0, 0])
+    whole = np.arange(30).reshape(6, 5)
+    with (
+        dm.Stream(None, HERE, consumers=3, timeout=LIMIT_SECONDS) as out,
+        dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as some,
+        dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as all_of_it,
+        thread(lambda: record(out.address, f"npy:{tmp_path}/run", ["u"], 1, LIMIT_SECONDS)),
+    ):
+        steps, wholes = some.steps({"u": window}, LIMIT_SECONDS), all_of_it.steps(None, LIMIT_SECONDS)
+        out.send("u", whole, layout=layout, step=7)
+        out.end_step()
+        _, arrays = next(steps)
+        np.testing.assert_array_equal(arrays["u"][0], whole[1:4, 2:5])
+        np.testing.assert_array_equal(arrays["u"][1], whole[5:6, :4])
+        np.testing.assert_array_equal(next(wholes)[1]["u"], whole)
+    np.testing.assert_array_equal(np.load(tmp_path / "run" / "u" / "7.npy"), whole)
+
+
 def test_a_layout_that_does_not_fit_names_its_array():
     with (
         dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
@@ -1425,7 +1446,7 @@ def test_a_layout_that_does_not_fit_names_its_array():
     ):
         steps = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)}, LIMIT_SECONDS)
         out.send("u", of_step(0), layout=LINE, step=0)
-        with pytest.raises(dm.Mismatch, match=r"array 'u': source shape .* differs"):
+        with pytest.raises(dm.Mismatch, match=r"array 'u': .* index \(6\) of the source"):
             next(steps)
 
 
@@ -1436,7 +1457,7 @@ def test_why_a_process_fails_is_said_before_its_program_sees_it():
     def sending(stream):
         control = stream.control()
         stream_words.heard(control, "credit")
-        control.sendall(array_told(dm.BlockCyclic(7, "block", nprocs=1)))
+        control.sendall(array_told(dm.BlockCyclic(5, "block", nprocs=1)))
         assert raised.wait(LIMIT_SECONDS)
         codes.append(stream_words.heard(control, "bye")["code"])
 

@@ -3,6 +3,7 @@
 // two layouts, axes and sections?
 #include <tuple>
 
+#include "datamover/explain.hpp"
 #include "layout_oracle.hpp"
 
 namespace datamover {
@@ -213,6 +214,168 @@ INSTANTIATE_TEST_SUITE_P(AllKinds, RedistributionBetween,
                              return kind_name(std::get<0>(info.param)) + "To" +
                                     kind_name(std::get<1>(info.param));
                          });
+
+/// A layout whose domain begins and ends anywhere: boxes with holes and overlaps, lists of some
+/// elements, or any other layout of a shape of its own.
+Layout layout_anywhere(Random& random, Kind kind, int dims, std::int64_t nprocs) {
+    const Point shape = random.point(dims, 1, dims == 1 ? 40 : dims == 2 ? 12 : 6);
+    if (kind == Kind::floor_plan) {
+        std::vector<Region> boxes;
+        Map owners;
+        const Point origin = random.point(dims, -6, 6);
+        for (std::int64_t i = random.integer(0, 5); i >= 0; --i) {
+            const Point lo = origin + random.point(dims, 0, 5);
+            boxes.emplace_back(lo, lo + random.point(dims, 0, 6));
+            owners.push_back(random.integer(0, nprocs - 1));
+        }
+        return FloorPlan(boxes, owners, nprocs);
+    }
+    if (kind != Kind::index_list) return layout_oracle::random_layout(random, kind, shape, nprocs);
+    std::vector<std::int64_t> offsets{0}, indices;
+    const std::int64_t share = random.integer(1, 60);
+    for (std::int64_t rank = 0; rank < nprocs; ++rank) {
+        for (std::int64_t i = shape.product(); i-- > 0;)
+            if (random.chance(static_cast<int>(share))) indices.push_back(i);
+        offsets.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+    return IndexList(shape, offsets, indices);
+}
+
+/// A redistribution without regions, and what it has to do, from a table of the indices held.
+struct AnywhereCase {
+    AnywhereCase(Random& random, const Kinds& kinds) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const std::int64_t nprocs = random.integer(1, 5);
+        for (int d = 0; d < dims; ++d) axes.insert(axes.begin() + random.integer(0, d), d);
+        if (random.chance(40)) std::ranges::sort(axes);
+        source = layout_anywhere(random, std::get<0>(kinds), dims, nprocs);
+        destination = layout_anywhere(random, std::get<1>(kinds), dims, nprocs);
+        partial = random.chance(50);
+        for (const auto& e : elements_of(source)) held[turned(e.global)] = number(e.global);
+        for (const auto& e : elements_of(destination)) {
+            needed[e.global] = number(e.global);
+            if (!held.contains(e.global)) missing.push_back(e.global);
+        }
+    }
+
+    /// An index of the source as one of the destination.
+    Coordinates turned(const Coordinates& of_source) const {
+        Coordinates index;
+        for (const int axis : axes) index.push_back(of_source[static_cast<std::size_t>(axis)]);
+        return index;
+    }
+    Coordinates turned_back(const Coordinates& of_destination) const {
+        Coordinates index(axes.size());
+        for (std::size_t k = 0; k < axes.size(); ++k)
+            index[static_cast<std::size_t>(axes[k])] = of_destination[k];
+        return index;
+    }
+    /// Different for all indices that occur.
+    static std::int32_t number(const Coordinates& index) {
+        std::int32_t n = 0;
+        for (const std::int64_t i : index) n = 64 * n + static_cast<std::int32_t>(i) + 16;
+        return n;
+    }
+    MotionPlan plan() const { return redistribute(source, destination, axes, partial); }
+
+    Layout source, destination;
+    std::vector<int> axes;
+    bool partial = false;
+    std::map<Coordinates, std::int32_t> held, needed;  ///< by indices of the destination
+    std::vector<Coordinates> missing;
+};
+
+void fill_with_numbers(World& world) {
+    for (const auto& e : elements_of(world.layout))
+        world.at(e.block, e.local) = AnywhereCase::number(e.global);
+}
+
+std::int32_t found_in(const std::map<Coordinates, std::int32_t>& numbers, const Coordinates& at) {
+    const auto found = numbers.find(at);
+    return found == numbers.end() ? untouched : found->second;
+}
+
+class SameIndexBetween : public ::testing::TestWithParam<Kinds> {};
+
+TEST_P(SameIndexBetween, EveryIndexThatBothHoldGoesAndNoOther) {
+    std::int64_t moving = 0;
+    for (std::int64_t i = 0; i < cases(300); ++i) {
+        Random random(seed_of(i));
+        const AnywhereCase c(random, GetParam());
+        if (!c.partial && !c.missing.empty()) continue;
+        const MotionPlan plan = c.plan();
+        World a = layout_oracle::make_world(random, c.source);
+        World b = layout_oracle::make_world(random, c.destination);
+        fill_with_numbers(a);
+        carry_out(plan, a, b, random.chance(50) ? Way::direct : Way::message);
+        for (const auto& e : elements_of(c.destination))
+            ASSERT_EQ(b.at(e.block, e.local), found_in(c.held, e.global))
+                << "case " << i << ": " << Point(e.global).to_string() << ", "
+                << c.source.describe() << " to " << c.destination.describe();
+
+        fill_with_numbers(b);
+        World back = layout_oracle::make_world(random, c.source);
+        carry_out(plan.reversed(), b, back, random.chance(50) ? Way::direct : Way::message);
+        for (const auto& e : elements_of(c.source))
+            ASSERT_EQ(back.at(e.block, e.local), found_in(c.needed, c.turned(e.global)))
+                << "case " << i << ", back: " << Point(e.global).to_string();
+        EXPECT_EQ(MotionPlan::from_bytes(plan.to_bytes()), plan);
+        const TrafficSummary summary = summarize_traffic(plan);
+        const auto sum = [](const auto& v) { return std::accumulate(v.begin(), v.end(), 0L); };
+        EXPECT_EQ(sum(summary.sent_elems) + sum(summary.kept_elems),
+                  static_cast<std::int64_t>(elements_of(c.destination).size() - c.missing.size()));
+        moving += c.missing.size() < elements_of(c.destination).size();
+    }
+    EXPECT_GE(moving, cases(300) / 20);
+}
+
+TEST_P(SameIndexBetween, AnIndexThatNobodyHoldsIsNamedUnlessThePlanIsPartial) {
+    std::int64_t refused = 0;
+    for (std::int64_t i = 0; i < cases(300); ++i) {
+        Random random(seed_of(i));
+        const AnywhereCase c(random, GetParam());
+        if (c.partial || c.missing.empty()) continue;
+        ++refused;
+        std::string message;
+        expect_error(ErrorCode::mismatch, [&] {
+            try {
+                const MotionPlan plan = c.plan();
+                for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank) plan.incoming(rank);
+            } catch (const Error& error) {
+                message = error.what();
+                throw;
+            }
+        });
+        const auto names = [&](const Coordinates& index) {
+            return message.find("needs index " + Point(c.turned_back(index)).to_string() +
+                                " of the source") != std::string::npos;
+        };
+        EXPECT_TRUE(std::ranges::any_of(c.missing, names)) << "case " << i << ": " << message;
+        EXPECT_NE(message.find("pass partial=True"), std::string::npos) << message;
+    }
+    EXPECT_GE(refused, cases(300) / 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKinds, SameIndexBetween,
+                         ::testing::Combine(::testing::Values(Kind::block_cyclic, Kind::floor_plan,
+                                                              Kind::index_list, Kind::flat_cyclic),
+                                            ::testing::Values(Kind::block_cyclic, Kind::floor_plan,
+                                                              Kind::index_list, Kind::flat_cyclic)),
+                         [](const auto& info) {
+                             return kind_name(std::get<0>(info.param)) + "To" +
+                                    kind_name(std::get<1>(info.param));
+                         });
+
+TEST(Redistribution, RegionsCorrespondByOffset) {
+    const Region old(Point{0, 0}, Point{8, 8}), moved(Point{4, 4}, Point{12, 12});
+    const Layout before = FloorPlan({old}, {0}, 1), after = FloorPlan({moved}, {0}, 1);
+    const MotionPlan by_offset = redistribute(before, old, after, moved);
+    EXPECT_EQ(by_offset.part(0, 0).size(), 64);
+    EXPECT_EQ(MotionPlan::from_bytes(by_offset.to_bytes()), by_offset);
+    const MotionPlan same_index = redistribute(before, after, {}, true);
+    EXPECT_EQ(same_index.part(0, 0).size(), 16);
+    EXPECT_FALSE(same_index == by_offset);
+}
 
 TEST(Redistribution, OverlappingInteriorsAreSentByTheLowestBlock) {
     const Region whole(Point{0}, Point{10});

@@ -172,7 +172,7 @@ def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Regi
     """Give the box of whole chunks that the terms read or write, in indices of the file."""
     found = Region.empty_region(domain.dims)
     for term in terms:
-        region = _region(term, to_file)
+        region = _region(term, to_file) & domain
         if not region.empty:
             found = region if found.empty else found | region
     if found.empty:

@@ -33,7 +33,7 @@ from datamover.files.array_steps import Step, StepPlan, steps_of
 from datamover.files.file_array import FileArray
 from datamover.files.state_items import agree_on
 from datamover.files.state_steps import LEAST_MESSAGE_BYTES
-from datamover.layouts import BlockCyclic, FloorPlan, Region
+from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
 from datamover.mpi import collectively, comm_address, core
@@ -196,6 +196,9 @@ class FileMover(Mover):
                 f"the plan's {'destination' if self._to_file else 'source'} is {layout!r}, the "
                 f"file was opened as {self._file.layout!r}"
             )
+        if isinstance(plan.source if self._to_file else plan.destination, IndexList):
+            # Steps do not cover what the list needs beyond the file.
+            (plan.outgoing if self._to_file else plan.incoming)(self._comm.rank)
         if self._to_file and self._file.mode == "r":
             raise InvalidArgument(f'{self._file.path} was opened with mode "r", to be read')
         # What arrives is combined with what is there, or alone is what stays.

@@ -72,7 +72,8 @@ def save(
         is the same on all processes and stored once; or a number or string that is the same on all.
         One process may give such an array alone; of several that is an error, even where it is
         equal on all, since it may be a part. Numbers and strings become attributes. Ghosts are not
-        saved.
+        saved. A file holds ``layout.domain``, its lowest corner first; it does not record where
+        that corner is.
     comm : mpi4py.MPI.Comm, optional
         The processes; those of the first `XArray`, if not said, or this process where MPI has
         started no other.
@@ -174,8 +175,9 @@ def load(
         loaded under any name. A Zarr group or array, and an .npy file, may have an address.
     targets : mapping
         By name: a layout, for which an `XArray` is made; an `XArray`; a pair (array, layout) as for
-        `save`; or None, for a whole NumPy array on each process. Arrays that are not named are not
-        loaded. Elements are converted to those of the given array as by a `Mover`.
+        `save`; or None, for a whole NumPy array on each process. The first element of the file goes
+        to the lowest corner of ``layout.domain``, wherever that is. Arrays that are not named are
+        not loaded. Elements are converted to those of the given array as by a `Mover`.
     comm : mpi4py.MPI.Comm, optional
         The processes; those of the first `XArray`, if not said, or this process where MPI has
         started no other.

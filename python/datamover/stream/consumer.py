@@ -214,9 +214,11 @@ class Consumer:
         Parameters
         ----------
         targets : mapping of name to layout or XArray, optional
-            For each array that is wanted, how it is to lie on the processes of `comm`. An `XArray`
-            is written in every step, once all of it has come. With a layout there are new arrays in
-            each, which the program may keep; what comes in order is received where it belongs.
+            For each array that is wanted, how it is to lie on the processes of `comm`. Each index
+            of a layout gets the element that is sent with the same index, so that a floor plan may
+            take a part of an array. An `XArray` is written in every step, once all of it has come.
+            With a layout there are new arrays in each, which the program may keep; what comes in
+            order is received where it belongs.
             Without it every array is wanted, whole, also those that are sent first later, and each
             comes as a step of its own, with the number of its step; only where one process
             receives.
@@ -236,8 +238,8 @@ class Consumer:
         Raises
         ------
         Mismatch
-            Shapes that differ from what is sent, elements that nobody sends, or processes that want
-            different things; at the end of a stream that sent none of the arrays, but others.
+            Indices that are not sent, or processes that want different things; at the end of a
+            stream that sent none of the arrays, but others.
         WrongType
             An `XArray` of another dtype.
         InvalidArgument

@@ -31,7 +31,6 @@ from datamover.stream.view import (
     first_view,
     layout_of_view,
     owners_of,
-    plane_of,
     view_of_words,
     why_not_shown,
 )
@@ -228,7 +227,7 @@ class Feed:
         steps = source.steps({view.name: layout_of_view(view, info)})
         times_new, next_time = 0, 0.0
         for taken, (step, arrays) in enumerate(steps, 1):
-            plane = plane_of(arrays[view.name], view, info.shape)
+            plane = arrays[view.name].reshape(view.extents(info.shape))
             self._count += 1
             self.newest = Newest(self._count, step, view, number, plane)
             if self.status.state != "running" or told:

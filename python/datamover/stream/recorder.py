@@ -16,12 +16,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from datamover._plan import whole_of
 from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import npy, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.space import is_no_space, no_space
-from datamover.layouts import BlockCyclic
+from datamover.layouts import Layout
 from datamover.lifeline import ENDING
 from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
@@ -129,10 +130,7 @@ def record(
         if names and known.keys() >= set(names):
             wanted = {name: known[name] for name in names}
             recorder.begin(wanted.values())
-            layouts = {
-                name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
-                for name, info in wanted.items()
-            }
+            layouts = {name: whole_of(info.layout) for name, info in wanted.items()}
             return _record(source, recorder, layouts, steps, timeout, tell)
         if names:  # one that has asked for the arrays is told of some of them too early
             source.close()
@@ -143,7 +141,7 @@ def record(
 def _record(
     source: Consumer,
     recorder: Recorder,
-    layouts: dict[str, BlockCyclic],
+    layouts: dict[str, Layout],
     steps: int | None,
     timeout: float | None,
     tell: Callable[[Recorded], None],

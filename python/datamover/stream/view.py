@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from datamover._plan import whole_of
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.holdings import Holdings
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
@@ -103,22 +104,13 @@ def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
 
 
 def layout_of_view(view: View, info: ArrayInfo) -> Layout:
-    """Give the layout of a consumer of one process that wants this plane, and little else."""
+    """Give the layout of a consumer of one process that wants this plane."""
     shape = np.array(info.shape)
     if len(shape) == len(view.axes):
-        return BlockCyclic(info.shape, f"({', '.join('*' * len(shape))})", nprocs=1)
+        return whole_of(info.layout)
     lower, upper = np.array(view.at), np.array(view.at) + 1
     lower[list(view.axes)], upper[list(view.axes)] = 0, shape[list(view.axes)]
-    # The domain of a floor plan is the box around its regions; the corners make it the array's.
-    zeros = np.zeros_like(shape)
-    regions = np.array([[lower, upper], [zeros, zeros + 1], [shape - 1, shape]])
-    return FloorPlan(regions + np.array(info.layout.domain.lo), [0, 0, 0], nprocs=1)
-
-
-def plane_of(received: Any, view: View, shape: tuple[int, ...]) -> np.ndarray:
-    """Give rows and columns of what `layout_of_view` had received."""
-    plane = received[0] if isinstance(received, dict) else received
-    return plane.reshape(view.extents(shape))
+    return FloorPlan(np.array([[lower, upper]]) + np.array(info.layout.domain.lo), [0], nprocs=1)
 
 
 def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
