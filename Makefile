@@ -82,7 +82,7 @@ sanitize-threads: $(VENV)/.ready-test
 	$(BIN)/cmake -S . -B build/threads -G Ninja \
 	    -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
 	    -DDATAMOVER_SANITIZE=thread -DDATAMOVER_UNITY=$(DATAMOVER_UNITY)
-	$(BIN)/cmake --build build/threads --target mpi_threads
+	$(BIN)/cmake --build build/threads --target mpi_threads mpi_threads_together
 	$(BIN)/python tests/run --build build/threads --mpiexec $(MPIEXEC) --layers threads --long
 
 # Fuzzers of what reads bytes, with Clang, each for FUZZ_SECONDS.

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ struct type_caster<datamover::Point> {
     }
 
     bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
-        coordinates_.clear();
+        count_ = 0;
         too_large_ = false;
         if (source.is_none()) return true;
         if (PyUnicode_Check(source.ptr())) return false;
@@ -51,15 +52,14 @@ struct type_caster<datamover::Point> {
     }
 
     explicit operator Value() {
-        if (coordinates_.size() > static_cast<std::size_t>(datamover::max_dims))
+        if (count_ > coordinates_.size())
             throw datamover::Error(datamover::ErrorCode::invalid_argument,
                                    "at most " + std::to_string(datamover::max_dims) +
-                                       " dimensions are possible, not " +
-                                       std::to_string(coordinates_.size()));
+                                       " dimensions are possible, not " + std::to_string(count_));
         if (too_large_)
             throw datamover::Error(datamover::ErrorCode::out_of_range,
                                    "a coordinate or extent does not fit 64 bits");
-        return Value(std::span<const std::int64_t>(coordinates_));
+        return Value(std::span<const std::int64_t>(coordinates_).first(count_));
     }
 
     static handle from_cpp(const Value& p, rv_policy, cleanup_list*) noexcept {
@@ -82,11 +82,13 @@ private:
             PyErr_Clear();
             return false;
         }
-        coordinates_.push_back(value);
+        if (count_ < coordinates_.size()) coordinates_[count_] = value;
+        ++count_;
         return true;
     }
 
-    std::vector<std::int64_t> coordinates_;
+    std::array<std::int64_t, datamover::max_dims> coordinates_{};
+    std::size_t count_ = 0;  ///< of all that were given
     bool too_large_ = false;
 };
 

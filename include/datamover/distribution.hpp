@@ -74,7 +74,9 @@ struct DistributionCounters {
 /// process, and those of one source in their order there (the paper's stable order). On a node the
 /// sender writes each element once, straight into the receiver's memory where that is pooled;
 /// elements that stay are copied once. No index travels with the data. All calls that say so are
-/// collective over the communicator, in the same order on all processes. Once a process has failed
+/// collective over the communicator, in the same order on all processes. A distribution is used by
+/// one thread at a time, those of a communicator by several if their collective calls and starts
+/// are made one after the other. Once a process has failed
 /// (mpi; timeout where a deadline is set, see progress.hpp; an interrupt) all others throw
 /// peer_failed where they wait, or at their next call.
 /// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.

@@ -82,7 +82,7 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, const Elem
     if (s.limit_bytes == 0) {
         const auto sent = mpi::Blocks::behind(s.send_counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
-        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
+        s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
         mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
                         *s.group);
@@ -104,13 +104,13 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, const Elem
         const auto sent = mpi::Blocks::behind(counts);
         received.counts = s.group->exchange(counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
-        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
+        s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
         mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
                         *s.group);
         for (std::size_t r = 0; r < received.counts.size(); ++r)
             received.starts[r] += received.counts[r];
-        ++s.counters.rounds;
+        ++s.last_move.rounds;
     }
 }
 

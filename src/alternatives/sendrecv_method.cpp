@@ -157,7 +157,7 @@ private:
     }
 
     memory::AllocationPtr make_buffer(std::int64_t elems) {
-        s_.counters.staged_bytes += elems * elem_bytes_;
+        s_.last_move.staged_bytes += elems * elem_bytes_;
         return memory::SegmentPool::allocate_private(elems * elem_bytes_);
     }
 
@@ -198,7 +198,7 @@ private:
         const auto& half = buffer.halves[buffer.half];
         buffer.messages[buffer.half] =
             sends_.send({half->data, buffer.elems * elem_bytes_}, rank, half);
-        ++s_.counters.messages;
+        ++s_.last_move.messages;
         buffer.half = 1 - buffer.half;
         buffer.elems = 0;
         auto& before = buffer.messages[buffer.half];

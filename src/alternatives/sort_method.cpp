@@ -45,7 +45,7 @@ void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool 
     const std::int64_t bytes = buffer.elem_bytes, room = buffer.scratch_elems;
     const auto memory = s.group->pool().allocate(room * bytes);
     const Scratch scratch{memory->data, room, memory};
-    s.counters.staged_bytes = room * bytes;
+    s.last_move.staged_bytes = room * bytes;
     ElementSorter sorter(buffer.data, bytes, scratch.data, scratch.elems);
     ElementRuns runs = sort_locally(s, sorter, stable);
     if (sorts) runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, tag);
@@ -61,7 +61,7 @@ void sort_column(State& s, int tag, const ElementColumn& column, const ElementBu
     const std::int64_t swapped = std::max(usual_scratch_elems, swapped_bytes / bytes);
     const std::int64_t room = std::max(swapped, (elems + 1) / 2);
     const auto memory = s.group->pool().allocate((elems + room) * bytes);
-    s.counters.staged_bytes = std::max(s.counters.staged_bytes, (elems + room) * bytes);
+    s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), (elems + room) * bytes);
     std::byte* sorted = memory->data;
     std::vector<std::byte*> places;
     for (const std::int64_t start : sorted_blocks.starts) places.push_back(sorted + start * bytes);

@@ -175,7 +175,7 @@ private:
 
     void fan_out_round() {
         note_progress();
-        ++s_.counters.rounds;
+        ++s_.last_move.rounds;
         range_.begin_elem = range_.end_elem;
         range_.end_elem = std::min(round_end(), s_.elems);
         stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
@@ -208,7 +208,7 @@ private:
             staging_ = s_.group->pool().allocate(bytes);
             use(staging_);
         }
-        s_.counters.staged_bytes = std::max(s_.counters.staged_bytes, bytes);
+        s_.last_move.staged_bytes = std::max(s_.last_move.staged_bytes.load(), bytes);
     }
 
     void fan_out_column(std::size_t c) {
@@ -237,7 +237,7 @@ private:
         if (reachable) return;
         const Part part{staging_->data + target.offset_bytes, target.elems * elem_bytes_};
         sends_.send({&part, 1}, target.rank, staging_);
-        ++s_.counters.messages;
+        ++s_.last_move.messages;
     }
 
     bool staging_free() {

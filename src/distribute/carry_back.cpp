@@ -82,7 +82,7 @@ private:
         if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
         if (source.place || (dense && !anyone)) return;
         source.copy = s_.group->pool().allocate(bytes_of(s_.received(), c));
-        s_.counters.staged_bytes += bytes_of(s_.received(), c);
+        s_.last_move.staged_bytes += bytes_of(s_.received(), c);
         if (dense) {
             if (s_.received() > 0)
                 std::memcpy(source.copy->data, source.base, at(bytes_of(s_.received(), c)));
@@ -130,7 +130,7 @@ private:
             copies->push_back(sources_[c].copy);
         }
         sends_.send(parts, rank, std::move(copies));
-        ++s_.counters.messages;
+        ++s_.last_move.messages;
     }
 
     void expect_values() {
@@ -169,7 +169,7 @@ private:
         const std::int64_t elems = s_.send_counts[at(pending.rank)], bytes = elems * elem_bytes_;
         const auto memory = memory::SegmentPool::allocate_private(bytes);
         arrived_.push_back(memory);
-        s_.counters.staged_bytes += bytes;
+        s_.last_move.staged_bytes += bytes;
         std::byte* next = memory->data;
         for (std::size_t c = 0; c < sources_.size(); ++c) {
             sources_[c].from[at(pending.rank)] = next;

@@ -90,7 +90,7 @@ private:
         range_.begin_elem = range_.end_elem;
     }
 
-    void count_memory(std::int64_t bytes) { s_.counters.staged_bytes += bytes; }
+    void count_memory(std::int64_t bytes) { s_.last_move.staged_bytes += bytes; }
 
     /// The value that is number `elem` in stable order.
     const std::byte* value(std::int64_t elem) const {
@@ -134,7 +134,7 @@ private:
         }
         // Synchronous: so that MPI keeps no messages that nobody waits for.
         send.message = messages_.send_synchronously({from, elems * bytes_}, rank, send.packed);
-        ++s_.counters.messages;
+        ++s_.last_move.messages;
         send.done += elems;
     }
 

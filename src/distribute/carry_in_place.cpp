@@ -59,7 +59,7 @@ private:
                 starts_[at(r)] + (r == s_.rank() ? 0 : bytes_of(s_.send_counts[at(r)]));
         staging_ = s_.group->pool().allocate(starts_.back());
         use(staging_);
-        s_.counters.staged_bytes = starts_.back();
+        s_.last_move.staged_bytes = starts_.back();
         std::vector<std::byte*> places(starts_.size());
         for (std::size_t r = 0; r < places.size(); ++r) places[r] = staging_->data + starts_[r];
         fan_out_leaving(s_.all_elems(), {data_, elem_bytes_, elem_bytes_},
@@ -84,7 +84,7 @@ private:
             if (p >= 0 && reachable) continue;
             const Part part{staging_->data + starts_[at(r)], bytes_of(elems)};
             sends_.send({&part, 1}, r, staging_);
-            ++s_.counters.messages;
+            ++s_.last_move.messages;
         }
     }
 
@@ -103,7 +103,7 @@ private:
                 }
             }
             arrived_ = memory::SegmentPool::allocate_private(bytes_of(elems));
-            s_.counters.staged_bytes += bytes_of(elems);
+            s_.last_move.staged_bytes += bytes_of(elems);
             const Part part{arrived_->data, bytes_of(elems)};
             number_ = receives_.receive({&part, 1}, rank, arrived_);
         }

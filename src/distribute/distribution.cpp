@@ -142,7 +142,7 @@ std::string resolved(const State& s, distribute::NodeSlot& slot, const std::stri
 }
 
 void begin_move(State& s, const std::string& method) {
-    s.counters.staged_bytes = s.counters.messages = s.counters.rounds = 0;
+    s.last_move.staged_bytes = s.last_move.messages = s.last_move.rounds = 0;
     s.counters.method = method;
     ++s.counters.moves;
 }
@@ -261,8 +261,12 @@ std::span<const std::int64_t> Distribution::receive_counts() const {
     return bound(state_).recv_counts;
 }
 DistributionCounters Distribution::counters() const {
-    DistributionCounters counters = bound(state_).counters;
-    counters.plan_bytes += bound(state_).orders.kept_bytes();
+    const State& s = bound(state_);
+    DistributionCounters counters = s.counters;
+    counters.plan_bytes += s.orders.kept_bytes();
+    counters.staged_bytes = s.last_move.staged_bytes;
+    counters.messages = s.last_move.messages;
+    counters.rounds = s.last_move.rounds;
     return counters;
 }
 

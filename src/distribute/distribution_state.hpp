@@ -2,6 +2,7 @@
 // What does a distribution keep between its set-up and its moves?
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,12 @@ struct SourceRun {
 
 class StartedMove;
 
+/// Of the last move, for DistributionCounters. Counted by the thread that pushes it on, and read by
+/// the program meanwhile.
+struct MoveCounters {
+    std::atomic<std::int64_t> staged_bytes{0}, messages{0}, rounds{0};
+};
+
 }  // namespace datamover::distribute
 
 namespace datamover {
@@ -46,8 +53,9 @@ struct [[gnu::visibility("hidden")]] Distribution::State {
     std::vector<std::int64_t> send_counts, recv_counts;  ///< per rank
     std::vector<std::int64_t> recv_starts;               ///< per rank, and the sum at the end
     std::int64_t dropped = 0;
-    std::int64_t limit_bytes = 0;  ///< the smallest max_bytes of all processes; 0: none
-    DistributionCounters counters;
+    std::int64_t limit_bytes = 0;   ///< the smallest max_bytes of all processes; 0: none
+    DistributionCounters counters;  ///< but those of the last move
+    distribute::MoveCounters last_move;
     distribute::ArrivalOrders orders;
     std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
     /// Between start and wait. Last: it goes first, and uses all else until then.

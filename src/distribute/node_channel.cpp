@@ -76,7 +76,7 @@ std::shared_ptr<NodeChannel> NodeChannel::of(mpi::ProcessGroup& group) {
 }
 
 NodeChannel::NodeChannel(mpi::ProcessGroup& group)
-    : ranks_(group.node_ranks()), me_(group.my_node_position()) {
+    : group_(group), ranks_(group.node_ranks()), me_(group.my_node_position()) {
     if (!connect(group)) {
         ranks_ = {group.rank()};
         me_ = 0;
@@ -147,12 +147,17 @@ void NodeChannel::check_room() const {
 
 NodeSlot& NodeChannel::claim() {
     NodeSlot& slot = slots_[claims_ % most_in_flight];
-    if (slot.in_use_ && !slot.complete_)
-        throw Error(ErrorCode::invalid_state,
-                    "another call of a distribution on this communicator is under way");
-    if (slot.in_use_) slot.complete_();
+    const auto is_free = [&] {
+        const std::lock_guard lock(slot.lock_);
+        if (slot.in_use_ && !slot.is_complete_)
+            throw Error(ErrorCode::invalid_state,
+                        "another call of a distribution on this communicator is under way");
+        return !slot.in_use_ || slot.is_complete_();
+    };
+    group_.wait_until(is_free, messages_needed_ ? mpi::Load::data : mpi::Load::numbers);
     if (in_flight_ == 0) trim();
-    slot.complete_ = nullptr;
+    const std::lock_guard lock(slot.lock_);
+    slot.is_complete_ = nullptr;
     slot.claimed_as_ = ++claims_;
     ++in_flight_;
     slot.in_use_ = true;
@@ -160,13 +165,15 @@ NodeSlot& NodeChannel::claim() {
 }
 
 void NodeChannel::release(NodeSlot& slot, std::uint64_t claimed_as) {
+    const std::lock_guard lock(slot.lock_);
     --in_flight_;
     if (slot.claimed_as_ != claimed_as) return;  // given up to a later operation
     slot.in_use_ = false;
-    slot.complete_ = nullptr;
+    slot.is_complete_ = nullptr;
 }
 
 std::byte* NodeChannel::address(int position, const memory::SharedPlace& place) {
+    const std::lock_guard lock(mapped_lock_);
     auto& mapped = mapped_[static_cast<std::size_t>(position)];
     auto found = mapped.find(place.name);
     if (found == mapped.end())
@@ -176,6 +183,7 @@ std::byte* NodeChannel::address(int position, const memory::SharedPlace& place) 
 
 /// Lets mappings go where there are many.
 void NodeChannel::trim() {
+    const std::lock_guard lock(mapped_lock_);
     for (auto& mapped : mapped_)
         if (mapped.size() > kept_mappings) mapped.clear();
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "memory/offer.hpp"
@@ -91,15 +92,19 @@ private:
     Peer& peer(int position) { return peers_[static_cast<std::size_t>(position)]; }
 
     int me_ = 0, tag_ = 0;
+    std::mutex lock_;  ///< of the next three; held for no longer than a push
     bool in_use_ = false;
-    std::uint64_t claimed_as_ = 0;    ///< the number of the claim that has it
-    std::function<void()> complete_;  ///< of an operation that may have to give it up
+    std::uint64_t claimed_as_ = 0;       ///< the number of the claim that has it
+    std::function<bool()> is_complete_;  ///< pushes on an operation that may have to give it up
+    // Of the thread that pushes the operation on.
     std::uint64_t epoch_ = 0;
     std::vector<Peer> peers_;
     std::vector<Numbers> collected_;
 };
 
-/// Mailboxes in shared memory between all pairs of a node, made once per communicator.
+/// Mailboxes in shared memory between all pairs of a node, made once per communicator. Claims are
+/// made by one thread at a time, in the calls of all processes; any thread ends them, and any
+/// pushes operations on.
 class NodeChannel {
 public:
     /// The channel of a group. Collective on the node at the first call for a group, then local.
@@ -121,13 +126,13 @@ public:
     /// operation still has it, that is completed first: all processes take the same slots, whatever
     /// each has waited for. Throws invalid_state where another thread has it.
     NodeSlot& claim();
-    /// Ends a claim, by its number.
+    /// Ends a claim, by its number. Never waits for other processes.
     void release(NodeSlot& slot, std::uint64_t claimed_as);
     /// A number for a distribution, the same on all processes.
     std::int64_t next_distribution() { return ++distributions_; }
 
     /// The address of a place of another process, mapped at its first use; good while an operation
-    /// is in flight.
+    /// is in flight. From any thread.
     std::byte* address(int position, const memory::SharedPlace& place);
 
 private:
@@ -135,13 +140,19 @@ private:
     bool connect(mpi::ProcessGroup& group);
     void trim();
 
+    // Set by the constructor.
+    const mpi::ProcessGroup& group_;
     std::vector<int> ranks_;
-    int me_ = 0, in_flight_ = 0;
+    int me_ = 0;
     bool messages_needed_ = false;
-    std::uint64_t claims_ = 0;
-    std::int64_t distributions_ = 0;
     memory::AllocationPtr memory_;
     std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
+    // Of the thread in a call of all processes.
+    std::uint64_t claims_ = 0;
+    std::int64_t distributions_ = 0;
+    // Of any thread.
+    std::atomic<int> in_flight_{0};
+    std::mutex mapped_lock_;
     std::vector<std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>>> mapped_;
     std::array<NodeSlot, most_in_flight> slots_;
 };
@@ -153,14 +164,22 @@ public:
         : channel_(std::move(channel)),
           slot_(&channel_->claim()),
           claimed_as_(slot_->claimed_as_) {}
-    ~SlotClaim() { channel_->release(*slot_, claimed_as_); }
+    ~SlotClaim() { release(); }
     SlotClaim(const SlotClaim&) = delete;
     SlotClaim& operator=(const SlotClaim&) = delete;
 
     NodeSlot& slot() const { return *slot_; }
-    /// Has the operation completed by `work` when the slot is wanted for another one. From then on
-    /// the slot is not to be used here.
-    void give_up_after(std::function<void()> work) { slot_->complete_ = std::move(work); }
+    /// When the slot is wanted for another operation, this one is pushed on by `is_complete` until
+    /// that is true. From then on the slot is not to be used here.
+    void give_up_after(std::function<bool()> is_complete) {
+        const std::lock_guard lock(slot_->lock_);
+        slot_->is_complete_ = std::move(is_complete);
+    }
+    /// Ends the claim before this object goes: `is_complete` is not called any more.
+    void release() {
+        if (channel_) channel_->release(*slot_, claimed_as_);
+        channel_.reset();
+    }
 
 private:
     std::shared_ptr<NodeChannel> channel_;

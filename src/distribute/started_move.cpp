@@ -106,36 +106,27 @@ StartedMove::StartedMove(State& state, Brought brought)
       steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(brought))),
       round_(state.group, *steps_, "distribution") {
     round_.start();
-    claim_.give_up_after([this] { complete(); });
+    claim_.give_up_after([this] { return round_.test(); });
 }
 
-StartedMove::~StartedMove() = default;
+/// Another thread that wants the slot may push the move on until the claim has ended.
+StartedMove::~StartedMove() {
+    round_.give_up();
+    claim_.release();
+}
 
 bool StartedMove::in_flight() const {
     return round_.in_flight();
 }
 
-void StartedMove::complete() {
-    if (!round_.in_flight()) return;
-    try {
-        round_.wait(std::nullopt);
-    } catch (...) {
-        if (!round_.in_flight()) failure_ = std::current_exception();
-        throw;
-    }
-    completed_ = true;
-}
-
 bool StartedMove::test() {
-    if (failure_) std::rethrow_exception(failure_);
-    if (!completed_ && !round_.test()) return false;
+    if (!round_.test()) return false;
     steps_->raise_refusals();
     return true;
 }
 
 void StartedMove::wait(std::optional<double> timeout_seconds) {
-    if (failure_) std::rethrow_exception(failure_);
-    if (!completed_) round_.wait(timeout_seconds);
+    round_.wait(timeout_seconds);
     steps_->raise_refusals();
 }
 

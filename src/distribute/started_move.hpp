@@ -2,7 +2,6 @@
 // How does a move of elements go on between start and wait?
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,14 +38,10 @@ public:
 
 private:
     class Steps;
-    /// Completes the move for whoever wants its slot; what goes wrong, its own wait tells.
-    void complete();
 
     SlotClaim claim_;
     std::unique_ptr<Steps> steps_;
     Round round_;
-    bool completed_ = false;        ///< before anybody asked for it
-    std::exception_ptr failure_{};  ///< of that
 };
 
 }  // namespace datamover::distribute

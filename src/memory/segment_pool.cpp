@@ -49,19 +49,21 @@ SegmentPool& SegmentPool::of_process() {
     return *pool;
 }
 
-AllocationPtr SegmentPool::take(Slab& slab, std::int64_t offset, std::int64_t bytes) {
-    const auto free = slab.free.find(offset);
-    const std::int64_t rest = free->second - bytes;
-    slab.free.erase(free);
-    if (rest > 0) slab.free.emplace(offset + bytes, rest);
-    const AllocationPtr taken(
-        new Allocation{slab.segment->data() + offset, bytes, slab.segment, offset, {}},
-        [this](const Allocation* a) {
-            give_back(*a);
-            delete a;
-        });
-    used_[taken->data] = taken;
-    return taken;
+/// Under the lock. Where it throws, nothing is taken.
+void SegmentPool::take(Slab& slab, Room::iterator from, std::int64_t bytes,
+                       const std::shared_ptr<Pooled>& taken) {
+    const auto [offset, length] = *from;
+    Room rest;
+    if (length > bytes) rest.emplace(offset + bytes, length - bytes);
+    std::byte* const data = slab.segment->data() + offset;
+    used_[data] = taken;
+    taken->data = data;
+    taken->bytes = bytes;
+    taken->segment = slab.segment;
+    taken->segment_offset_bytes = offset;
+    taken->room = slab.free.extract(from);
+    taken->room.mapped() = bytes;
+    slab.free.merge(rest);
 }
 
 AllocationPtr SegmentPool::find(const std::byte* begin, const std::byte* end) const {
@@ -79,7 +81,6 @@ AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
     // What is known of these addresses may be memory that was freed and mapped anew.
     AllocationPtr known = find(data, data + bytes);
     if (known && known->data == data && known->segment->name() == segment->name()) return known;
-    const std::lock_guard lock(mutex_);
     const AllocationPtr adopted(new Allocation{data, bytes, std::move(segment), 0, {}},
                                 [this](const Allocation* a) {
                                     {
@@ -90,24 +91,33 @@ AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
                                     }
                                     delete a;
                                 });
+    const std::lock_guard lock(mutex_);
     used_[data] = adopted;
     return adopted;
 }
 
 AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
     bytes = rounded_up(bytes, line_bytes);
+    // Outlives the lock, which its end takes too.
+    const std::shared_ptr<Pooled> taken(new Pooled, [this](Pooled* a) {
+        if (a->room) give_back(*a);
+        delete a;
+    });
     const std::lock_guard lock(mutex_);
     Slab* best = nullptr;
-    std::int64_t best_offset = 0, best_length = 0;
+    Room::iterator from;
     for (Slab& slab : slabs_)
-        for (const auto& [offset, length] : slab.free)
-            if (length >= bytes && (!best || length < best_length))
-                best = &slab, best_offset = offset, best_length = length;
-    if (best) return take(*best, best_offset, bytes);
-    const std::int64_t slab_bytes =
-        bytes < small_slab_bytes ? small_slab_bytes : rounded_up(bytes, page_bytes);
-    slabs_.push_back({SharedSegment::create(slab_bytes), {{0, slab_bytes}}});
-    return take(slabs_.back(), 0, bytes);
+        for (auto free = slab.free.begin(); free != slab.free.end(); ++free)
+            if (free->second >= bytes && (!best || free->second < from->second))
+                best = &slab, from = free;
+    if (!best) {
+        const std::int64_t slab_bytes =
+            bytes < small_slab_bytes ? small_slab_bytes : rounded_up(bytes, page_bytes);
+        best = &slabs_.emplace_back(Slab{SharedSegment::create(slab_bytes), {{0, slab_bytes}}});
+        from = best->free.begin();
+    }
+    take(*best, from, bytes, taken);
+    return taken;
 }
 
 AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
@@ -135,13 +145,13 @@ std::int64_t SegmentPool::idle_bytes() const {
     return idle;
 }
 
-void SegmentPool::give_back(const Allocation& allocation) {
+void SegmentPool::give_back(Pooled& allocation) {
     const std::lock_guard lock(mutex_);
     used_.erase(allocation.data);
     const SharedSegment* segment = allocation.segment.get();
     const auto slab =
         std::ranges::find_if(slabs_, [&](const Slab& s) { return s.segment.get() == segment; });
-    auto here = slab->free.emplace(allocation.segment_offset_bytes, allocation.bytes).first;
+    auto here = slab->free.insert(std::move(allocation.room)).position;
     const auto next = std::next(here);
     if (next != slab->free.end() && here->first + here->second == next->first) {
         here->second += next->second;

@@ -47,14 +47,20 @@ public:
     AllocationPtr find(const std::byte* begin, const std::byte* end) const;
 
 private:
+    using Room = std::map<std::int64_t, std::int64_t>;  ///< offset to length, in bytes
     struct Slab {
         std::shared_ptr<SharedSegment> segment;
-        std::map<std::int64_t, std::int64_t> free;  ///< offset to length, in bytes
+        Room free{};
+    };
+    /// Keeps its entry among what is free, so that nothing is allocated when it goes back.
+    struct Pooled : Allocation {
+        Room::node_type room;
     };
 
     SegmentPool() = default;
-    AllocationPtr take(Slab& slab, std::int64_t offset, std::int64_t bytes);
-    void give_back(const Allocation& allocation);
+    void take(Slab& slab, Room::iterator from, std::int64_t bytes,
+              const std::shared_ptr<Pooled>& taken);
+    void give_back(Pooled& allocation);
     std::int64_t idle_bytes() const;
 
     mutable std::mutex mutex_;

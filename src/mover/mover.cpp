@@ -278,11 +278,13 @@ void Mover::start() {
 
 bool Mover::test() {
     if (!state_) throw Error(ErrorCode::invalid_state, "test was called without start");
+    state_->round.require_in_flight("test");
     return state_->round.test();
 }
 
 void Mover::wait(std::optional<double> timeout_seconds) {
     if (!state_) throw Error(ErrorCode::invalid_state, "wait was called without start");
+    state_->round.require_in_flight("wait");
     state_->round.wait(timeout_seconds);
 }
 

@@ -128,11 +128,10 @@ bool Round::was_ended() const {
 
 void Round::require_in_flight(const char* call) const {
     if (!in_flight()) throw make_error(ErrorCode::invalid_state, call, " was called without start");
-    mpi::check_still_running();
 }
 
 bool Round::test() {
-    require_in_flight("test");
+    mpi::check_still_running();
     if (look().finished) return true;
     unless_failed([&] { group_->check_alive_while_waiting(); });
     // Peers may be testing another round, which has to go on here before they come to this one.
@@ -142,7 +141,7 @@ bool Round::test() {
 }
 
 void Round::wait(std::optional<double> timeout_seconds) {
-    require_in_flight("wait");
+    mpi::check_still_running();
     for (int looks = 0; looks < quick_looks; ++looks) {
         const Look made = look();
         if (made.finished) return;
@@ -182,17 +181,17 @@ void Round::throw_timeout(double seconds) {
 }
 
 void Round::give_up() noexcept {
-    if (!in_flight()) return;
-    if (mpi::is_forked_child()) return;
-    try {
-        if (!claim_in_flight()) return;
-        ProgressEngine::of_process().remove(*this);
-        if (mpi::is_running()) push();
-        if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight)
-            fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(), " gave up a ",
-                            what_, " in flight"));
-    } catch (...) {
-        // Only the memory for a message can be missing here; peers have their deadlines.
+    if (!in_flight() || mpi::is_forked_child() || !claim_in_flight()) return;
+    ProgressEngine::of_process().remove(*this);
+    if (mpi::is_running()) push();
+    if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight) {
+        try {
+            group_->check_alive();
+            throw make_error(ErrorCode::peer_failed, "process ", group_->rank(), " gave up a ",
+                             what_, " in flight");
+        } catch (...) {
+            fail(mpi::current_error(*group_));
+        }
     }
     status_.store(Status::idle, std::memory_order_release);
 }

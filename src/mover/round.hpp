@@ -60,11 +60,13 @@ public:
 
     /// Throws invalid_state in flight, and from a thread that may not call MPI; peer_failed.
     void start();
-    /// Does what can be done now; true when complete. Throws invalid_state when not started, and
-    /// what went wrong: then the round is over.
+    /// Throws invalid_state, naming the call, where none is in flight.
+    void require_in_flight(const char* call) const;
+    /// Does what can be done now; true when complete, also where another thread has taken note of
+    /// that before. Throws what went wrong: then the round is over.
     bool test();
-    /// Throws timeout, naming the processes waited for, or mpi::Interrupted: the round is then
-    /// still in flight.
+    /// The same when complete. Throws timeout, naming the processes waited for, or
+    /// mpi::Interrupted: the round is then still in flight.
     void wait(std::optional<double> timeout_seconds);
     /// Ends a round in flight, telling all processes that it was given up. Never waits for peers.
     void give_up() noexcept;
@@ -102,7 +104,6 @@ private:
     bool end();
     /// Whether another thread has taken note of the end; throws what went wrong.
     bool was_ended() const;
-    void require_in_flight(const char* call) const;
     /// Gives the round up where `check` throws what an other process's failure throws.
     template <typename Check>
     void unless_failed(Check check);

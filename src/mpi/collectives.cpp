@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,13 @@
 #include "waiting.hpp"
 
 namespace datamover::mpi {
+namespace {
+
+/// Made when there is memory. Errors are copied without any.
+const Error out_of_memory(ErrorCode::no_memory, "a process ran out of memory");
+static_assert(std::is_nothrow_copy_constructible_v<Error>);
+
+}  // namespace
 
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
     Waiting waiting(processors_);
@@ -72,7 +80,7 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
     }
 }
 
-Error current_error(const ProcessGroup& group) {
+Error current_error(const ProcessGroup& group) noexcept try {
     const std::string process = concat("process ", group.rank());
     try {
         throw;
@@ -86,6 +94,8 @@ Error current_error(const ProcessGroup& group) {
         return make_error(ErrorCode::peer_failed, process,
                           " failed for a reason that it does not say");
     }
+} catch (...) {
+    return out_of_memory;
 }
 
 /// Throws as wait_until.

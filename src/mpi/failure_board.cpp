@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "byte_message.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::mpi {
@@ -26,14 +27,10 @@ FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector
     boards_.insert(boards_.begin() + position, own_);
 }
 
-void FailureBoard::leave(std::unique_ptr<FailureBoard> board, std::function<void()> end) noexcept {
-    struct Left {
-        std::unique_ptr<FailureBoard> board;
-        std::function<void()> end;
-    };
-    // Never destroyed: where another process has ended without leaving, its boards stay.
-    static auto* mutex = new std::mutex;
-    static auto* looked_at = new std::vector<Left>;
+void FailureBoard::leave(std::unique_ptr<FailureBoard> board, Remains remains) noexcept {
+    // Boards stay where another process has ended without leaving.
+    static std::mutex mutex;
+    static FailureBoard* looked_at = nullptr;
     const std::uint64_t begun = board->begun_.load() + 1;
     for (const PeerBoard& peer : board->peers_) {
         std::uint64_t others = 0;
@@ -41,31 +38,50 @@ void FailureBoard::leave(std::unique_ptr<FailureBoard> board, std::function<void
             peer.board->begun_by_left.store(Board::differs);
         peer.board->left.fetch_add(1);
     }
-    std::vector<Left> ended;
+    FailureBoard* ended = nullptr;
     {
-        const std::lock_guard lock(*mutex);
-        looked_at->push_back({std::move(board), std::move(end)});
-        for (Left& left : *looked_at)
-            if (left.board->all_have_left()) ended.push_back(std::move(left));
-        std::erase_if(*looked_at, [](const Left& left) { return left.board == nullptr; });
+        const std::lock_guard lock(mutex);
+        board->remains_ = std::move(remains);
+        board->next_left_ = looked_at;
+        looked_at = board.release();
+        for (FailureBoard** at = &looked_at; *at != nullptr;) {
+            FailureBoard* const left = *at;
+            if (!left->all_have_left()) {
+                at = &left->next_left_;
+                continue;
+            }
+            *at = std::exchange(left->next_left_, ended);
+            ended = left;
+        }
     }
-    for (const Left& left : ended)
-        if (left.end && left.board->all_have_begun_the_same()) left.end();
+    while (ended != nullptr) {
+        const std::unique_ptr<FailureBoard> one(std::exchange(ended, ended->next_left_));
+        if (one->all_have_begun_the_same()) one->free_communicators();
+    }
 }
 
-void FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
+void FailureBoard::free_communicators() noexcept {
+    if (!is_running() || is_ending()) return;
+    for (MPI_Comm* comm : {&remains_.node_comm, &remains_.comm})
+        if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+}
+
+bool FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
     int expected = empty;
-    if (!board.state.compare_exchange_strong(expected, writing)) return;
+    if (!board.state.compare_exchange_strong(expected, writing)) return false;
     board.notice = notice;
     board.state.store(written);
+    return true;
 }
 
 void FailureBoard::tell(const Error& why) noexcept {
     if (own_->state.load(std::memory_order_acquire) != empty) return;
-    sent_.rank = rank_;
-    sent_.code = static_cast<std::int32_t>(why.code());
-    std::strncpy(sent_.text, why.what(), sizeof sent_.text - 1);
-    write(*own_, sent_);
+    FailureNotice notice;
+    notice.rank = rank_;
+    notice.code = static_cast<std::int32_t>(why.code());
+    std::strncpy(notice.text, why.what(), sizeof notice.text - 1);
+    if (!write(*own_, notice)) return;  // another thread tells, or another process does
+    sent_ = notice;
     for (const PeerBoard& peer : peers_) {
         write(*peer.board, sent_);
         peer.board->bell.ring();

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,11 +77,16 @@ public:
     FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
                  int position, std::vector<int> far_ranks);
 
+    /// What goes with a board. Communicators of a group of one node.
+    struct Remains {
+        MPI_Comm comm = MPI_COMM_NULL, node_comm = MPI_COMM_NULL;
+        std::vector<std::shared_ptr<const void>> kept{};
+    };
     /// Ends this process's part in the group. Another one may still read here what was said last,
-    /// and ring: the memory goes back once all of the node have left. Then, or in a later call,
-    /// `end` is called if all have begun as many operations: where none was given up, all have
-    /// ended. Local.
-    static void leave(std::unique_ptr<FailureBoard> board, std::function<void()> end = {}) noexcept;
+    /// and ring: the memory goes back once all of the node have left. Then, or in a later call, the
+    /// communicators are freed if all have begun as many operations: where none was given up, all
+    /// have ended. Local, from any thread.
+    static void leave(std::unique_ptr<FailureBoard> board, Remains remains) noexcept;
 
     /// Counts an operation of MPI in which all processes of the group take part.
     void count_operation() { begun_.fetch_add(1, std::memory_order_relaxed); }
@@ -129,7 +133,9 @@ private:
     /// for another binding than `mine`.
     void compare_turn(std::size_t place, std::uint64_t mine) const;
     void receive_notice();
-    static void write(Board& board, const FailureNotice& notice) noexcept;
+    /// False where the board has a notice.
+    static bool write(Board& board, const FailureNotice& notice) noexcept;
+    void free_communicators() noexcept;
     [[noreturn]] void throw_error() const;
 
     MPI_Comm comm_;
@@ -139,10 +145,13 @@ private:
     std::vector<PeerBoard> peers_;
     std::vector<Board*> boards_;  ///< of the node, in order of rank
     std::vector<int> far_ranks_;
-    FailureNotice sent_;  ///< the buffer of messages under way
+    FailureNotice sent_;  ///< the buffer of messages under way; of the thread that tells
     std::atomic<unsigned> looks_{0};
     std::atomic<std::uint64_t> begun_{0};
     std::atomic_flag looking_;  ///< a thread looks for messages
+    // Under the lock of those that have left.
+    Remains remains_;
+    FailureBoard* next_left_ = nullptr;
 };
 
 }  // namespace datamover::mpi

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -41,6 +42,13 @@ struct Groups {
 Groups& groups() {
     static auto* const all = new Groups;
     return *all;
+}
+
+/// Keeps memory until the program ends. Takes none for that.
+void keep_forever(std::shared_ptr<const void> memory) noexcept {
+    using Reference = std::shared_ptr<const void>;
+    alignas(Reference) std::byte never_destroyed[sizeof(Reference)];
+    new (never_destroyed) Reference(std::move(memory));
 }
 
 }  // namespace
@@ -112,12 +120,7 @@ ProcessGroup::~ProcessGroup() {
     const bool has_failed = board_ && board_->shows_failure();
     if (has_failed && !is_ending() && leaves_nothing_under_way()) {
         // Where another process has something under way, or has not come to this, they stay.
-        FailureBoard::leave(std::move(board_),
-                            [all = comm_, node = node_comm_, kept = std::move(kept_)]() mutable {
-                                if (!is_running() || is_ending()) return;
-                                MPI_Comm_free(&node);
-                                MPI_Comm_free(&all);
-                            });
+        FailureBoard::leave(std::move(board_), {comm_, node_comm_, std::move(kept_)});
         return;
     }
     // Where MPI ends, it may find messages under way from a process that failed; MPICH 5 ends the
@@ -125,13 +128,13 @@ ProcessGroup::~ProcessGroup() {
     if (is_ending() || has_failed) {
         // Messages that nobody will receive, operations that never end, and processes that have not
         // heard yet keep the communicators and this memory in use.
-        new auto(std::move(abandoned_));
-        new auto(std::move(kept_));
-        new auto(std::move(neighbour_graphs_));
+        for (auto& memory : kept_) keep_forever(std::move(memory));
+        keep_forever(std::move(neighbour_graphs_));
         board_.release();
         return;
     }
-    if (board_) FailureBoard::leave(std::move(board_));
+    if (board_)
+        FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
     neighbour_graphs_.reset();
     if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
@@ -141,8 +144,22 @@ ProcessGroup::~ProcessGroup() {
 /// Whether all that this process has begun with the communicators has ended. It cannot know of what
 /// others have begun, nor of messages to other nodes.
 bool ProcessGroup::leaves_nothing_under_way() const {
-    return is_one_node() && !is_lent_.load() && abandoned_.empty() &&
-           neighbour_graphs_ == nullptr && turns_comm_ == MPI_COMM_NULL;
+    return is_one_node() && !may_be_busy_.load() && neighbour_graphs_ == nullptr &&
+           turns_comm_ == MPI_COMM_NULL;
+}
+
+void ProcessGroup::keep(std::shared_ptr<const void> memory) const noexcept {
+    try {
+        const std::lock_guard lock(kept_lock_);
+        kept_.push_back(memory);
+    } catch (const std::bad_alloc&) {
+        keep_forever(std::move(memory));
+    }
+}
+
+void ProcessGroup::abandon(std::shared_ptr<const void> memory) const noexcept {
+    may_be_busy_.store(true);
+    keep_forever(std::move(memory));
 }
 
 void ProcessGroup::find_node() {

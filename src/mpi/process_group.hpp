@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ public:
 
     /// For messages and operations that this class does not know of.
     MPI_Comm comm() const {
-        if (!is_lent_.load(std::memory_order_relaxed)) is_lent_.store(true);
+        if (!may_be_busy_.load(std::memory_order_relaxed)) may_be_busy_.store(true);
         return comm_;
     }
     int rank() const { return rank_; }
@@ -143,12 +144,12 @@ public:
     /// touches: kept where it cannot end. Whatever goes wrong is told to all processes.
     void carry_out(const char* call, std::shared_ptr<const void> memory,
                    const std::function<int(MPI_Request*)>& begin, Load load = Load::numbers) const;
-    /// Keeps memory that processes of this node may still write to, as long as this group.
-    void keep(std::shared_ptr<const void> memory) const { kept_.push_back(std::move(memory)); }
-    /// Keeps memory that an operation of MPI which can never end may still touch, for ever.
-    void abandon(std::shared_ptr<const void> memory) const {
-        abandoned_.push_back(std::move(memory));
-    }
+    /// Keeps memory that processes of this node may still write to, until all of them have left the
+    /// group. Local, from any thread.
+    void keep(std::shared_ptr<const void> memory) const noexcept;
+    /// Keeps memory that an operation of MPI which can never end may still touch, forever. Local,
+    /// from any thread; takes no memory.
+    void abandon(std::shared_ptr<const void> memory) const noexcept;
 
     // Where all processes are on one node, agree, maximum, all_bring and gather take no call of MPI
     // for a few numbers of each.
@@ -195,28 +196,42 @@ private:
     std::vector<std::vector<std::int64_t>> gather_untold(
         MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const;
 
+    // A group is used by the thread that makes a collective call, of which a communicator has one
+    // at a time, and meanwhile by every thread that pushes rounds on, or lets movers and
+    // distributions go.
+
+    // Set by the constructor, then read by any thread.
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;
-    MPI_Comm turns_comm_ = MPI_COMM_NULL;
-    std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
-    mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
-    mutable std::atomic<bool> is_lent_{false};
-    int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
+    int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;
     std::string why_no_shared_memory_;
-    std::unique_ptr<FailureBoard> board_;
-    mutable std::vector<std::shared_ptr<const void>> kept_, abandoned_;
-    std::shared_ptr<distribute::NodeChannel> node_channel_;
+    bool peers_readable_ = false;
+    std::unique_ptr<FailureBoard> board_;  ///< locks by itself
+
+    // Of the thread in a collective call: nothing that a round does needs them. The communicator of
+    // turns is set before the first mover that takes turns is bound, and read by its rounds.
+    MPI_Comm turns_comm_ = MPI_COMM_NULL;
+    int tag_count_ = 0;
+    std::shared_ptr<distribute::NodeChannel> node_channel_;  ///< what it holds: see there
     std::shared_ptr<const distribute::MethodTimes> method_times_;
     mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
     std::shared_ptr<GroupWindow> window_;
     std::vector<std::int64_t> nodes_;
-    bool peers_readable_ = false;
+
+    // Of any thread.
+    std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
+    mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
+    /// Whether operations of MPI may be under way that this class does not know to have ended.
+    mutable std::atomic<bool> may_be_busy_{false};
+    mutable std::mutex kept_lock_;
+    mutable std::vector<std::shared_ptr<const void>> kept_;  ///< under kept_lock_
 };
 
-/// What an exception of any kind says, as an Error; for use in a catch block.
-Error current_error(const ProcessGroup& group);
+/// What an exception of any kind says, as an Error; for use in a catch block. Where there is no
+/// memory for words, there are some at hand.
+Error current_error(const ProcessGroup& group) noexcept;
 
 /// Runs `work` and, whether it throws or not, and whatever it throws, agrees with all processes of
 /// the group on the outcome. Collective.

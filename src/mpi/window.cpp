@@ -72,7 +72,7 @@ public:
     /// Collective. Null where some process has another one, or none.
     std::shared_ptr<Window> common(const ProcessGroup& group) const {
         auto window = known(group.comm());
-        const std::int64_t number = window ? window->number_ : 0;
+        const std::int64_t number = window ? window->number_.load() : 0;
         const auto votes = group.maximum({number, -number});
         return votes[0] > 0 && votes[0] == -votes[1] ? window : nullptr;
     }
@@ -207,20 +207,31 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         begin = found->segment->data();
         end = segment_end;
     }
+    struct Use {
+        explicit Use(Window& of) : window(of) {}
+        Window& window;
+        const std::byte* first = nullptr;
+        ~Use() {
+            if (first) window.release(first);
+        }
+    };
+    const auto use = std::make_shared<Use>(*this);  // outlives the lock that its end takes
     const std::lock_guard lock(mutex_);
     auto region = regions_.upper_bound(begin);
     if (region != regions_.begin() && std::prev(region)->second.end >= end) {
         --region;
     } else {
         if (overlaps(begin, end)) return nullptr;
+        region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
         const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
+        if (code != MPI_SUCCESS) regions_.erase(region);
         if (is_lack_of_room(code)) return nullptr;
         if (code != MPI_SUCCESS) spoil();  // nobody knows what is attached now
         check(code, "MPI_Win_attach");
-        region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
     }
     ++region->second.uses;
-    return {region->first, [this](const std::byte* first) { release(first); }};
+    use->first = region->first;
+    return use;
 }
 
 bool Window::overlaps(const std::byte* begin, const std::byte* end) const {

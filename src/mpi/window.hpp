@@ -72,7 +72,8 @@ private:
     void release(const std::byte* begin);
 
     MPI_Win window_ = MPI_WIN_NULL;
-    std::int64_t number_ = 0;  ///< the same on all its processes; 0: not usable
+    /// The same on all its processes. 0: not usable; then only the thread that makes it is here.
+    std::atomic<std::int64_t> number_{0};
     std::atomic<bool> spoiled_{false};
     std::vector<std::atomic<int>> writes_;  ///< per process
     mutable std::mutex mutex_;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ std::string wanted() {
 class Report {
 public:
     ~Report() {
+        try {
+            print();
+        } catch (const std::bad_alloc&) {  // there is no memory for words
+        }
+    }
+    void print() const {
         if (calls_ == 0 || (rank_ != 0 && wanted() != "all")) return;
         std::string text = concat("datamover: process ", rank_, ": ", calls_,
                                   " calls of p?gemr2d, p?trmr2d and p?tran, ", planned_,

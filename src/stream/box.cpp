@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -92,10 +93,17 @@ void Box::free_unused() {
 
 void Box::free_what_nobody_reads() {
     for (auto& [bytes, unused] : unused_) {
+        std::vector<MessagePtr>* bare = nullptr;
+        try {
+            bare = &bare_[bytes];
+            bare->reserve(bare->size() + unused.size());
+        } catch (const std::bad_alloc&) {  // those of this length keep their memory
+            continue;
+        }
         for (MessagePtr& message : unused) {
             if (message->segment() == nullptr || message.use_count() > 1) continue;
             message->segment()->give_memory_back();
-            bare_[bytes].push_back(std::move(message));
+            bare->push_back(std::move(message));
         }
         // What a connection still reads stays until it gives that back.
         std::erase_if(unused, [](const MessagePtr& message) {

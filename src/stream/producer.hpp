@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <span>
@@ -81,7 +82,12 @@ public:
     Producer(std::shared_ptr<Together> together, const std::string& address, StreamOptions options,
              std::shared_ptr<Places> places = nullptr, std::string name = "");
     /// Ends it at once, without a word to the other processes.
-    ~Producer() { stop(); }
+    ~Producer() {
+        try {
+            stop();
+        } catch (const std::bad_alloc&) {  // what is left goes with this object
+        }
+    }
     Producer(const Producer&) = delete;
     Producer& operator=(const Producer&) = delete;
 

@@ -295,6 +295,33 @@ def test_a_communicator_that_one_process_gave_up(comm, plan):
     assert (b.local == 3).all()
 
 
+def test_all_movers_of_a_progress_thread_fail_with_one_process(comm, plan, cases):
+    """They fail in that thread and in `wait` at the same time."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    for _ in range(10 * cases):
+        fresh = comm.Dup()
+        movers = [
+            dm.Mover(plan, dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination))
+            for _ in range(48)
+        ]
+        comm.barrier()
+        if comm.rank == comm.size - 1:
+            movers[0].start()
+            comm.barrier()
+            movers[0] = None  # gives it up
+        else:
+            with dm.progress_thread():
+                for mover in movers[1:]:
+                    mover.start()
+                comm.barrier()
+                for mover in movers[1:]:
+                    with pytest.raises(dm.PeerFailed):
+                        mover.wait(timeout=60)
+        movers.clear()
+        comm.barrier()
+
+
 @pytest.mark.parametrize("timeout", [0, -1, np.nan, np.inf])
 def test_times_that_cannot_be_waited(comm, plan, timeout):
     mover = dm.Mover(plan, dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination))

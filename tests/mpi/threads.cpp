@@ -7,78 +7,17 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "datamover/datamover.hpp"
 #include "mpi_test.hpp"
+#include "repeated_moves.hpp"
 
 namespace {
 
-constexpr std::int64_t elems_per_process = 24;
-
-int steps() {
-    return 30 * mpi_test::case_factor();
-}
-
-/// An array by rows, another by columns, and the mover from one to the other.
-class RowsToColumns {
-public:
-    RowsToColumns(MPI_Comm comm, const datamover::MoverOptions& options)
-        : RowsToColumns(comm, mpi_test::world_size() * elems_per_process, options) {}
-
-    void fill(std::int64_t step) {
-        std::int64_t value = step;
-        for (std::int64_t& x : elements(rows_)) x = value++;
-    }
-    void start() { mover_.start(); }
-    bool test() { return mover_.test(); }
-    void wait() { mover_.wait(60.0); }
-    std::int64_t rounds() const { return mover_.counters().rounds; }
-
-    /// Element (i, j) of the rows was step + its number among those of its process.
-    bool arrived(std::int64_t step) const {
-        const std::int64_t columns = n_ / mpi_test::world_size();
-        const std::int64_t first = mpi_test::world_rank() * columns;
-        std::int64_t k = 0;
-        for (const std::int64_t x : elements(columns_)) {
-            const std::int64_t i = k / columns, j = first + k % columns;
-            if (x != step + i % elems_per_process * n_ + j) return false;
-            ++k;
-        }
-        return true;
-    }
-
-private:
-    RowsToColumns(MPI_Comm comm, std::int64_t n, const datamover::MoverOptions& options)
-        : n_(n),
-          row_layout_({n, n}, "(block, *)", mpi_test::world_size()),
-          column_layout_({n, n}, "(*, block)", mpi_test::world_size()),
-          rows_(comm, row_layout_, sizeof(std::int64_t)),
-          columns_(comm, column_layout_, sizeof(std::int64_t)),
-          mover_(comm, datamover::redistribute(row_layout_, column_layout_), rows_, columns_,
-                 options) {}
-
-    std::span<std::int64_t> elements(const datamover::XArray& array) const {
-        const auto& layout = &array == &rows_ ? row_layout_ : column_layout_;
-        auto* first = reinterpret_cast<std::int64_t*>(array.origin(layout.block_of(array.rank())));
-        return {first, static_cast<std::size_t>(elems_per_process * n_)};
-    }
-
-    std::int64_t n_;
-    datamover::BlockCyclic row_layout_, column_layout_;
-    datamover::XArray rows_, columns_;
-    datamover::Mover mover_;
-};
-
-/// What a program computes meanwhile.
-double arithmetic() {
-    std::vector<double> numbers(2000);
-    std::iota(numbers.begin(), numbers.end(), 0.5);
-    return std::accumulate(numbers.begin(), numbers.end(), 0.0);
-}
+using mpi_test::arithmetic, mpi_test::elems_per_process, mpi_test::RowsToColumns, mpi_test::steps;
 
 bool crosses_nodes() {
     const int node = mpi_test::environment_number("DATAMOVER_NODE_SIZE", 0);
