@@ -44,8 +44,8 @@ static int make_plan(datamover_plan** plan, const said_redistribution* said,
     return datamover_redistribute(plan, from, to, axes);
 }
 
-/* Makes an array of this process's blocks in `data`, densely, and gives the number of elements. They
- * are numbered by their indices within the domain if `is_numbered`, else UNTOUCHED. */
+/* Makes an array of this process's blocks in `data`, densely, and gives the number of elements.
+ * They are numbered by their indices within the domain if `is_numbered`, else UNTOUCHED. */
 static int attach(datamover_array** array, const datamover_layout* layout, const said_layout* said,
                   int64_t* data, int is_numbered, int64_t* elems) {
     const int dims = said->dims;

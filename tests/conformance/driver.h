@@ -4,8 +4,8 @@
  * One case a line, all in words. A layout is: dims, number of boxes, and for each its lower corner,
  * upper end and owner; or, with 0 boxes: shape, distribution, grid, number of ranks, ranks.
  * redistribute: name, layout, layout, 1 and axes or 0, 1 and the bounds of both sections or 0,
- * partial. halo: name, dims, lo, hi, grid, lower, upper, 1 and the periodic region's bounds or 0, 1 and
- * the wraps or 0, corners. */
+ * partial. halo: name, dims, lo, hi, grid, lower, upper, 1 and the periodic region's bounds or 0, 1
+ * and the wraps or 0, corners. */
 #ifndef DATAMOVER_TESTS_CONFORMANCE_DRIVER_H
 #define DATAMOVER_TESTS_CONFORMANCE_DRIVER_H
 
@@ -13,7 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_DIMS = 8, MOST_RANKS = 64, MOST_BOXES = 8, MOST_ELEMS = 1000, WORD = 128, UNTOUCHED = -1 };
+enum {
+    MOST_DIMS = 8,
+    MOST_RANKS = 64,
+    MOST_BOXES = 8,
+    MOST_ELEMS = 1000,
+    WORD = 128,
+    UNTOUCHED = -1
+};
 
 typedef struct said_layout {
     int dims;

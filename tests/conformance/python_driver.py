@@ -44,7 +44,9 @@ def redistribute(case):
     domain = source.domain
     numbers = np.arange(domain.size).reshape(domain.shape)
     a = {
-        block: numbers[tuple(index - first for index, first in zip(indices, domain.lo, strict=True))]
+        block: numbers[
+            tuple(index - first for index, first in zip(indices, domain.lo, strict=True))
+        ]
         for block, indices in blocks_of(source)
     }
     b = {

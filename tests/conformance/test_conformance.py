@@ -117,7 +117,9 @@ def test_every_process_holds_what_the_oracle_says(face, name, tmp_path_factory):
     directory.mkdir(exist_ok=True)
     driver(face)  # skips where there is none
     held = results(face, case["processes"], directory)[name]
-    elements = [[int(e) if e.lstrip("-").isdigit() else e.lower() for e in of_rank] for of_rank in held]
+    elements = [
+        [int(e) if e.lstrip("-").isdigit() else e.lower() for e in of_rank] for of_rank in held
+    ]
     assert elements == case["expected"]
 
 

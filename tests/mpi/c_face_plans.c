@@ -259,8 +259,8 @@ static void test_a_window_that_moves(void) {
 
     FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, before, after, NULL));
     CHECK(plan == NULL && strstr(datamover_error_message(), "index (2, 1) of the source") != NULL);
-    FAILS(DATAMOVER_MISMATCH, datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL,
-                                                             NULL, NULL, 0));
+    FAILS(DATAMOVER_MISMATCH,
+          datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL, NULL, NULL, 0));
     SUCCEEDS(datamover_redistribute(&plan, before, within, NULL));
     SUCCEEDS(datamover_plan_free(&plan));
     SUCCEEDS(datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL, NULL, NULL, 1));

@@ -187,7 +187,9 @@ def test_a_list_that_one_process_knows_is_refused_on_all(comm):
     (needed,) = dm.index_lists(comm, comm.size + 5, mine, partners=[line])
     (fewer,) = dm.index_lists(comm, comm.size + 5, mine[:1], partners=[line])
     a, b = np.array([10 + comm.rank]), np.full(len(mine), -1)
-    with pytest.raises(dm.Mismatch, match=rf"index \({comm.size + 3}\) of the source.*partial=True"):
+    with pytest.raises(
+        dm.Mismatch, match=rf"index \({comm.size + 3}\) of the source.*partial=True"
+    ):
         dm.Mover(dm.redistribute(line, needed), a, b, comm=comm)
     dm.Mover(dm.redistribute(line, needed, partial=True), a, b, comm=comm)()
     assert b.tolist() == [10 + comm.rank, -1][: len(mine)]

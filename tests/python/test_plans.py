@@ -317,7 +317,7 @@ class TestEditing:
         with pytest.raises(dm.Mismatch):
             dm.MotionPlan(halves(), dm.BlockCyclic((4, 8), "(block, *)", nprocs=3))
         with pytest.raises(dm.Mismatch):
-            dm.redistribute(halves(), dm.BlockCyclic((4, 7), "(block, *)", nprocs=2))
+            dm.redistribute(halves(), dm.BlockCyclic((4, 9), "(block, *)", nprocs=2))
         with pytest.raises(dm.OutOfRange):
             dm.redistribute(halves(), halves(), None, dm.Region((0, 0), (5, 8)), None)
         with pytest.raises(TypeError):

@@ -1429,7 +1429,10 @@ def test_a_consumer_gets_the_indices_of_its_layout(tmp_path):
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as all_of_it,
         thread(lambda: record(out.address, f"npy:{tmp_path}/run", ["u"], 1, LIMIT_SECONDS)),
     ):
-        steps, wholes = some.steps({"u": window}, LIMIT_SECONDS), all_of_it.steps(None, LIMIT_SECONDS)
+        steps, wholes = (
+            some.steps({"u": window}, LIMIT_SECONDS),
+            all_of_it.steps(None, LIMIT_SECONDS),
+        )
         out.send("u", whole, layout=layout, step=7)
         out.end_step()
         _, arrays = next(steps)

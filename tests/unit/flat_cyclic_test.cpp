@@ -273,7 +273,7 @@ TEST(FlatCyclic, BlocksMayLieAnywhereInIndexSpace) {
     };
     const auto pairs_of = [&](const Layout& from, const Layout& to) {
         std::vector<std::int64_t> all;
-        const MotionPlan plan = redistribute(from, to);
+        const MotionPlan plan = redistribute(from, from.domain(), to, to.domain());
         for (std::int64_t rank = 0; rank < 3; ++rank)
             for (const PeerPart& peer : plan.incoming(rank)) {
                 const MemoryLayout a = dense_memory(from, peer.rank, 4);
