@@ -11,6 +11,7 @@
 
 #include "casters.hpp"
 #include "datamover/relation_messages.hpp"
+#include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"
 
@@ -22,7 +23,10 @@ using bindings::ArrayMemory;
 
 std::span<const std::uint8_t> bindings::bytes_of(const ArrayMemory& memory, const char* what) {
     if (memory.shape().size() != 1 || memory.strides_bytes() != std::vector<std::int64_t>{1})
-        throw Error(ErrorCode::wrong_type, std::string(what) + " is one row of contiguous bytes");
+        throw Error(ErrorCode::wrong_type,
+                    concat(what, " must be a contiguous array of single bytes; it has ",
+                           memory.shape().size(), " dimensions and elements of ",
+                           memory.elem_bytes(), " bytes"));
     return {reinterpret_cast<const std::uint8_t*>(memory.data()),
             static_cast<std::size_t>(memory.end_bytes())};
 }
