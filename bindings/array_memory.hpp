@@ -17,6 +17,7 @@
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
 #include "numpy_arrays.hpp"
+#include "op_argument.hpp"
 
 namespace datamover::bindings {
 
@@ -176,11 +177,11 @@ private:
 
 /// What happens to elements that go from one array to another: copied as bytes where the types are
 /// the same or one side is a buffer of bare bytes, else converted by NumPy's rules; combined under
-/// an `op` ("add", …; none: replaced). Throws wrong_type where types cannot be converted.
+/// `op`. Throws wrong_type if types cannot be converted.
 inline ElementUpdate update_between(const ArrayMemory& source, const ArrayMemory& destination,
-                                    const std::optional<std::string>& op, bool bare_bytes = false) {
+                                    Op op, bool bare_bytes = false) {
     ElementUpdate update;
-    if (op) update.op = op_from_name(*op);
+    update.op = op;
     const bool same = source.typestr() == destination.typestr();
     if (update.op == Op::replace && (same || bare_bytes)) return update;
     update.source_type = source.scalar_type();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do the processes of a communicator agree, and hear of each other's failures, in Python?
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "module.hpp"
 #include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/passed_values.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/producer_words.hpp"
@@ -41,6 +44,17 @@ void bind_groups(nb::module_& m) {
     nb::enum_<stream::Ends>(m, "StreamEnds", "What ends where a sending process fails.")
         .value("STREAM", stream::Ends::stream)
         .value("ALL_STREAMS", stream::Ends::all_streams);
+    m.def(
+        "require_same",
+        [](std::uintptr_t comm, const std::vector<std::pair<std::string, std::string>>& passed,
+           const std::string& verb) {
+            std::vector<mpi::PassedValue> values;
+            for (const auto& [what, value] : passed) values.push_back({what, value});
+            mpi::require_same(*mpi::ProcessGroup::of(comm_at(comm)), values, verb);
+        },
+        nb::arg("comm_address"), nb::arg("passed"), nb::arg("verb"), Released(),
+        "Raises Mismatch on all processes if they differ in a pair of (what, value), naming two "
+        "processes and their values. Collective.");
     m.def(
         "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,

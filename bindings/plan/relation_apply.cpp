@@ -20,7 +20,6 @@ using namespace nb::literals;
 using namespace datamover;
 using bindings::ArrayMemory;
 using bindings::Unlocked;
-using OpName = std::optional<std::string>;
 
 void bindings::require_elems(const ArrayMemory& memory, std::int64_t elem_bytes) {
     if (memory.elem_bytes() == elem_bytes || memory.elem_bytes() == 1) return;
@@ -48,7 +47,7 @@ bool holds_bare_bytes(const ArrayMemory& memory, std::int64_t elem_bytes) {
 }
 
 BoundArrays bind_copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
-                      const OpName& op) {
+                      Op op) {
     const ArrayMemory from(source, "source"), to(destination, "destination");
     const bool bare = holds_bare_bytes(from, relation.source_elem_bytes()) ||
                       holds_bare_bytes(to, relation.destination_elem_bytes());
@@ -100,7 +99,7 @@ void require_same_elems(const AddressRelation& relation) {
 }
 
 BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
-                         const OpName& op) {
+                         Op op) {
     const ArrayMemory from(buffer, "buffer"), to(destination, "destination");
     const bool message_bytes = holds_message_bytes(from, to, relation);
     const bool bare = message_bytes || holds_bare_bytes(to, relation.destination_elem_bytes());
@@ -115,13 +114,13 @@ BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb:
 }
 
 BoundArrays bind(const AddressRelation& relation, nb::handle source, nb::handle destination,
-                 nb::handle buffer, const OpName& op) {
+                 nb::handle buffer, Op op) {
     if (!source.is_none() && !destination.is_none() && buffer.is_none())
         return bind_copy(relation, source, destination, op);
     if (source.is_none() && !destination.is_none() && !buffer.is_none())
         return bind_scatter(relation, buffer, destination, op);
     if (!source.is_none() && destination.is_none() && !buffer.is_none()) {
-        if (!op) return bind_gather(relation, source, buffer);
+        if (op == Op::replace) return bind_gather(relation, source, buffer);
         throw Error(ErrorCode::invalid_argument,
                     "op combines elements at a destination; a buffer is only filled");
     }
@@ -130,8 +129,7 @@ BoundArrays bind(const AddressRelation& relation, nb::handle source, nb::handle 
                 "source and buffer to gather, buffer and destination to scatter");
 }
 
-void copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
-          const OpName& op) {
+void copy(const AddressRelation& relation, nb::handle source, nb::handle destination, Op op) {
     bind_copy(relation, source, destination, op).run();
 }
 
@@ -152,14 +150,13 @@ nb::object gather(const AddressRelation& relation, nb::handle source, nb::object
     return buffer;
 }
 
-void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
-             const OpName& op) {
+void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination, Op op) {
     bind_scatter(relation, buffer, destination, op).run();
 }
 
 /// The whole of one array to the whole of another, whatever their strides. Whether the two overlap
 /// has been asked before.
-void copy_strided(nb::handle source, nb::handle destination, const OpName& op, bool around_caches) {
+void copy_strided(nb::handle source, nb::handle destination, Op op, bool around_caches) {
     const ArrayMemory from(source, "source"), to(destination, "destination");
     to.require_writable();
     if (from.shape() != to.shape())
@@ -214,9 +211,9 @@ keeps the arrays alive; they must stay where they are (no `resize`).
 void bindings::bind_applying(nb::module_& m, nb::class_<AddressRelation>& c) {
     bind_bound_copy(m);
     c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
-          "buffer"_a = nb::none(), "op"_a = nb::none(),
+          "buffer"_a = nb::none(), "op"_a.none() = nb::none(),
           nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
-                  "buffer: typing.Any = None, op: str | None = None) -> BoundCopy"),
+                  "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
           R"doc(Check arrays once, to move between them many times.
 
 Takes two of the three: source and destination to copy, source and buffer to gather, buffer and
@@ -228,7 +225,7 @@ source, destination : array or buffer, optional
     As for `copy`.
 buffer : array or buffer, optional
     A message of at least ``len(self)`` elements.
-op : {"add", "multiply", "min", "max"}, optional
+op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
     How an element is combined with the one at the destination; replaced without it.
 
 Returns
@@ -252,9 +249,9 @@ Examples
 >>> b
 array([7., 5., 3.])
 )doc");
-    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
+    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a.none() = nb::none(),
           nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
-                  "op: str | None = None) -> None"),
+                  "op: typing.Any = None) -> None"),
           R"doc(Move every element from one memory to the other.
 
 Parameters
@@ -264,7 +261,7 @@ source, destination : array or buffer
     elements must be as wide as the relation's, or bare bytes. Where the dtypes differ they are
     converted by NumPy's rules. The two must not overlap, except where the relation reads and writes
     different addresses.
-op : {"add", "multiply", "min", "max"}, optional
+op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
     How an element is combined with the one in place; replaced without it.
 
 Raises
@@ -302,9 +299,9 @@ Raises
 As `copy` does.
 )doc")
         .def(
-            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
+            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a.none() = nb::none(),
             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
-                    "op: str | None = None) -> None"),
+                    "op: typing.Any = None) -> None"),
             R"doc(Disassemble a message: the elements of a buffer, in order, go to the destinations.
 
 What `gather` has assembled arrives as by `copy`, converted in the same way.
@@ -317,7 +314,7 @@ buffer : array or buffer
     booleans and integers.
 destination : array or buffer
     What the destination addresses count in.
-op : {"add", "multiply", "min", "max"}, optional
+op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
     As for `copy`.
 
 Raises
@@ -325,8 +322,8 @@ Raises
 As `copy` does; WrongType too for bare bytes where elements of source and destination differ in
 size.
 )doc");
-    m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
+    m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a.none() = nb::none(),
           "around_caches"_a = false,
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
-                  "op: str | None = None, around_caches: bool = False) -> None"));
+                  "op: typing.Any = None, around_caches: bool = False) -> None"));
 }

@@ -11,6 +11,7 @@
 
 #include "casters.hpp"
 #include "datamover/relation_messages.hpp"
+#include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"
 
@@ -22,7 +23,10 @@ using bindings::ArrayMemory;
 
 std::span<const std::uint8_t> bindings::bytes_of(const ArrayMemory& memory, const char* what) {
     if (memory.shape().size() != 1 || memory.strides_bytes() != std::vector<std::int64_t>{1})
-        throw Error(ErrorCode::wrong_type, std::string(what) + " is one row of contiguous bytes");
+        throw Error(ErrorCode::wrong_type,
+                    concat(what, " must be a contiguous array of single bytes; it has ",
+                           memory.shape().size(), " dimensions and elements of ",
+                           memory.elem_bytes(), " bytes"));
     return {reinterpret_cast<const std::uint8_t*>(memory.data()),
             static_cast<std::size_t>(memory.end_bytes())};
 }
@@ -74,11 +78,11 @@ nb::bytes put(const AddressRelation& relation, nb::handle source) {
     return as_bytes(put_message(relation, from.data()));
 }
 
-void accept(nb::handle message, nb::handle destination, const std::optional<std::string>& op) {
+void accept(nb::handle message, nb::handle destination, Op op) {
     const ArrayMemory from(message, "message"), to(destination, "destination");
     to.require_writable();
     ElementUpdate update;
-    if (op) update = bindings::update_between(to, to, op);
+    if (op != Op::replace) update = bindings::update_between(to, to, op);
     // Naming the type lets a message with elements of another width be refused.
     if (to.elem_bytes() > 1) update.source_type = update.destination_type = to.scalar_type();
     accept_put(bindings::bytes_of(from, "a put message"), to.data(), bindings::bounds_of(to),
@@ -130,9 +134,9 @@ Examples
 >>> b
 array([ 0., 12.,  0., 10.])
 )doc")
-        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
+        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a.none() = nb::none(),
                     nb::sig("def accept_put(message: typing.Any, destination: typing.Any, "
-                            "op: str | None = None) -> None"),
+                            "op: typing.Any = None) -> None"),
                     R"doc(Write the elements of a put message where it says.
 
 Nothing in the message is trusted; nothing has been written when an error is raised.
@@ -143,7 +147,7 @@ message : bytes-like
     From `put_message`.
 destination : array or buffer
     What the destination addresses count in.
-op : {"add", "multiply", "min", "max"}, optional
+op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
     How an element is combined with the one in place; the message's elements are of the
     destination's dtype then.
 

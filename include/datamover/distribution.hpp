@@ -21,8 +21,8 @@ namespace datamover DATAMOVER_PUBLIC {
 /// By which implementation elements are carried, and in which order they arrive.
 struct CarryOptions {
     /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
-    /// takes the first, or what was faster by a tenth when this communicator was first used with
-    /// "auto".
+    /// takes "partition"; if not all processes share the memory of one node, "alltoallv" or
+    /// "sendrecv" if it was faster by a tenth when this communicator was first used with "auto".
     std::string method = "auto";
     /// Elements arrive ordered by source process and by their position there. False lets
     /// "sendrecv" and "sort", and all in place, deliver in an order of their own, the same for all
@@ -167,10 +167,10 @@ public:
     /// cannot: all throw `error` (or that of a lower process), nothing moves. Collective.
     void refuse(const Error& error);
 
-    /// What "auto" chooses from: measured once per communicator, at the first use of "auto" or
-    /// here, with samples of two element sizes. Collective. The same on all processes.
+    /// The times that "auto" chooses from, measured once per communicator; none for other methods,
+    /// and if all processes share the memory of one node. The same on all processes. Collective.
     std::vector<MethodTime> measured_methods() const;
-    /// What "auto" takes for elements of this size. Collective as `measured_methods`.
+    /// The method for one column of elements of this size, which must be at least 1. Collective.
     std::string chosen_method(std::int64_t elem_bytes, bool in_place = false) const;
 
     DistributionCounters counters() const;

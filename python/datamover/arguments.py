@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what a user gave a text, a truth, a number, integers, a time or a limit of memory?"""
+"""Checks of arguments: texts, truths, numbers, operations, times and limits of memory."""
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 #: The engine counts bytes with 63 bits.
 MOST_BYTES = 2**63 - 1
+#: The names of operations, with NumPy's and MPI's for each.
+_OPERATIONS = {
+    "replace": (None, "REPLACE"),
+    "add": ("add", "SUM"),
+    "multiply": ("multiply", "PROD"),
+    "min": ("minimum", "MIN"),
+    "max": ("maximum", "MAX"),
+}
 
 
 def text(value: Any, name: str) -> str:
@@ -48,6 +57,34 @@ def number(value: Any, name: str) -> complex:
         return complex(value) if not isinstance(value, str) else complex(None)
     except TypeError:
         raise WrongType(f"{name} is {value!r}, it must be a number") from None
+
+
+def operation(value: Any, name: str = "op") -> str:
+    """Return the name of an operation that is given by name, as a NumPy ufunc or as an MPI.Op.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> operation(np.maximum), operation("add"), operation(None)
+    ('max', 'add', 'replace')
+    """
+    if value is None:
+        return "replace"
+    if isinstance(value, str):
+        if value in _OPERATIONS:
+            return value
+        raise InvalidArgument(f"{name}={value!r} is unknown; known are None, {_known_operations()}")
+    for operation, (ufunc, mpi) in _OPERATIONS.items():
+        for module, attribute in (("numpy", ufunc), ("mpi4py.MPI", mpi)):
+            known = attribute and getattr(sys.modules.get(module), attribute, None)
+            if type(value) is type(known) and value == known:
+                return operation
+    raise WrongType(f"{name}={value!r} is not supported; pass None, {_known_operations()}")
+
+
+def _known_operations() -> str:
+    names = ", ".join(f'"{operation}"' for operation in _OPERATIONS)
+    return f"{names}, or NumPy's or MPI's operation of the same kind (np.add, MPI.SUM)"
 
 
 def is_several(value: Any) -> bool:
@@ -102,17 +139,18 @@ def as_array(value: Any, name: str) -> np.ndarray:
 
 def memory_limit(value: Any, name: str = "max_bytes") -> int:
     """Give a limit of memory as the engine wants it: 0 for none."""
-    if value is None:
-        return 0
+    return 0 if value is None else byte_count(value, name, "; None is no limit")
+
+
+def byte_count(value: Any, name: str, otherwise: str = "") -> int:
+    """Give a positive number of bytes that the engine can count."""
     try:
-        limit = operator.index(value)
+        count = operator.index(value)
     except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be an integer or None") from None
-    if limit < 1 or limit > MOST_BYTES:
-        raise InvalidArgument(
-            f"{name} is {limit}; it must be positive and below 2**63, or None for no limit"
-        )
-    return limit
+        raise WrongType(f"{name} is {value!r}, it must be an integer{otherwise}") from None
+    if not 1 <= count <= MOST_BYTES:
+        raise InvalidArgument(f"{name} is {count}; it must be positive and below 2**63{otherwise}")
+    return count
 
 
 def seconds(value: Any, name: str = "timeout") -> float | None:

@@ -10,12 +10,14 @@ array([2., 5.])
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from . import _plan
 from ._plan import AddressRelation
-from .arguments import as_array, word
+from .arguments import as_array, operation
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 
 # How much work goes into telling whether two interleaved views share an element.
@@ -25,7 +27,7 @@ _MAX_OVERLAP_WORK = 10_000
 def copy(
     source: npt.NDArray,
     destination: npt.NDArray,
-    op: str | None = None,
+    op: Any = None,
     *,
     source_index: npt.ArrayLike | None = None,
     destination_index: npt.ArrayLike | None = None,
@@ -37,7 +39,7 @@ def copy(
     source, destination : numpy.ndarray
         Of one shape; strides may be negative. Where the dtypes differ, elements are converted by
         NumPy's rules.
-    op : {"add", "multiply", "min", "max"}, optional
+    op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
         How an element is combined with the one in place; replaced without it.
     source_index, destination_index : (n,) array of int, optional
         Indices into the first dimension, as NumPy counts them: ``destination[destination_index] =
@@ -79,12 +81,11 @@ def copy(
     for name, array in (("source", source), ("destination", destination)):
         if array is None:
             raise WrongType(f"{name} is None, it must be an array")
-    if op is not None:
-        op = word(op, "op")
+    op = operation(op)
     if np.may_share_memory(source, destination) and overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")
     if source_index is None and destination_index is None:
-        if op is None and isinstance(destination, np.ndarray) and lies_on_itself(destination):
+        if op == "replace" and isinstance(destination, np.ndarray) and lies_on_itself(destination):
             raise InvalidArgument("elements of the destination lie on each other in memory")
         _plan.copy_strided(source, destination, op)
         return

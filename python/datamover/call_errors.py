@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said, in one line, of a call whose arguments fit no function of the extension modules?"""
+"""One-line messages for calls whose arguments fit no function of the extension modules."""
 
 from __future__ import annotations
 
@@ -36,6 +36,45 @@ def in_a_line(text: str) -> str | None:
         of_class, _, given = given.partition(", ")
         name = of_class if name == "__init__" else f"{of_class}.{name}"
     lines = OVERLOAD.sub(name, signatures).splitlines()
-    ways = " or ".join(re.sub(r"\(self(, )?", "(", line).replace(" -> None", "") for line in lines)
+    ways = [re.sub(r"\(self(, )?", "(", line).replace(" -> None", "") for line in lines]
     given = re.sub(r"kwargs = \{ (.*) \}", r"\1", given)
-    return f"{name} was called with ({given}); it is {ways}"
+    wrong = _wrong_names(given, ways[0]) if len(ways) == 1 else ""
+    return f"{name}{wrong or f' was called with ({given})'}; it is {' or '.join(ways)}"
+
+
+def _wrong_names(given: str, way: str) -> str:
+    """Return which required arguments are missing, or which names are unknown; empty for neither.
+
+    Examples
+    --------
+    >>> _wrong_names("str, b: int", "f(a: dict[str, int], *, b: int, c: int, d: int = 0) -> int")
+    ": missing required argument 'c'"
+    """
+    parameters = _listed(way[way.index("(") + 1 : way.rindex(")")])
+    names = [re.split(r"[:=]", parameter)[0].strip() for parameter in parameters]
+    arguments = [re.match(r"(\w+): ", argument) for argument in _listed(given)]
+    by_name = [found[1] for found in arguments if found]
+    if any(name.startswith("*") and name != "*" for name in names):
+        return ""
+    unknown = [name for name in by_name if name not in names]
+    if unknown:
+        return f": unknown argument {unknown[0]!r}"
+    by_place = names[: names.index("*") if "*" in names else None][: arguments.count(None)]
+    missing = [
+        name
+        for name, parameter in zip(names, parameters, strict=True)
+        if name not in ("*", "/", *by_place, *by_name) and "=" not in parameter
+    ]
+    return f": missing required argument {', '.join(map(repr, missing))}" if missing else ""
+
+
+def _listed(text: str) -> list[str]:
+    """Cut at the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]

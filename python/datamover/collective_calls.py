@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do others hear of a collective call that ends where no agreement tells of it?
+"""Decorators by which a collective call that ends outside an agreement ends on all processes.
 
 Python refuses a call whose arguments its function does not take (a keyword that there is not, an
 argument too few) before a line of the function runs, and an interrupt may come at any line. So the
@@ -76,6 +76,14 @@ def _telling(entry: str) -> Refuse:
         take_part_with(getattr(core(), entry), comm_address(comm), error)
 
     return refuse
+
+
+def address_of(comm: MPI.Comm, refuse: Refuse, arrays: Any) -> int:
+    """Give the address of a communicator; if it is wrong, tell the processes of the arrays'."""
+    try:
+        return comm_address(comm)
+    except Error as error:
+        refuse((arrays,), {}, error)
 
 
 def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import notebook
-from .arguments import as_array, memory_limit, seconds, word
-from .collective_calls import agreeing, leaving, refused_by
+from .arguments import as_array, byte_count, memory_limit, operation, seconds, word
+from .collective_calls import agreeing, refused_by
 from .counted import counted
 from .distribution_methods import DistributionMethods
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
@@ -69,9 +69,10 @@ class Distribution:
         The target rank of each of this process's n elements; -1 drops. With k ranks per element, or
         rows as in CSR (`(row_starts, ranks)` with n + 1 row starts), elements are duplicated.
     method : {"auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort"}
-        How to carry: "partition" is ours, the others are the paper's. "auto" takes "partition", or
-        "alltoallv" or "sendrecv" where one of them was faster by a tenth when this communicator was
-        first used with "auto"; `explain` tells.
+        How to carry: "partition" is ours, the others are the paper's. "auto" takes "partition"; if
+        not all processes share the memory of one node, "alltoallv" or "sendrecv" if one of them was
+        faster by a tenth when this communicator was first used with "auto". `explain` returns the
+        choice.
     stable : bool
         Elements arrive ordered by source process, and those of one source in the order they had
         there (the paper's definition). False lets "sendrecv" and "sort" deliver in an order of
@@ -310,22 +311,32 @@ class Distribution:
         """
         limit = seconds(timeout)
         self._complete(lambda: self._core.wait(limit))
-        moving, self._moving = self._moving, None
-        return moving.results()
+        results = self._moving.results()
+        self._moving = (
+            None  # last: after an interrupt before it the results can be waited for again
+        )
+        return results
 
     def _complete(self, work: Callable[[], bool | None]) -> bool:
-        """Test or wait for the move that was started, where that is not complete yet."""
+        """Test or wait for the move that was started, unless it is complete.
+
+        An interrupt at any line leaves what has come, results or an error, to the next call.
+        """
         moving = self._moving
         if moving is None:
-            raise InvalidState("nothing was started")
-        if not self._core.in_flight:
+            raise InvalidState("nothing was started; call start first")
+        if self._core.in_flight:
+            try:
+                return work() is not False
+            except Error as error:
+                moving.failure = error
+                if self._core.in_flight:
+                    raise
+        failure = getattr(moving, "failure", None)
+        if failure is None:
             return True
-        try:
-            return work() is not False
-        except Error as error:
-            if not self._core.in_flight:
-                self._moving = None
-            raise error from (moving if isinstance(moving, Exception) else None)
+        self._moving = None
+        raise failure from (moving if isinstance(moving, Exception) else None)
 
     @property
     def in_flight(self) -> bool:
@@ -387,7 +398,7 @@ class Distribution:
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def reverse(
-        self, values: Any, op: str | None = None, out: Any = None, *, after: str | None = None
+        self, values: Any, op: Any = None, out: Any = None, *, after: str | None = None
     ) -> Any:
         """Take values of the received elements home, in the original order. Collective.
 
@@ -396,7 +407,7 @@ class Distribution:
         values : array_like, or list, tuple or mapping of ndarray
             One per received element, in the order of arrival; several arrays go in one call, as one
             list, tuple or mapping.
-        op : {None, "add", "multiply", "min", "max"}
+        op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
             How the values of an element with several targets are combined, in their order; None:
             the last one stays.
         out : ndarray, sequence or mapping of ndarray, optional
@@ -434,14 +445,13 @@ class Distribution:
         array([ 0., 25., 35.])
         """
 
-        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray], list[tuple[int, int]]]:
-            if op is not None and not isinstance(op, str):
+        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray], list[tuple], str]:
+            if isinstance(op, np.ndarray | list | tuple | Mapping):
                 raise InvalidArgument(
-                    f"op is of type {type(op).__name__}, it must be a word or None; "
-                    "several arrays go home as one list, tuple or mapping"
+                    f"op is of type {type(op).__name__}; pass several arrays as one list, tuple or "
+                    "mapping"
                 )
-            if op not in (None, "add", "multiply", "min", "max"):
-                raise InvalidArgument(f"op {op!r} is none of add, multiply, min, max")
+            combine = operation(op)
             if after not in (None, "move", "move_in_place"):
                 raise InvalidArgument(f"after {after!r} is neither move nor move_in_place")
             given = Arrays((values,))
@@ -453,15 +463,15 @@ class Distribution:
                     for c in listed
                 ]
             pairs = zip(results, listed, strict=True)
-            return given, listed, results, [writable(r, c, self.elems) for r, c in pairs]
+            return given, listed, results, [writable(r, c, self.elems) for r, c in pairs], combine
 
         # Columns may be copies of what was given, which have to be there until they were moved.
-        given, listed, results, places = self._prepared(prepare)
+        given, listed, results, places, combine = self._prepared(prepare)
         described = [column.described for column in listed]
-        self._core.reverse(described, places, op or "replace", after or "")
+        self._core.reverse(described, places, combine, after or "")
         return given.container_of([result[: self.elems] for result in results])
 
-    @refused_by(leaving)
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def layouts(self) -> tuple[IndexList, IndexList]:
         """Give where all elements lie before and after, as layouts. Collective.
 
@@ -488,11 +498,11 @@ class Distribution:
         >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
         ([0, 1, 2], [0, 2])
         """
-        address = comm_address(self.comm)
+        address = self._prepared(lambda: comm_address(self.comm))
+        arrived = self._core_moved(np.arange(self.elems))
         counts = np.concatenate(gathered(address, [self.elems]))
         starts = np.concatenate(([0], np.cumsum(counts)))
-        first = int(starts[self.comm.rank])
-        arrived = self._core_moved(np.arange(first, first + self.elems))
+        arrived += np.repeat(starts[:-1], self.receive_counts)  # in stable order: by source
         lists = [np.arange(a, b) for a, b in itertools.pairwise(starts.tolist())]
         shape = (int(starts[-1]),)
         return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
@@ -502,9 +512,9 @@ class Distribution:
         column = Column(numbers, self.elems)
         return column.view(self._core.move_stably(column.described), self.received).copy()
 
-    @refused_by(leaving)
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
-        """Tell what carries elements of a size, and why. Collective.
+        """Return the methods that carry elements of a size. Collective.
 
         Parameters
         ----------
@@ -514,27 +524,30 @@ class Distribution:
         Returns
         -------
         dict
-            Prints as a table. `method` and `in_place`: what `move` and `move_in_place` are carried
-            by; `measured`: (method, in place, element bytes, seconds) of each sample that "auto"
-            chooses from, measured once per communicator; empty where another method was asked for.
-            "alltoallv" is among them where MPI has 64-bit counts (MPI 4).
+            Prints as a table. `method` and `in_place`: the methods of `move` and `move_in_place`;
+            `measured`: (method, in place, element bytes, seconds) of each sample that "auto"
+            chooses from, measured once per communicator. It is empty for other methods, and if all
+            processes share the memory of one node. "alltoallv" is among them if MPI has 64-bit
+            counts (MPI 4).
+
+        Raises
+        ------
+        WrongType, InvalidArgument
+            On every process, if `elem_bytes` of one of them is not an integer of at least 1.
 
         Examples
         --------
         >>> from mpi4py import MPI
         >>> import datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort")
-        >>> d.explain()
+        >>> dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort").explain()
         moves by sort, moves in place by sort
-        >>> measured = dm.Distribution(MPI.COMM_SELF, [0]).explain()["measured"]
-        >>> {"partition", "sendrecv"} <= {method for method, *_ in measured}
-        True
+        >>> dm.Distribution(MPI.COMM_SELF, [0, 0]).explain()  # all processes on one node
+        moves by partition, moves in place by partition
         """
-        if self.method != "auto":
-            return DistributionMethods(method=self.method, in_place=self.method, measured=[])
+        size = self._prepared(lambda: byte_count(elem_bytes, "elem_bytes"))
         return DistributionMethods(
-            method=self._core.chosen_method(elem_bytes, False),
-            in_place=self._core.chosen_method(elem_bytes, True),
+            method=self._core.chosen_method(size, False),
+            in_place=self._core.chosen_method(size, True),
             measured=self._core.measured_methods(),
         )
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ._plan import MotionPlan
-from .arguments import memory_limit, number, seconds, word
+from .arguments import memory_limit, number, operation, seconds, word
 from .arrays import UserArrays, XArray, number_name
-from .collective_calls import agreeing, binding, leaving, refused_by
+from .collective_calls import address_of, agreeing, binding, leaving, refused_by
 from .counted import counted
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
-from .mpi import comm_address, core, take_part_with
+from .mpi import core, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: The parts of one distributed array on this process.
     OneArray = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
     Arrays = OneArray | Sequence[OneArray]
-
-_OPS = ("replace", "add", "multiply", "min", "max")
 
 
 def _listed(arrays: Arrays) -> list[OneArray]:
@@ -112,7 +110,7 @@ class MoverOptions:
 
     def __init__(
         self,
-        op: str | None = None,
+        op: Any = None,
         transport: str = "auto",
         alpha: complex = 1,
         beta: complex = 1,
@@ -120,9 +118,7 @@ class MoverOptions:
         check: bool = False,
         max_bytes: int | None = None,
     ):
-        self.op = "replace" if op is None else word(op, "op")
-        if self.op not in _OPS:
-            raise InvalidArgument(f'op is "{op}", known are None and {", ".join(_OPS)}')
+        self.op = operation(op)
         self.transport = word(transport, "transport")
         self.alpha, self.beta = number(alpha, "alpha"), number(beta, "beta")
         if self.beta != 1 and self.op != "add":
@@ -218,7 +214,8 @@ class MoverSet:
     """Carries out several plans, between several arrays each, at once.
 
     Everything that goes from one process to another travels together: over messages, one per pair
-    of processes and round. Otherwise like `Mover`, which is the case of one plan.
+    of processes and round. Otherwise like `Mover`, which is the case of one plan. Collective to
+    make.
 
     Parameters
     ----------
@@ -252,7 +249,7 @@ class MoverSet:
         self,
         moves: Sequence[tuple[MotionPlan, Arrays, Arrays]],
         *,
-        op: str | None = None,
+        op: Any = None,
         transport: str = "auto",
         alpha: complex = 1,
         beta: complex = 1,
@@ -265,7 +262,7 @@ class MoverSet:
         if comm is None and isinstance(listed, BaseException):
             raise listed  # there is no communicator on which others could be told
         self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
-        self._address = comm_address(self._comm)
+        self._address = address_of(self._comm, binding, moves)
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
         try:
@@ -355,7 +352,7 @@ class MoverSet:
         """
         try:
             about = _real(seconds, "seconds")
-        except WrongType as error:
+        except BaseException as error:
             self._take_part_in(self._core.refuse_tune, error)
         self._core.tune(about)
 
@@ -448,6 +445,7 @@ class Phases(MoverSet):
     What a plan brings to this process is there before the next one reads it here. `start` begins
     the first; `test`, `wait`, any other wait of the process and the progress thread push on through
     all of them. Nothing is allocated meanwhile. `counters` and `explain` tell of all of them.
+    Collective to make.
 
     Parameters
     ----------
@@ -501,7 +499,7 @@ class Mover(MoverSet):
         arrays, which travel together, each to the one at the same place of the other list. User
         arrays are used in place, and kept alive. Of index lists and flat ranges an element may be a
         row: the arrays are then (n, k), also where a process holds none: (0, k) for one of the two.
-    op : {None, "add", "multiply", "min", "max"}
+    op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
         How arriving elements are combined with those in place; None replaces them. An element that
         goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.
     alpha : number
@@ -588,7 +586,7 @@ class Mover(MoverSet):
         source: Arrays,
         destination: Arrays,
         *,
-        op: str | None = None,
+        op: Any = None,
         transport: str = "auto",
         alpha: complex = 1,
         beta: complex = 1,

@@ -71,7 +71,7 @@ std::optional<Moved> converted(Convert&& convert, Refuse&& refuse) {
 
 Error error_of(int code) {
     if (code <= DATAMOVER_SUCCESS || code > DATAMOVER_UNSUPPORTED)
-        throw make_error(ErrorCode::invalid_argument, "code ", code, " is none of an error");
+        return make_error(ErrorCode::invalid_argument, "code ", code, " is not an error code");
     return Error(static_cast<ErrorCode>(code), datamover_error_message());
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do all processes call the same operation with arguments that fit, and if not, what do all hear?
+// Agreement of all processes on a call of a distribution, with its error if one cannot make it.
 #include "agreement.hpp"
 
 #include <functional>
 
 #include "geometry/make_error.hpp"
+#include "mpi/passed_values.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -20,27 +21,10 @@ std::uint64_t hash_of(const std::string& text) {
     return std::hash<std::string>()(text);
 }
 
-/// The text that process `rank` brings. Collective.
-std::string text_of(const mpi::ProcessGroup& group, int rank, const std::string& mine) {
-    try {
-        group.agree(group.rank() == rank ? std::optional(Error(ErrorCode::mismatch, mine))
-                                         : std::nullopt);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::mismatch) throw;
-        return e.what();
-    }
-    return {};
-}
-
-/// Throws on all processes what process 0 calls, and the first that calls something else.
+/// Throws on all processes that one of them makes another call than process 0. Collective.
 [[noreturn]] void refuse_different(const mpi::ProcessGroup& group, const Call& call) {
-    const std::string mine = call.describe(), first = text_of(group, 0, "process 0 " + mine);
-    std::optional<Error> error;
-    if (first != "process 0 " + mine)
-        error.emplace(ErrorCode::mismatch, concat(first, ", process ", group.rank(), " ", mine,
-                                                  "; all have to do the same"));
-    group.agree(error);
-    throw Error(ErrorCode::mismatch, "processes call different operations");
+    mpi::require_same(group, {{"calls of a distribution", call.describe()}}, "made");
+    throw Error(ErrorCode::mismatch, "processes made different calls of a distribution");
 }
 
 }  // namespace
@@ -59,7 +43,7 @@ std::int64_t Call::signature() const {
 std::string Call::describe() const {
     std::string text = std::string(what_);
     if (!columns_.empty()) {
-        text += columns_.size() == 1 ? " a column" : concat(" ", columns_.size(), " columns");
+        text += columns_.size() == 1 ? " of a column" : concat(" of ", columns_.size(), " columns");
         std::string separator = " of elements of ";
         for (const ElementColumn& c : columns_) {
             text += concat(separator, c.elem_bytes, " bytes");
@@ -67,15 +51,15 @@ std::string Call::describe() const {
                                          ? scalar_name(c.type)
                                          : c.type_name;
             if (!type.empty()) text += " (" + type + ")";
-            separator = ", ";
+            separator = " and ";
         }
     }
     text += " by " + how_.method + (how_.stable ? " in stable order" : " in any order");
-    if (op_ != Op::replace) text += concat(", combined by ", op_name(op_));
-    if (by_ == ArrivedBy::move) text += ", that arrived by a move";
-    if (by_ == ArrivedBy::move_in_place) text += ", that arrived by a move in place";
+    if (op_ != Op::replace) text += concat(" with op=\"", op_name(op_), '"');
+    if (by_ == ArrivedBy::move) text += " after a move";
+    if (by_ == ArrivedBy::move_in_place) text += " after a move in place";
     if (distribution_ > 0)
-        text += concat(", with distribution ", distribution_, " of the communicator");
+        text += concat(" with distribution ", distribution_, " of the communicator");
     return text;
 }
 

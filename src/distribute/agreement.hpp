@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do all processes call the same operation with arguments that fit, and if not, what do all hear?
+// Agreement of all processes on a call of a distribution, with its error if one cannot make it.
 #pragma once
 
 #include <cstdint>

@@ -193,6 +193,10 @@ void ending_a_move(State& s, const char* call, Work&& work) {
     if (!s.started) s.orders.record(ArrivedBy::move, std::nullopt);
 }
 
+distribute::Call explaining(const State& s) {
+    return {"explanation", s.options.carry, s.number};
+}
+
 CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>& how) {
     return how ? *how : CarryOptions{s.options.carry.method, false};
 }
@@ -220,7 +224,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
         counts.pop_back();
         send_counts = std::move(counts);
     });
-    const distribute::Call call("makes a distribution", options.carry);
+    const distribute::Call call("construction", options.carry);
     const auto all = distribute::exchange_counts(
         *this, slot, {mine.told.has_value(), options.max_bytes > 0, call.signature()});
     distribute::raise_if_needed(*group, all, mine, call);
@@ -289,8 +293,7 @@ void Distribution::move(std::span<const ElementColumn> columns,
         check_method(s, how.method, full, false);
     });
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine,
-                      distribute::Call("moves", how, s.number).with(columns));
+    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
     carry_all(s, claim.slot(), how, full, results);
 }
 
@@ -310,8 +313,7 @@ std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> col
         check_columns(s, full, s.elems, results, s.received());
     });
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine,
-                      distribute::Call("moves", how, s.number).with(columns));
+    distribute::agree(s, claim.slot(), mine, distribute::Call("move", how, s.number).with(columns));
     carry_all(s, claim.slot(), how, full, results);
     return results;
 }
@@ -343,7 +345,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
     });
     const distribute::SlotClaim claim(s.channel);
     const distribute::Call call =
-        distribute::Call("moves in place", how, s.number).with(std::span(&buffer, 1));
+        distribute::Call("move in place", how, s.number).with(std::span(&buffer, 1));
     const bool limited = distribute::agree(s, claim.slot(), mine, call, beyond_limit);
     std::string method = resolved(s, claim.slot(), how.method, {&bytes, 1}, true);
     bool stable = how.stable;
@@ -388,7 +390,7 @@ void Distribution::reverse(std::span<const ElementColumn> values,
     const CarryOptions how{"partition", true};
     const distribute::SlotClaim claim(s.channel);
     const distribute::Call call =
-        distribute::Call("takes back", how, s.number).with(values).with(op, by);
+        distribute::Call("reverse", how, s.number).with(values).with(op, by);
     distribute::agree(s, claim.slot(), mine, call);
     const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
@@ -464,19 +466,27 @@ void Distribution::refuse(const Error& error) {
     State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
     distribute::agree(s, claim.slot(), {error, {}},
-                      distribute::Call("refuses", s.options.carry, s.number));
+                      distribute::Call("refusal", s.options.carry, s.number));
 }
 
 std::vector<MethodTime> Distribution::measured_methods() const {
-    const State& s = bound(state_);
+    State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
+    distribute::agree(s, claim.slot(), {}, explaining(s));
+    if (s.options.carry.method != "auto") return {};
     return distribute::method_times(s, claim.slot()).times;
 }
 
 std::string Distribution::chosen_method(std::int64_t elem_bytes, bool in_place) const {
-    const State& s = bound(state_);
+    State& s = bound(state_);
+    const auto mine = distribute::trouble_of(*s.group, [&] {
+        if (elem_bytes < 1)
+            throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
+                             "; it must be at least 1");
+    });
     const distribute::SlotClaim claim(s.channel);
-    return resolved(s, claim.slot(), "auto", {&elem_bytes, 1}, in_place);
+    distribute::agree(s, claim.slot(), mine, explaining(s));
+    return resolved(s, claim.slot(), s.options.carry.method, {&elem_bytes, 1}, in_place);
 }
 
 }  // namespace datamover

@@ -16,6 +16,7 @@
 #include "geometry/make_error.hpp"
 #include "geometry/record_index.hpp"
 #include "geometry/word_digest.hpp"
+#include "mpi/passed_values.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {
@@ -179,15 +180,21 @@ public:
 
     void tell() { told_ = group_->gather(words_); }
 
-    void compare() const {
-        const auto head_end = words_.begin() + static_cast<std::ptrdiff_t>(head_words_);
-        for (std::size_t r = 0; r < told_.size(); ++r)
-            if (told_[r].size() != words_.size() ||
-                !std::equal(words_.begin(), head_end, told_[r].begin()))
-                throw make_error(ErrorCode::mismatch, "process ", r,
-                                 " gives another shape, other partners or another number of lists "
-                                 "than process ",
-                                 group_->rank());
+    /// Collective.
+    void compare(std::size_t num_lists, std::span<const Layout> partners) const {
+        const auto head = std::span(words_).first(head_words_);
+        const auto is_same = [&](const std::vector<std::int64_t>& told) {
+            return told.size() == words_.size() &&
+                   std::ranges::equal(std::span(told).first(head_words_), head);
+        };
+        if (std::ranges::all_of(told_, is_same)) return;
+        std::vector<mpi::PassedValue> passed = {
+            {"shapes", shape_.to_string()},
+            {"numbers of lists", std::to_string(num_lists)},
+            {"numbers of partners", std::to_string(partners.size())}};
+        for (const Layout& partner : partners) passed.push_back({"partners", partner.describe()});
+        mpi::require_same(*group_, passed);
+        throw Error(ErrorCode::mismatch, "processes passed different partners");
     }
 
     void ask() {
@@ -311,7 +318,7 @@ std::vector<IndexList> index_lists(MPI_Comm comm, const Point& shape,
         maker->summarise(mine, partners);
     });
     maker->tell();
-    mpi::collectively(*group, [&] { maker->compare(); });
+    maker->compare(mine.size(), partners);
     maker->ask();
     std::vector<IndexList> lists;
     mpi::collectively(*group, [&] {

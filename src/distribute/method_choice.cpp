@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which implementation is the fastest here?
+// Choice of the implementation that carries a distribution with method "auto".
 #include "method_choice.hpp"
 
 #include <mpi.h>
@@ -119,6 +119,7 @@ void measure_in_place(const State& of, NodeSlot& slot, std::int64_t elem_bytes, 
 }  // namespace
 
 const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) const {
+    if (times.empty()) return candidates.front();
     const std::int64_t sampled = sampled_elem_bytes[elem_bytes < large_elem_bytes ? 0 : 1];
     std::vector<std::pair<const std::string*, double>> seconds;
     for (const MethodTime& time : times) {
@@ -141,6 +142,7 @@ const MethodTimes& method_times(const State& state, NodeSlot& slot) {
     auto& kept = state.group->method_times();
     if (!kept) {
         auto measured = std::make_shared<MethodTimes>();
+        if (std::ssize(state.group->node_ranks()) == state.nprocs()) return *(kept = measured);
         for (const std::int64_t bytes : sampled_elem_bytes) {
             measure_moves(state, slot, bytes, *measured);
             measure_in_place(state, slot, bytes, *measured);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which implementation is the fastest here?
+// Choice of the implementation that carries a distribution with method "auto".
 #pragma once
 
 #include <string>
@@ -13,15 +13,17 @@ namespace datamover::distribute {
 struct MethodTimes {
     std::vector<MethodTime> times;
 
-    /// The fastest for elements of about this size; ours where none is faster by a tenth. In place
-    /// it is the fastest for the sum of all sizes, so that arrays of different elements which move
-    /// one after the other arrive in the same order.
+    /// The fastest for elements of about this size: "partition" unless another one is faster by a
+    /// tenth, or if nothing was measured. In place it is the fastest for the sum of all sizes, so
+    /// that arrays of different elements which move one after the other arrive in the same order.
     const std::string& fastest(std::int64_t elem_bytes, bool in_place) const;
 };
 
-/// Moves samples by every implementation when a group first asks: elements of two sizes with
-/// targets in turn, and in place with one in eight that leaves. Collective; local once it is
-/// measured.
+/// Times samples with every implementation at the first call for a group: elements of two sizes
+/// with targets in turn, and in place with one in eight that leaves. Measures nothing if all
+/// processes share the memory of one node: there "partition" copies each element once, straight to
+/// its place, and a measurement could only be misled by noise. Collective at the first call, then
+/// local.
 const MethodTimes& method_times(const State& state, NodeSlot& slot);
 
 }  // namespace datamover::distribute

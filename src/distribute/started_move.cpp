@@ -24,7 +24,7 @@ public:
         : s_(state),
           slot_(slot),
           brought_(std::move(brought)),
-          call_(Call("starts a move", {"partition", true}, state.number).with(brought_.columns)),
+          call_(Call("start of a move", {"partition", true}, state.number).with(brought_.columns)),
           notices_(state, slot, {brought_.trouble.told.has_value(), false, call_.signature()}) {}
 
     void announce() override { notices_.begin(); }

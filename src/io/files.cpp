@@ -17,6 +17,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "io/whole_file.hpp"
+#include "mpi/passed_values.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
 
@@ -152,31 +153,21 @@ private:
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes,
                              "; it must be at least 1");
     }
-    /// All have the same numbers, or all throw mismatch. Collective.
+    /// Throws mismatch on all processes if they pass different options or arrays. Collective.
     void agree_on(const FileOptions& options) const {
-        const std::hash<std::string> hash;
-        std::vector<std::int64_t> said = {static_cast<std::int64_t>(hash(path_) >> 1),
-                                          array_.layout.digest(),
-                                          array_.elem_bytes,
-                                          static_cast<std::int64_t>(array_.type),
-                                          static_cast<std::int64_t>(format_),
-                                          options.max_bytes,
-                                          options.overwrite ? 1 : 0};
-        said.push_back(static_cast<std::int64_t>(ranks_.size()));
-        std::uint64_t all_ranks = 0;
-        for (const std::int64_t rank : ranks_)
-            all_ranks = all_ranks * 1000003 + static_cast<std::uint64_t>(rank) + 1;
-        said.push_back(static_cast<std::int64_t>(all_ranks >> 1));
-        const std::size_t n = said.size();
-        for (std::size_t k = 0; k < n; ++k) said.push_back(-said[k]);
-        const std::vector<std::int64_t> most = group_->maximum(said);
-        static constexpr const char* names[] = {"path",      "layout",          "size of elements",
-                                                "type",      "format",          "max_bytes",
-                                                "overwrite", "number of ranks", "ranks"};
-        for (std::size_t k = 0; k < n; ++k)
-            if (most[k] != -most[k + n])
-                throw make_error(ErrorCode::mismatch, "the processes do not give the same ",
-                                 names[k], k == 0 ? "" : " for " + path_);
+        std::string ranks;
+        for (const std::int64_t rank : ranks_) ranks += concat(ranks.empty() ? "" : ", ", rank);
+        mpi::require_same(
+            *group_, {{"options", "path=\"" + path_ + '"'},
+                      {"elements of the array",
+                       concat(array_.elem_bytes, " bytes (", scalar_name(array_.type), ")")},
+                      {"options", concat("format=", format_ == FileFormat::npy ? "npy" : "raw")},
+                      {"options", concat("max_bytes=", options.max_bytes)},
+                      {"options", concat("overwrite=", options.overwrite ? "true" : "false")},
+                      {"options", "ranks=(" + ranks + ")"}});
+        mpi::require_same(*group_, std::vector{array_.layout.digest()}, [&](std::size_t) {
+            return mpi::PassedValue{"layouts", array_.layout.describe()};
+        });
     }
 
     std::unique_ptr<XArray> staged_;

@@ -27,7 +27,9 @@ void put_offer(std::vector<std::int64_t>& words, const Point& point) {
 
 std::int64_t OfferReader::next() {
     if (words_.empty())
-        throw Error(ErrorCode::invalid_state, "a process of this node told less than expected");
+        throw Error(
+            ErrorCode::invalid_state,
+            "internal error: the memory description of a process of this node is incomplete");
     const std::int64_t word = words_.front();
     words_ = words_.subspan(1);
     return word;

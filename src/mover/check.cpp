@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do all processes mean the same move, and is it a sound one?
+// Checks of a move: that all processes pass the same, and that it is sound.
 #include "check.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <complex>
+#include <functional>
 #include <limits>
 #include <span>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "mpi/passed_values.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/serial.hpp"
 
@@ -46,100 +48,62 @@ std::string known_transports() {
     return names;
 }
 
-/// The options that have to be the same, as "name value" each.
+/// The options that must be the same on all processes.
 std::vector<std::string> texts_of(const MoverOptions& options) {
-    return {concat("op ", op_name(options.op)),
-            "transport \"" + options.transport + '"',
-            "alpha " + text_of(options.alpha),
-            "beta " + text_of(options.beta),
-            concat("conjugate ", options.conjugate ? "true" : "false"),
+    return {concat("op=\"", op_name(options.op), '"'),
+            "transport=\"" + options.transport + '"',
+            "alpha=" + text_of(options.alpha),
+            "beta=" + text_of(options.beta),
+            concat("conjugate=", options.conjugate ? "true" : "false"),
             "known transports " + known_transports()};
 }
 
-/// Everything that has to be the same besides options, in order: number of motions and of phases,
-/// then per motion the digests of its plan.
-std::vector<std::int64_t> digests_of(const Moves& moves) {
-    std::vector<std::int64_t> all{static_cast<std::int64_t>(moves.motions.size()), moves.phases};
-    for (const Motion& motion : moves.motions) {
-        const auto of_plan = plan::plan_digests(moves.plans[motion.plan].plan);
-        all.insert(all.end(), of_plan.begin(), of_plan.end());
-    }
-    return all;
-}
-
-/// Where the digests of one plan part.
-std::string difference(const MotionPlan& plan, std::span<const std::int64_t> mine,
-                       std::span<const std::int64_t> of_first) {
-    const auto differs = [&](std::size_t i) {
-        return i >= of_first.size() || mine[i] != of_first[i];
-    };
-    constexpr std::size_t heads = 2;
-    if (differs(0)) return "the source layout, here " + plan.source().describe();
-    if (differs(1)) return "the destination layout, here " + plan.destination().describe();
-    for (std::size_t i = heads; i < mine.size(); ++i)
-        if (differs(i)) {
-            const auto term = static_cast<std::int64_t>(i - heads);
-            return concat("term ", term, ", here ", text_of(plan[term]));
+/// What all processes must pass alike, one digest each, with its description where it is asked for:
+/// the options, the numbers of arrays and phases, then of each motion the number of terms, the
+/// layouts and the terms.
+class MovePassed {
+public:
+    MovePassed(const Moves& moves, const MoverOptions& options)
+        : moves_(moves), options_(texts_of(options)) {
+        const std::hash<std::string> hash;
+        for (const std::string& option : options_)
+            digests_.push_back(static_cast<std::int64_t>(hash(option)));
+        digests_.push_back(std::ssize(moves.motions));
+        digests_.push_back(moves.phases);
+        for (const Motion& motion : moves.motions) {
+            const auto of_plan = plan::plan_digests(plan_of(motion));
+            digests_.push_back(std::ssize(of_plan));
+            digests_.insert(digests_.end(), of_plan.begin(), of_plan.end());
         }
-    return {};
-}
-
-/// Where the digests of this process part from those of process 0; empty where they do not.
-std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine,
-                       const std::vector<std::int64_t>& of_first) {
-    if (mine[0] != of_first[0])
-        return concat("the number of arrays, here ", mine[0], ", there ", of_first[0]);
-    if (mine[1] != of_first[1])
-        return concat("the number of phases, here ", mine[1], ", there ", of_first[1]);
-    std::size_t at = 2;
-    for (const Motion& motion : moves.motions) {
-        const MotionPlan& plan = moves.plans[motion.plan].plan;
-        const auto length = static_cast<std::size_t>(plan.size()) + 2;
-        const auto rest = std::span(of_first).subspan(std::min(at, of_first.size()));
-        const std::string what = difference(plan, std::span(mine).subspan(at, length), rest);
-        if (!what.empty()) return what;
-        at += length;
     }
-    return mine.size() == of_first.size() ? "" : "the number of terms of a plan";
-}
+    const std::vector<std::int64_t>& digests() const { return digests_; }
 
-/// The first option of this process that is another one on process 0; empty where none is.
-std::string difference(const std::vector<std::string>& mine,
-                       const std::vector<std::string>& of_first) {
-    for (std::size_t i = 0; i < mine.size(); ++i)
-        if (mine[i] != of_first[i]) return "options, here " + mine[i] + ", there " + of_first[i];
-    return {};
-}
-
-/// What process 0 has. No number may be negative. Collective.
-std::vector<std::int64_t> of_process_0(const mpi::ProcessGroup& group,
-                                       const std::vector<std::int64_t>& mine) {
-    const auto longest = group.maximum({static_cast<std::int64_t>(mine.size())});
-    constexpr std::int64_t none = -1;
-    std::vector<std::int64_t> words(static_cast<std::size_t>(longest[0]), none);
-    if (group.rank() == 0) std::copy(mine.begin(), mine.end(), words.begin());
-    words = group.maximum(std::move(words));
-    std::erase(words, none);
-    return words;
-}
-
-/// Collective.
-std::vector<std::string> of_process_0(const mpi::ProcessGroup& group,
-                                      const std::vector<std::string>& mine) {
-    constexpr std::int64_t end = 0;
-    std::vector<std::int64_t> words;
-    for (const std::string& text : mine) {
-        for (const char c : text) words.push_back(static_cast<unsigned char>(c));
-        words.push_back(end);
+    mpi::PassedValue operator()(std::size_t i) const {
+        if (i < options_.size()) return {"options", options_[i]};
+        i -= options_.size();
+        if (i == 0) return {"numbers of arrays", std::to_string(moves_.motions.size())};
+        if (i == 1) return {"numbers of phases", std::to_string(moves_.phases)};
+        i -= 2;
+        std::size_t m = 0;
+        while (i >= values_of(m)) i -= values_of(m++);
+        const MotionPlan& plan = plan_of(moves_.motions[m]);
+        if (i == 0) return {"numbers of terms", std::to_string(plan.size())};
+        if (i == 1) return {"source layouts", plan.source().describe()};
+        if (i == 2) return {"destination layouts", plan.destination().describe()};
+        const auto term = static_cast<std::int64_t>(i) - 3;
+        return {concat("plans in term ", term), datamover::text_of(plan[term])};
     }
-    std::vector<std::string> texts(1);
-    for (const std::int64_t word : of_process_0(group, words))
-        if (word == end)
-            texts.emplace_back();
-        else
-            texts.back() += static_cast<char>(word);
-    return texts;
-}
+
+private:
+    const MotionPlan& plan_of(const Motion& motion) const { return moves_.plans[motion.plan].plan; }
+    std::size_t values_of(std::size_t motion) const {
+        return static_cast<std::size_t>(plan_of(moves_.motions[motion]).size()) + 3;
+    }
+
+    const Moves& moves_;
+    std::vector<std::string> options_;
+    std::vector<std::int64_t> digests_;
+};
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
     const auto found =
@@ -207,18 +171,9 @@ std::int64_t digest_of(const Moves& moves) {
 
 void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                       const MoverOptions& options) {
-    const auto mine = digests_of(moves), of_first = of_process_0(group, mine);
-    const auto texts = texts_of(options), texts_of_first = of_process_0(group, texts);
-    mpi::collectively(group, [&] {
-        std::string what = difference(texts, texts_of_first);
-        if (what.empty()) what = difference(moves, mine, of_first);
-        if (!what.empty())
-            throw make_error(ErrorCode::mismatch, "process ", group.rank(),
-                             " brings another move than process 0: they "
-                             "differ in ",
-                             what);
-    });
-    throw Error(ErrorCode::mismatch, "the processes bring different moves");
+    const MovePassed passed(moves, options);
+    mpi::require_same(group, passed.digests(), std::cref(passed));
+    throw Error(ErrorCode::mismatch, "processes passed different plans or options");
 }
 
 void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do all processes mean the same move, and is it a sound one?
+// Checks of a move: that all processes pass the same, and that it is sound.
 #pragma once
 
 #include "binding.hpp"
@@ -11,8 +11,8 @@ namespace datamover {
 std::int64_t digest_of(const Moves& moves);
 std::int64_t digest_of(const MoverOptions& options);
 
-/// Throws mismatch on all processes, naming one that brings another move than process 0 and what
-/// differs. Collective.
+/// Throws mismatch on all processes, naming the first one that passed another option or plan than
+/// process 0, and both values. Collective.
 [[noreturn]] void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                                    const MoverOptions& options);
 

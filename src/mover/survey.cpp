@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "geometry/make_error.hpp"
+#include "geometry/difference_text.hpp"
 
 namespace datamover {
 namespace {
@@ -91,12 +91,13 @@ void throw_different_types(const mpi::ProcessGroup& group, Side side, const Arra
     std::size_t second = first;
     while (codes[second] == Largest::none || codes[second] == codes[first]) ++second;
     const auto described = [&](std::size_t rank) {
-        return concat("process ", rank, " has elements of ", codes[rank] / types, " bytes, ",
-                      scalar_name(static_cast<ScalarType>(codes[rank] % types)));
+        return concat(codes[rank] / types, " bytes (",
+                      scalar_name(static_cast<ScalarType>(codes[rank] % types)), ")");
     };
-    throw make_error(ErrorCode::wrong_type, "the ", side_name(side),
-                     " arrays have different types: ", described(first), "; ", described(second),
-                     "; all processes must bring the same");
+    throw Error(ErrorCode::wrong_type,
+                difference_text("passed", concat("elements of the ", side_name(side), " array"),
+                                static_cast<std::int64_t>(first), described(first),
+                                static_cast<std::int64_t>(second), described(second)));
 }
 
 }  // namespace datamover

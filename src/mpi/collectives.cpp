@@ -128,9 +128,10 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_nod
 void ProcessGroup::check_same_question(std::uint64_t agreement) const {
     const auto other = board_->who_differs(agreement);
     if (!other) return;
-    throw make_error(ErrorCode::mismatch, "process ", node_ranks_[*other],
-                     " makes another call than process ", rank_,
-                     "; all processes must make the same calls in the same order");
+    throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
+                     node_ranks_[*other],
+                     " make different calls; all processes must make the same calls in the same "
+                     "order");
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {

@@ -153,11 +153,11 @@ void FailureBoard::sleep(std::uint64_t agreement, std::chrono::nanoseconds longe
 }
 
 std::optional<std::size_t> FailureBoard::who_differs(std::uint64_t agreement) const {
-    const Said& mine = own_->said[agreement % 2];
+    const Said& first = boards_.front()->said[agreement % 2];
     const auto differs = [&](const Board* board) {
         const Said& theirs = board->said[agreement % 2];
-        return theirs.question != mine.question ||
-               (mine.question != Question::all && theirs.count != mine.count);
+        return theirs.question != first.question ||
+               (first.question != Question::all && theirs.count != first.count);
     };
     const auto found = std::find_if(boards_.begin(), boards_.end(), differs);
     if (found == boards_.end()) return std::nullopt;

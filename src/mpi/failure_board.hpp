@@ -112,7 +112,7 @@ public:
     bool all_have_said(std::uint64_t agreement) const;
     /// Sleeps until they may have, but not for long.
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
-    /// The position of one that has asked for something else than this one; none has: none.
+    /// The position of one that has asked for something else than the first; none has: none.
     std::optional<std::size_t> who_differs(std::uint64_t agreement) const;
     /// What each of them has said, in order of rank; none where any has more than `Said::most`.
     std::optional<std::vector<std::vector<std::int64_t>>> said(std::uint64_t agreement) const;

@@ -67,6 +67,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     mine.add(token_).add(listeners->address().host).add(listeners->address().port);
     mine.add(listeners->local_name()).add(name_).add(options_.policy);
     std::string producers;
+    std::vector<std::string> names, policies;
     const auto everyone = together_->gather(mine.numbers());
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader said(everyone[rank]);
@@ -78,14 +79,11 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         }
         producers += concat(rank == 0 ? "[" : ",[", json_text(host), ",", port, ",",
                             json_text(said.text()), "]");
-        if (said.text() != name_)
-            throw make_error(ErrorCode::mismatch, "process ", rank, " opens another stream than '",
-                             name_, "' here");
-        const std::string policy = said.text();
-        if (policy != options_.policy)
-            throw make_error(ErrorCode::mismatch, "process ", rank, " opens stream '", name_,
-                             "' with policy \"", policy, "\", here it is \"", options_.policy, '"');
+        names.push_back(concat("name=\"", said.text(), '"'));
+        policies.push_back(concat("policy=\"", said.text(), '"'));
     }
+    require_same("options", names);
+    require_same("options", policies);
     collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
 }
 
@@ -188,28 +186,37 @@ void Producer::add(const std::string& name, const SentPart& part) {
     const std::string layout = text_of_layout(part.layout);
     const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
     WordWriter mine = words_of(Call::add);
-    mine.add(name).add(sum).add(part.dtype).add(part.elem_bytes);
+    mine.add(name).add(sum).add(part.layout.describe()).add(part.dtype).add(part.elem_bytes);
     const auto everyone = exchange(mine.numbers());
     std::vector<WordReader> said_by = after_failures(everyone);
     end_where_closed(everyone);
+    require_same_calls(everyone, said_by);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
-    bool types_differ = false;
+    std::int64_t first_sum = 0;
+    std::string first_layout;
+    std::size_t typed = 0;  // the first process with elements
+    std::optional<Error> types_differ;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader& said = said_by[rank];
-        if (!says(everyone[rank], Call::add) || said.text() != name || said.number() != sum)
-            throw make_error(ErrorCode::mismatch, "process ", rank,
-                             " makes another call, or sends another array or "
-                             "layout than '",
-                             name, "' here");
+        said.text();
+        const std::int64_t its_sum = said.number();
+        const std::string its_layout = said.text();
+        if (rank == 0) first_sum = its_sum, first_layout = its_layout;
+        if (its_sum != first_sum)
+            throw Error(ErrorCode::mismatch,
+                        difference_text("passed", concat("layouts of array '", name, "'"), 0,
+                                        first_layout, static_cast<std::int64_t>(rank), its_layout));
         const std::string dtype = said.text();
         const std::int64_t elem_bytes = said.number();
         if (dtype.empty()) continue;
-        types_differ = types_differ || (!array.dtype.empty() && dtype != array.dtype);
-        if (array.dtype.empty()) array.dtype = dtype, array.elem_bytes = elem_bytes;
+        if (array.dtype.empty()) array.dtype = dtype, array.elem_bytes = elem_bytes, typed = rank;
+        if (dtype != array.dtype && !types_differ)
+            types_differ = Error(ErrorCode::wrong_type,
+                                 difference_text("passed", concat("dtypes of array '", name, "'"),
+                                                 static_cast<std::int64_t>(typed), array.dtype,
+                                                 static_cast<std::int64_t>(rank), dtype));
     }
-    if (types_differ)
-        throw make_error(ErrorCode::wrong_type, "array '", name,
-                         "' has different dtypes on different processes");
+    if (types_differ) throw *types_differ;
     if (array.dtype.empty())
         throw make_error(ErrorCode::wrong_type, "array '", name,
                          "' has no dtype: no process brings an element");
@@ -226,12 +233,9 @@ void Producer::end_step() {
     check_open();
     const Use use(*this);
     const auto everyone = exchange(words_of(Call::end_step).numbers());
-    after_failures(everyone);
+    const std::vector<WordReader> said_by = after_failures(everyone);
     end_where_closed(everyone);
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank)
-        if (!says(everyone[rank], Call::end_step))
-            throw make_error(ErrorCode::mismatch, "process ", rank,
-                             " makes another call, here a step ends");
+    require_same_calls(everyone, said_by);
     names_of_step_.clear();
     if (audience_ != nullptr) audience_->finish_steps();
 }
@@ -300,10 +304,7 @@ bool Producer::all_close(std::int64_t state) {
     if (any_says(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
     settle(everyone);
     const std::vector<WordReader> said_by = after_failures(everyone);
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank)
-        if (!says(everyone[rank], Call::close))
-            throw make_error(ErrorCode::mismatch, "process ", rank,
-                             " still sends, here the stream is closed");
+    require_same_calls(everyone, said_by);
     const std::int64_t said = WordReader(said_by[0]).number();
     if (said == was_interrupted && !is_first())
         throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");

@@ -193,8 +193,8 @@ private:
     void raise_wrong_call(const std::vector<Together::Numbers>& everyone,
                           const std::optional<Error>& mine);
     void end_at_once(const char* why);
-    void check_same(const std::vector<Together::Numbers>& everyone,
-                    const std::vector<WordReader>& said_by, const SentCall& call) const;
+    static void require_same_calls(const std::vector<Together::Numbers>& everyone,
+                                   const std::vector<WordReader>& said_by);
     void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const char* why);
     void hear(const Decision& decision);

@@ -110,20 +110,24 @@ void Producer::refuse_in_turn(const Error& why) {
     throw why;
 }
 
-/// Throws mismatch where another process makes another call than the one that decides.
-void Producer::check_same(const std::vector<Together::Numbers>& everyone,
-                          const std::vector<WordReader>& said_by, const SentCall& call) const {
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader said = said_by[rank];
-        if (says(everyone[rank], Call::decide) && said.text() == call.name &&
-            said.number() == call.sequence && said.number() == call.number)
-            continue;
-        throw make_error(ErrorCode::mismatch, "process ", rank,
-                         says(everyone[rank], Call::close)      ? " closes the stream"
-                         : says(everyone[rank], Call::end_step) ? " ends a step"
-                                                                : " sends another",
-                         ", here it is ", "array '", call.name, "' in step ", call.number);
-    }
+/// Throws mismatch if processes make different calls. `said_by` is what each said after its call.
+void Producer::require_same_calls(const std::vector<Together::Numbers>& everyone,
+                                  const std::vector<WordReader>& said_by) {
+    const auto is_first_call = [&](std::size_t rank) {
+        WordReader first = said_by[0], said = said_by[rank];
+        if (everyone[rank].at(0) != everyone[0].at(0)) return false;
+        if (says(everyone[0], Call::add)) return said.text() == first.text();
+        return !says(everyone[0], Call::decide) ||
+               (said.text() == first.text() && said.number() == first.number() &&
+                said.number() == first.number());
+    };
+    std::size_t same = 1;
+    while (same < everyone.size() && is_first_call(same)) ++same;
+    if (same == everyone.size()) return;
+    std::vector<std::string> calls;
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank)
+        calls.push_back(text_of_call(everyone[rank], said_by[rank]));
+    require_same("calls", calls, "made");
 }
 
 /// Has all processes hear at once.

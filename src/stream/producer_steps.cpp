@@ -173,7 +173,7 @@ Decision Producer::decide(const SentCall& call) {
         if (ended) std::rethrow_exception(ended);
         const std::vector<WordReader> said_by = after_failures(everyone);
         end_where_closed(everyone);
-        check_same(everyone, said_by, call);
+        require_same_calls(everyone, said_by);
         if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
         WordReader first = said_by[0];
         first.text(), first.number(), first.number();

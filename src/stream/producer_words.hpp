@@ -7,9 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "geometry/difference_text.hpp"
+#include "stream/agreed_words.hpp"
 #include "stream/connection.hpp"
 #include "stream/together.hpp"
 
@@ -47,6 +51,28 @@ inline Ends ends_in(const std::vector<Together::Numbers>& everyone) {
     for (const Together::Numbers& said : everyone)
         if (says(said, Call::wrong)) most = std::max(most, said.at(2));
     return static_cast<Ends>(most);
+}
+
+/// The call of a process, with what it said after it, in words.
+inline std::string text_of_call(const Together::Numbers& said, WordReader rest) {
+    if (says(said, Call::close)) return "close()";
+    if (says(said, Call::end_step)) return "end_step()";
+    if (says(said, Call::add)) return concat("the first send() of array '", rest.text(), "'");
+    if (!says(said, Call::decide)) return "another call";
+    const std::string name = rest.text();
+    const std::int64_t sequence = rest.number();
+    return concat("send() of array '", name, "' in step ", rest.number(), ", number ", sequence,
+                  " of the stream");
+}
+
+/// Throws mismatch, the same on all processes, if one of them passed another value than process 0.
+/// The values are those of all processes, by rank.
+inline void require_same(std::string_view what, const std::vector<std::string>& values,
+                         std::string_view verb = "passed") {
+    const auto other = std::ranges::find_if(values, [&](const auto& v) { return v != values[0]; });
+    if (other != values.end())
+        throw Error(ErrorCode::mismatch,
+                    difference_text(verb, what, 0, values[0], other - values.begin(), *other));
 }
 
 inline Together::Numbers words_of_wrong_call(std::int64_t sends, Ends ends) {

@@ -622,6 +622,12 @@ contains
         if (rank == nprocs - 1) call to%attach(layout, datamover_memory(b(:4)), rank + 1)
         call mover%bind(comm, plan, from, to, op='divide', stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'divide') > 0, 'an op')
+        if (nprocs > 1) then
+            call mover%bind(comm, plan, from, to, op=trim(merge('add    ', 'replace', rank == 0)), &
+                stat=code, errmsg=text)
+            call expect(code == datamover_mismatch .and. &
+                index(text, 'op="add" on process 0, op="replace" on process 1') > 0, text)
+        end if
         call mover%bind(comm, plan, from, to)
         call mover%bind(comm, plan, from, to, stat=code)
         call expect(code == datamover_invalid_state, 'bound twice')

@@ -125,7 +125,7 @@ TEST(Agreements, AreRefusedWhereProcessesMakeDifferentCalls) {
         } catch (const Error& error) {
             EXPECT_TRUE(error.code() == ErrorCode::mismatch ||
                         error.code() == ErrorCode::peer_failed);
-            EXPECT_NE(std::string(error.what()).find("makes another call"), std::string::npos);
+            EXPECT_NE(std::string(error.what()).find("make different calls"), std::string::npos);
         }
         EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
     }

@@ -353,6 +353,17 @@ static void test_collective_calls(void) {
     options.transport = NULL, options.max_bytes = last ? -1 : 0;
     REFUSES_NULL(NEW_MOVER(&mover, plan, a, b));
     options.max_bytes = 0;
+    if (size > 1) { /* Options that differ: both values are named, the same on all. */
+        char words[256];
+        options.op = last ? "add" : NULL;
+        REFUSES(DATAMOVER_MISMATCH, NEW_MOVER(&mover, plan, a, b));
+        snprintf(words, sizeof words,
+                 "processes 0 and %d passed different options: op=\"replace\" on process 0, "
+                 "op=\"add\" on process %d",
+                 size - 1, size - 1);
+        check(strcmp(datamover_error_message(), words) == 0, "both values are named", __LINE__);
+        options.op = NULL;
+    }
     SUCCEEDS(NEW_MOVER(&good, plan, a, b));
     REFUSES_NULL(datamover_mover_rebind(last ? NULL : good, MPI_COMM_WORLD, a, b));
     REFUSES_NULL(datamover_mover_rebind(good, MPI_COMM_WORLD, last ? NULL : a, b));

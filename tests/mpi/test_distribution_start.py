@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
+from datamover import distribution
 
 
 def drawn_ranks(comm, rng, most=60):
@@ -124,13 +125,52 @@ def test_start_waits_for_nobody(comm):
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
 
 
+def test_an_interrupt_leaves_what_has_come_to_the_next_wait(comm, monkeypatch):
+    own = np.full(comm.size, comm.rank)
+    d, wrong = dm.Distribution(comm, np.arange(comm.size)), np.zeros(comm.size + 1)
+    results = distribution._Moving.results
+
+    def interrupted(moving):
+        monkeypatch.setattr(distribution._Moving, "results", results)
+        raise KeyboardInterrupt
+
+    d.start(own)
+    monkeypatch.setattr(distribution._Moving, "results", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        d.wait()
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+    with pytest.raises(dm.InvalidState, match="nothing was started"):
+        d.wait()
+    d.start(wrong if comm.rank == 0 else own)
+    engine = d._core
+
+    class Interrupted:
+        """Is interrupted when the engine is asked after it has raised its error."""
+
+        def __getattr__(self, name):
+            if name == "in_flight" and not engine.in_flight:
+                d._core = engine
+                raise KeyboardInterrupt
+            return getattr(engine, name)
+
+    d._core = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        d.wait()
+    with pytest.raises(dm.Mismatch):
+        d.wait()
+    d.start(own)
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+
+
 def test_columns_that_differ_between_processes(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
     d = dm.Distribution(comm, np.arange(comm.size))
     d.start(np.zeros(comm.size, "f4" if comm.rank == 0 else "f8"))
-    with pytest.raises(dm.Mismatch, match="all have to do the same"):
+    words = r"elements of 4 bytes .* on process 0, .* elements of 8 bytes .* on process 1$"
+    with pytest.raises(dm.Mismatch, match=words) as caught:
         d.wait()
+    assert len(set(comm.allgather(str(caught.value)))) == 1
     d.start(np.full(comm.size, comm.rank))
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
     other = dm.Distribution(comm, np.arange(comm.size))

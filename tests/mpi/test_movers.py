@@ -8,6 +8,7 @@ import threading
 import drawn
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import datamover as dm
 from datamover.mpi import core
@@ -376,3 +377,53 @@ def test_what_is_no_communicator_is_of_a_wrong_type(no_comm):
     rows, _ = rows_and_columns(4, 1)
     with pytest.raises(dm.WrongType, match=r"^comm is of type \w+, it must be"):
         dm.XArray(no_comm, rows)
+
+
+@pytest.mark.parametrize(
+    ("numpys", "mpis", "name"),
+    [
+        (np.add, MPI.SUM, "add"),
+        (np.multiply, MPI.PROD, "multiply"),
+        (np.minimum, MPI.MIN, "min"),
+        (np.maximum, MPI.MAX, "max"),
+    ],
+)
+def test_operations_are_also_those_of_numpy_and_mpi(comm, rng, numpys, mpis, name):
+    rows, columns = rows_and_columns(6, comm.size)
+    plan = dm.redistribute(rows, columns)
+    whole, before = rng.random((2, 6, 6))
+    d = dm.Distribution(comm, np.zeros((2, 2), int) + comm.rank)  # two copies of each element
+    values = rng.random(4)
+    relation = dm.AddressRelation.from_pairs([0, 1], [1, 1])
+    for op in (numpys, mpis, name):
+        target = filled(comm, columns, before)
+        dm.Mover(plan, filled(comm, rows, whole), target, op=op)()
+        holds(comm, target, numpys(before, whole))
+        np.testing.assert_array_equal(
+            d.reverse(values, op), numpys.reduce(values.reshape(2, 2), axis=1)
+        )
+        for write in (
+            lambda b, op=op: dm.copy(values[[0, 0]], b, op=op, destination_index=[1, 1]),
+            lambda b, op=op: relation.copy(values[[0, 0]], b, op=op),
+            lambda b, op=op: relation.scatter(values[[0, 0]], b, op=op),
+            lambda b, op=op: relation.bind(values[[0, 0]], b, op=op)(),
+            lambda b, op=op: dm.AddressRelation.accept_put(
+                relation.put_message(values[[0, 0]]), b, op=op
+            ),
+        ):
+            b = before[0, :2].copy()
+            write(b)
+            expected = numpys(numpys(before[0, 1], values[0]), values[0])
+            np.testing.assert_array_equal(b, [before[0, 0], expected])
+
+
+@pytest.mark.parametrize("op", [np.subtract, MPI.BAND, sum, 5, [np.add], np.zeros(2), "sub"])
+def test_other_operations_are_refused_with_those_that_are_known(comm, op):
+    rows, columns = rows_and_columns(4, comm.size)
+    plan = dm.redistribute(rows, columns)
+    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    kind = dm.InvalidArgument if isinstance(op, str) else dm.WrongType
+    with pytest.raises(kind, match=r'"multiply", "min", "max", or .*np\.add, MPI\.SUM'):
+        dm.Mover(plan, a, b, op=op)
+    with pytest.raises(kind, match="op="):
+        dm.copy(np.zeros(2), np.zeros(2), op=op)

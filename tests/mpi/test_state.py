@@ -698,10 +698,11 @@ def test_processes_that_differ_are_told_in_what(comm, place):
         ({"b" if last else "a": 1}, "names"),
         ({"table": (np.arange(3) + last, None)}, r"'table'.* is given as \(array, layout\)"),
     ]:
-        with pytest.raises(dm.Mismatch, match=words):
+        with pytest.raises(dm.Mismatch, match=words) as caught:
             dm.save(f"{place}/a.zarr", {"u": array, **mine})
+        assert len(set(comm.allgather(str(caught.value)))) == 1
     for options in ({"overwrite": last}, {"max_bytes": (2 if last else 1) << 28}):
-        with pytest.raises(dm.Mismatch, match=f"'{next(iter(options))}='"):
+        with pytest.raises(dm.Mismatch, match=f"options: {next(iter(options))}=.* on process 0, "):
             dm.save(f"{place}/a.zarr", {"u": array}, **options)
     layout = dm.BlockCyclic((12,), "(block)", nprocs=comm.size)
     mine = np.zeros(layout.local_shape(comm.rank), "f4" if last else "f8")

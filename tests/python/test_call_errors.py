@@ -47,10 +47,11 @@ def test_what_was_given_and_what_should_have_been():
     assert str(refused(cyclic.owner, "a", 3).value) == said
     caught = refused(dm.BlockCyclic, (4,), distribution="(block)")
     assert caught.type is dm.WrongType
-    start = (
-        "BlockCyclic was called with (tuple, distribution: str); it is BlockCyclic(shape: int | "
-    )
+    start = "BlockCyclic: missing required argument 'nprocs'; it is BlockCyclic(shape: int | "
     assert str(caught.value).startswith(start)
+    assert str(refused(dm.BlockCyclic, (4,), "(block)").value).startswith(start)
+    unknown = refused(dm.BlockCyclic, (4,), "(block)", 2, color=1)
+    assert str(unknown.value).startswith("BlockCyclic: unknown argument 'color'; it is BlockCyclic")
 
 
 def test_other_errors_stay_as_they_are():

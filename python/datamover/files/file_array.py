@@ -53,6 +53,7 @@ from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address, tell_that_left
 from datamover.plans import redistribute
+from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -154,7 +155,7 @@ def open(
         )  # fmt: skip
 
     request = collectively(address, prepare)
-    agree_on(address, {"the array": request.words()}, "open")
+    agree_on(address, request.passed())
     return FileArray(comm, address, request)
 
 
@@ -196,14 +197,16 @@ class _Request:
         self.chunks = None if chunks is None else integers(chunks, "chunks")
         self.compressor, self.member = compressor, member
 
-    def words(self) -> tuple[Any, ...]:
-        """Give all that has to be the same on all processes, as what prints alike."""
+    def passed(self) -> dict[str, Any]:
+        """Give all that must be the same on all processes, as `agree_on` takes it."""
         domain = self.layout.domain
-        return (
-            self.path, self.mode, type(self.layout).__name__, domain.lo, domain.hi,
-            str(self.dtype), self.order, self.chunks, self.compressor, self.member, self.ranks,
-            self.max_bytes, self.overwrite,
-        )  # fmt: skip
+        return {
+            "path=": self.path, "member=": self.member, "mode=": self.mode,
+            "layouts": (type(self.layout).__name__, domain.lo, domain.hi),
+            "dtype=": str(self.dtype), "order=": self.order, "chunks=": self.chunks,
+            "compressor=": self.compressor, "ranks=": self.ranks, "max_bytes=": self.max_bytes,
+            "overwrite=": self.overwrite,
+        }  # fmt: skip
 
     def options_of_new(self) -> MoveOptions:
         """Give what a format is to know of a new file."""
@@ -474,18 +477,19 @@ class FileArray:
 
     def _drop(self) -> None:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
-        self.closed = True
-        if self._staying_away is not None:
-            self._staying_away()  # where it has not come, which others are told
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # what is wrong with the file was told before
-                self._file.close()
-        removes, self._removes = self._removes, False
-        lock, self._lock = self._lock, None
-        if removes:
-            write_back.give_up()
-        if self._temporary is not None:
-            placing.give_back(self._temporary, self.path, removes, lock)
+        with uninterrupted():
+            self.closed = True
+            if self._staying_away is not None:
+                self._staying_away()  # where it has not come, which others are told
+            if self._file is not None:
+                with contextlib.suppress(OSError):  # what is wrong with the file was told before
+                    self._file.close()
+            removes, self._removes = self._removes, False
+            lock, self._lock = self._lock, None
+            if removes:
+                write_back.give_up()
+            if self._temporary is not None:
+                placing.give_back(self._temporary, self.path, removes, lock)
 
     def __enter__(self) -> FileArray:
         return self

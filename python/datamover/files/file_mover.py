@@ -165,7 +165,7 @@ class FileMover(Mover):
 
         self._step_plan = collectively(self._address, prepare)
         self._steps: list[Step] = self._step_plan.steps
-        agree_on(self._address, {"the plan": (len(self._steps), self._to_file)}, "move")
+        agree_on(self._address, {"plans": (len(self._steps), self._to_file)})
         self._array = source if self._to_file else destination
         self._is_kept = len(self._steps) <= KEPT_STEPS
         self._most_message_bytes = said.pop("max_bytes", None) or max(
@@ -296,8 +296,9 @@ class FileMover(Mover):
             raise InvalidState("the mover is in flight")
         if self._flags is None:
             raise InvalidState("the mover has been freed")
-        self._file.begin_round(self, self._to_file)
-        self._round, self._awaited = self._steps_of_round(), _Nothing()
+        with uninterrupted():  # else the file would wait forever for the end of the round
+            self._file.begin_round(self, self._to_file)
+            self._round, self._awaited = self._steps_of_round(), _Nothing()
         if self._steps:
             self._advance()
 

@@ -184,7 +184,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
-            agree_on(address, {"the names of the arrays": [*way.arrays, *way.copied]}, "see")
+            agree_on(address, {"arrays": [*way.arrays, *way.copied]}, "see")
         with together(comm):
             place.hold()
         for name, one in each.items():

@@ -262,8 +262,10 @@ class Job:
         if self.comm is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
-            slab = self.slabs and self.slabs.shape
-            said = {"the input": (self.spec.shape, str(self.spec.dtype), self.chunk_plan, slab)}
+            said = {
+                "inputs": (self.spec.shape, str(self.spec.dtype)),
+                "chunks of the input": (self.chunk_plan, self.slabs and self.slabs.shape),
+            }
             agree_on(comm_address(self.comm), said, "see")
 
     def _source(self) -> Source:

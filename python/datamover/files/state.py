@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.files import addresses, formats, names, state_addresses
 from datamover.files.state_items import (
     check_items,
@@ -26,7 +26,7 @@ from datamover.files.state_save import Save, Saving
 from datamover.files.state_steps import file_ranks
 from datamover.files.state_stores import Origin
 from datamover.files.state_work import MAX_BYTES, limit_of
-from datamover.mpi import collectively, comm_address
+from datamover.mpi import collectively
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -136,7 +136,7 @@ def save(
     (7, True)
     """
     comm = communicator(comm, arrays)
-    address = comm_address(comm)
+    address = address_of(comm, agreeing, arrays)
 
     def prepare() -> Save:
         output = names.place_of(path)
@@ -221,7 +221,7 @@ def load(
     (np.float32(24.0), True)
     """
     comm = communicator(comm, targets)
-    address = comm_address(comm)
+    address = address_of(comm, agreeing, targets)
 
     def prepare() -> Load:
         found = Load(comm, address, _origin(path, comm.size), targets_of(targets))

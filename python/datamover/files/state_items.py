@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was given to be saved or loaded, and do all processes mean the same by it?"""
+"""The arrays and values that are saved or loaded, and their comparison between processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from datamover.arrays import UserArrays, XArray
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
 from datamover.layouts import Layout
-from datamover.mpi import collectively, gathered
+from datamover.mpi import collectively, core, gathered
 from datamover.mpi_modules import load_mpi4py
 from datamover.windows import byte_bounds
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Value = bool | int | float | str
 
-#: What is to be said where processes save different things: parts, perhaps, without a layout.
+#: Appended if processes save different arrays, which may be parts without a layout.
 WHERE_PARTS_DIFFER = "; a process's own part of an array is given as (array, layout)"
 
 #: Names that mean something in a Zarr store.
@@ -281,52 +281,42 @@ def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
     )
 
 
-def digest(*words: Any) -> int:
-    """Give 63 bits that differ, in all likelihood, where the words differ."""
-    said = hashlib.sha256(repr(words).encode(errors="backslashreplace")).digest()
-    return int.from_bytes(said[:8], "little") >> 1
-
-
 def bytes_digest(array: np.ndarray) -> int:
-    """Give the same of the bytes of an array."""
-    said = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
-    return int.from_bytes(said[:8], "little") >> 1
+    """Give 63 bits that differ, in all likelihood, if the bytes of arrays differ."""
+    found = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
+    return int.from_bytes(found[:8], "little") >> 1
 
 
-def agree_on(address: int, said: dict[str, Any], verb: str) -> None:
-    """Refuse where processes say different things by any name. Collective.
+def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> None:
+    """Refuse values that differ between processes. Collective.
 
     Parameters
     ----------
     address : int
         Of the communicator.
-    said : dict
-        By names, what must be the same; values that print alike are.
+    passed : mapping
+        The values, by the plural of what they are, or by "NAME=" for an option. Values that print
+        alike are the same.
     verb : str
-        "save" or "load".
+        For the message.
 
     Raises
     ------
     Mismatch
-        On all processes; names the first difference and a process.
+        On all processes; names two processes and the first values that differ.
     """
-    names = gathered(address, [digest(*said)])
-    differing = [rank for rank, found in enumerate(names) if found[0] != names[0][0]]
-    if differing:
-        raise Mismatch(f"processes 0 and {differing[0]} {verb} different names")
-    all_of = np.array(gathered(address, [digest(value) for value in said.values()]))
-    for k, name in enumerate(said):
-        differing = np.flatnonzero(all_of[:, k] != all_of[0, k])
-        if len(differing):
-            raise Mismatch(
-                f"processes 0 and {differing[0]} {verb} different things as {name!r}: "
-                "names, shapes, layouts' extents, values and options are the same on all"
-                + (WHERE_PARTS_DIFFER if verb == "save" else "")
-            )
+
+    def described() -> list[tuple[str, str]]:
+        return [
+            ("options", f"{name}{value!r}") if name.endswith("=") else (name, repr(value))
+            for name, value in passed.items()
+        ]
+
+    core().require_same(address, collectively(address, described), verb)
 
 
 def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
-    """Tell the dtypes to processes that have no block; refuse different ones. Collective."""
+    """Give the dtypes to processes that have no block; refuse different ones. Collective."""
     words = [b"" if item.dtype is None else _words_of(item.dtype) for item in items.values()]
     lengths = np.array(gathered(address, [len(w) for w in words]), np.int64)
     if lengths.size == 0:
@@ -337,18 +327,14 @@ def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
 
     def settle() -> None:
         for k, (name, item) in enumerate(items.items()):
-            known = {
-                told[k * longest : (k + 1) * longest].strip()
-                for told, n in zip(all_of, lengths[:, k], strict=True)
-                if n > 0
-            }
-            if not known:
+            known = np.flatnonzero(lengths[:, k])
+            if not known.size:
                 raise InvalidArgument(
                     f"no process gives an array, and with it a dtype, for {name!r}"
                 )
-            if len(known) > 1:
-                found = " and ".join(sorted(str(_dtype_of(words)) for words in known))
-                raise Mismatch(f"{name!r} has different dtypes on different processes: {found}")
-            item.dtype = _dtype_of(known.pop())
+            if item.dtype is None:
+                found = all_of[known[0]][k * longest : (k + 1) * longest]
+                item.dtype = _dtype_of(found.strip())
 
     collectively(address, settle)
+    agree_on(address, {f"dtypes of {name!r}": str(item.dtype) for name, item in items.items()})

@@ -71,13 +71,20 @@ class Load(Work):
             "path=": self.origin.path,
             "readers=": self.ranks,
             "max_bytes=": self.max_bytes,
-            "the values": sorted((name, repr(value)) for name, value in self.values.items()),
+            "values": sorted((name, repr(value)) for name, value in self.values.items()),
+            "names": [*self.targets],
         }
         for name, item in self.targets.items():
             wanted = item and (item.shape, item.origin, item.array is None)
             spec = self.specs[name]
-            said[name] = (wanted, spec.shape, str(spec.dtype), spec.order, self._granules[name])
-        agree_on(self.address, said, "load")
+            said[f"targets for {name!r}"] = (
+                wanted,
+                spec.shape,
+                str(spec.dtype),
+                spec.order,
+                self._granules[name],
+            )
+        agree_on(self.address, said)
         self.agree_on_direct(self.specs, to_file=False)
         self.threads = threads_here(self.address)
 

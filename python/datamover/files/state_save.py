@@ -14,17 +14,24 @@ import numpy as np
 
 from datamover.arguments import flag
 from datamover.collective_calls import ending, leaving, refused_by
-from datamover.errors import InvalidState, NoMemory, WrongType
+from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import address_place, addresses, placing, state_addresses, write_back, writers
 from datamover.files.agreement import threads_here, together
 from datamover.files.appointment import Appointment
 from datamover.files.state_dimensions import names_said
-from datamover.files.state_items import State, agree_on, agree_on_dtypes, bytes_digest
+from datamover.files.state_items import (
+    WHERE_PARTS_DIFFER,
+    State,
+    agree_on,
+    agree_on_dtypes,
+    bytes_digest,
+)
 from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
 from datamover.files.state_work import Work, limit_of
 from datamover.files.stripes import writers_of
 from datamover.mpi import collectively, tell_that_left
+from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -79,14 +86,19 @@ class Save(Work):
             "writers=": self.ranks,
             "max_bytes=": self.max_bytes,
             **_words_of_options(self.options),
+            "names": [*state.items, *state.arrays, *state.values],
         }
         for name, item in state.items.items():
-            said[name] = ("array", item.shape, item.origin)
+            said[f"values for {name!r}"] = ("array", item.shape, item.origin)
         for name, array in state.arrays.items():
-            said[name] = (str(array.dtype), array.shape, bytes_digest(array))
+            said[f"values for {name!r}"] = (str(array.dtype), array.shape, bytes_digest(array))
         for name, value in state.values.items():
-            said[name] = (type(value).__name__, value)
-        agree_on(self.address, said, "save")
+            said[f"values for {name!r}"] = value
+        try:
+            agree_on(self.address, said)
+        except Mismatch as error:
+            hint = WHERE_PARTS_DIFFER if " values for " in str(error) else ""
+            raise Mismatch(f"{error}{hint}") from None
         agree_on_dtypes(self.address, state.items)
 
         def settle() -> None:
@@ -254,14 +266,14 @@ class Saving:
         PeerFailed
             A process does not wait for it.
         InvalidState
-            It was waited for before.
+            `wait` was already called.
 
         A call that is refused on one process, for arguments that it does not take, is refused on
         all, and there is no output.
         """
         writing = self._writing
         if writing is None:
-            raise InvalidState("this save was waited for before")
+            raise InvalidState(f"wait() was already called for this save of {self._output}")
         self._written.wait()
         try:
             self._appointment.come()
@@ -287,10 +299,11 @@ class Saving:
 
     def _end(self) -> None:
         """Give back memory and place. Local."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            self._dropping.detach()
-            writing.let_go()
+        with uninterrupted():
+            writing, self._writing = self._writing, None
+            if writing is not None:
+                self._dropping.detach()
+                writing.let_go()
 
     def __repr__(self) -> str:
         if self._is_over:

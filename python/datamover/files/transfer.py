@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import InvalidArgument
+from datamover.errors import InvalidArgument, WrongType
 from datamover.files import addresses, formats, hierarchy, move_words
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions
@@ -140,6 +140,8 @@ def move(
     """
 
     def settle() -> tuple[str, str, MoveOptions]:
+        if progress is not None and not callable(progress):
+            raise WrongType(f"progress is {progress!r}, it must be callable")
         return places(source, output, options or formats.options_of(said))
 
     if comm is None:
@@ -225,7 +227,8 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
         return found
 
     source, output, options = collectively(address, checked)
-    agree_on(address, dataclasses.asdict(options), "give")
+    passed = {"source": source, "output": output, **dataclasses.asdict(options)}
+    agree_on(address, {f"{name}=": value for name, value in passed.items()})
     return source, output, options
 
 

@@ -76,7 +76,7 @@ std::size_t first_that_knows(const std::vector<CopyArguments>& all, const Subjec
         all, [&](const CopyArguments& c) { return (c.*subject.matrix).known(); });
     if (found == all.end())
         subject.refuse_entry(ErrorCode::invalid_argument, ctxt,
-                             " is the context of no process that calls: nobody holds the matrix");
+                             " is not a valid BLACS context on any calling process");
     return static_cast<std::size_t>(found - all.begin());
 }
 
