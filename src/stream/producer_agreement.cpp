@@ -103,7 +103,7 @@ void Producer::refuse_in_turn(const Error& why) {
                                           : together_->gather(mine);
     } catch (const Error& error) {  // what was wrong at first is what the user has to know
         throw make_error(why.code(), why.what(),
-                         "; the other processes have not heard of it: ", error.what());
+                         "; the other processes could not be informed: ", error.what());
     }
     bring_together(everyone);
     raise_wrong_call(everyone, why);
@@ -120,9 +120,10 @@ void Producer::check_same(const std::vector<Together::Numbers>& everyone,
             continue;
         throw make_error(ErrorCode::mismatch, "process ", rank,
                          says(everyone[rank], Call::close)      ? " closes the stream"
-                         : says(everyone[rank], Call::end_step) ? " ends a step"
-                                                                : " sends another",
-                         ", here it is ", "array '", call.name, "' in step ", call.number);
+                         : says(everyone[rank], Call::end_step) ? " calls end_step()"
+                                                                : " sends another array or step",
+                         "; process ", together_->rank(), " sends array '", call.name, "' in step ",
+                         call.number);
     }
 }
 
