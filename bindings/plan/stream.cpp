@@ -186,6 +186,7 @@ nb::dict counters(const Producer& producer) {
     if (!producer.is_first()) return counts;
     counts["consumers"] = found.consumers;
     counts["consumers_came"] = found.consumers_came;
+    counts["consumers_left"] = found.consumers_left;
     counts["consumers_lost"] = found.consumers_lost;
     counts["steps_dropped"] = found.steps_dropped;
     return counts;
@@ -316,7 +317,6 @@ address, token, timeout, ahead, local, newest
             },
             "code"_a, "words"_a, Released(), "Fail, and tell the other processes.")
         .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
-        .def("stop", &Consumer::stop, Released(), "End all connections. Local.")
         .def("names", &Consumer::names, Released(), "Name the arrays that were told of.")
         .def_prop_ro("dropped", &Consumer::dropped,
                      "Steps that the stream has said it dropped for this consumer.")

@@ -560,7 +560,8 @@ typedef struct datamover_stream_options {
                            NULL: "block" */
     int64_t queue_steps;    /* most steps that wait for a consumer; 0: 2 */
     int64_t queue_bytes;    /* most bytes that wait for a consumer, of all processes; 0: 1 GiB */
-    int64_t consumers;      /* the first datamover_stream_send waits until so many are there */
+    int64_t consumers;      /* the first datamover_stream_send waits until so many are there; 0: it
+                               does not wait, and what is sent before one is there goes to nobody */
     const char* token;      /* what consumers must know, of at least 16 characters; NULL: a token is
                                made for every address but the loopback's */
     double timeout_seconds; /* after which a wait for consumers gives up; 0: never */
@@ -687,8 +688,9 @@ int datamover_stream_source_refuse(datamover_stream_source* source, int code, co
  * they belong and gives its number; DATAMOVER_NO_STEP where the stream has ended. Each process gets
  * the same steps. Local. DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where the
  * arrays do not fit what is sent, or the stream has ended and sent only others;
- * DATAMOVER_PEER_FAILED where a process of either program failed or left; DATAMOVER_IO where what
- * came makes no sense, or was damaged again and again. */
+ * DATAMOVER_PEER_FAILED where a sending process failed, or a receiving one was killed or left
+ * without taking this step; DATAMOVER_IO where what came makes no sense, or was damaged again and
+ * again. */
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step);
 /* Whether an array was sent in the last step: 1 or 0. Local. */
 int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has);
@@ -702,8 +704,9 @@ int datamover_stream_whole_array(const datamover_stream_source* source, const ch
                                  int64_t* nbytes, datamover_layout** layout);
 /* Steps that the stream's policy has dropped for this program. Local. */
 int datamover_stream_dropped(const datamover_stream_source* source, int64_t* steps);
-/* Leaves the stream and gives the handle back. Local; where other processes of this program still
- * want steps, they fail. */
+/* Leaves the stream and gives the handle back. Local. The other processes of the communicator still
+ * get every step that this one took; datamover_stream_next returns DATAMOVER_PEER_FAILED there in
+ * place of a further one. */
 int datamover_stream_disconnect(datamover_stream_source** source);
 
 /* ------------------------------------------------------------------ relations: address to address

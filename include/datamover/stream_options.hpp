@@ -49,7 +49,8 @@ struct StreamManagerOptions {
     std::optional<double> stall_seconds = {};
 };
 
-/// Counted since the stream was opened; of consumers process 0 alone knows.
+/// Counted since the stream was opened. Only process 0 counts consumers:
+/// `consumers_came == consumers + consumers_left + consumers_lost`.
 struct StreamCounters {
     std::uint64_t bytes_kept = 0;  ///< packed on this process, and not taken yet
     std::uint64_t bytes_held = 0;  ///< these, and memory that is there to be packed into again
@@ -57,9 +58,10 @@ struct StreamCounters {
     /// That this process ended: what came over them made no sense, or not in time, or there were
     /// too many.
     std::uint64_t connections_refused = 0;
-    std::int64_t consumers = 0;  ///< that listen now
-    std::int64_t consumers_came = 0;
-    std::int64_t consumers_lost = 0;  ///< ended by an error, also before they listened
+    std::int64_t consumers = 0;       ///< that get steps now
+    std::int64_t consumers_came = 0;  ///< that steps were ever sent for
+    std::int64_t consumers_left = 0;  ///< of these: left without an error, or had the end
+    std::int64_t consumers_lost = 0;  ///< of these: failed, were killed, or were refused
     std::int64_t steps_dropped = 0;   ///< for all consumers together
 };
 

@@ -62,7 +62,7 @@ public:
     /// ends meanwhile, or serves as many as it can), invalid_argument.
     StreamSource(MPI_Comm comm, const std::string& address,
                  const StreamSourceOptions& options = {});
-    /// Leaves it.
+    /// Leaves it, as `close`.
     ~StreamSource();
     StreamSource(StreamSource&&) noexcept;
     StreamSource& operator=(StreamSource&&) noexcept;
@@ -84,8 +84,9 @@ public:
     /// none where the stream has ended. Each process gets the same steps. Local. Throws timeout,
     /// mismatch (layouts that do not fit what is sent; it has ended and sent only other arrays than
     /// those that are wanted), wrong_type (another type is sent),
-    /// peer_failed (a process of either program failed or left), io (what came makes no sense, or
-    /// was damaged again and again), no_memory, invalid_state.
+    /// peer_failed (a sending process failed; a receiving one was killed, or left without taking
+    /// this step), io (what came makes no sense, or was damaged again and again), no_memory,
+    /// invalid_state.
     std::optional<StreamStep> next(std::optional<double> timeout_seconds = {});
     /// Has the others throw `why` from the collective call that they make, where this process
     /// cannot make it; throws it here, too.
@@ -97,7 +98,8 @@ public:
     /// wanted.
     const WholeStreamArray& whole_array() const;
 
-    /// Leaves the stream. Where other processes of this program still want steps, they fail.
+    /// Leaves the stream. The other processes of the communicator still get every step that this
+    /// one took; `next` throws peer_failed there in place of a further one.
     void close();
     StreamSourceCounters counters() const;
 

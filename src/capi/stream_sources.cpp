@@ -33,13 +33,16 @@ StreamSourceOptions options_of(const datamover_source_options* given_options) {
 
 std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const* names,
                                            const datamover_array* const* arrays) {
-    if (count < 1) throw Error(ErrorCode::invalid_argument, "at least one array must be wanted");
+    if (count < 1)
+        throw Error(ErrorCode::invalid_argument,
+                    "count is below 1; subscribe to at least one array");
     given(names, "names");
     given(arrays, "arrays");
     std::map<std::string, ArrayPart> wanted;
     for (std::int64_t n = 0; n < count; ++n)
         if (!wanted.emplace(&given(names[n], "a name"), value_of(arrays[n], "an array")).second)
-            throw make_error(ErrorCode::invalid_argument, "array '", names[n], "' is wanted twice");
+            throw make_error(ErrorCode::invalid_argument, "array '", names[n],
+                             "' is subscribed to twice");
     return wanted;
 }
 

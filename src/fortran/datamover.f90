@@ -657,7 +657,8 @@ module datamover
         ! they belong and gives its number: the same on each process. datamover_no_step where the
         ! stream has ended, or the call fails. Local. datamover_timeout; datamover_mismatch or
         ! datamover_wrong_type where arrays do not fit what is sent; datamover_peer_failed where a
-        ! process of either program failed or left; datamover_io where what came was damaged.
+        ! sending process failed, or a receiving one was killed or left without taking this step;
+        ! datamover_io where what came was damaged.
         module subroutine next_step(self, step, timeout, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self
             integer(int64), intent(out) :: step
@@ -675,8 +676,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Leaves the stream and gives the source back. Where other processes of this program still
-        ! want steps, they fail. Local.
+        ! Leaves the stream and gives the source back. The other processes still get every step that
+        ! this one took; next_step fails there in place of a further one. Local.
         module subroutine free_source(self)
             class(datamover_stream_source), intent(inout) :: self
         end subroutine

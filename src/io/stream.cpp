@@ -22,7 +22,7 @@ Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
 
 stream::Producer& Stream::producer() const {
-    if (producer_ == nullptr) throw Error(ErrorCode::invalid_state, "there is no stream");
+    if (producer_ == nullptr) throw Error(ErrorCode::invalid_state, "the Stream is not open");
     return *producer_;
 }
 

@@ -22,7 +22,8 @@ StreamSource::StreamSource(StreamSource&&) noexcept = default;
 StreamSource& StreamSource::operator=(StreamSource&&) noexcept = default;
 
 stream::Consumer& StreamSource::consumer() const {
-    if (consumer_ == nullptr) throw Error(ErrorCode::invalid_state, "there is no stream");
+    if (consumer_ == nullptr)
+        throw Error(ErrorCode::invalid_state, "the StreamSource is not connected");
     return *consumer_;
 }
 
@@ -39,7 +40,7 @@ void StreamSource::subscribe(std::map<std::string, ArrayPart> wanted) {
     for (const auto& [name, part] : wanted) {
         if (!part.writable)
             refuse(make_error(ErrorCode::invalid_argument, "the memory for array '", name,
-                              "' cannot be written"));
+                              "' is read-only"));
         const std::string dtype =
             part.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(part.type, part.elem_bytes));
         words.push_back({name, part.layout, dtype});
@@ -67,7 +68,7 @@ const WholeStreamArray& StreamSource::whole_array() const {
     consumer();
     if (!whole_)
         throw Error(ErrorCode::invalid_state,
-                    "there is no whole array: no step has come, or not all arrays are wanted");
+                    "no whole array: call subscribe_to_all(), then next()");
     return *whole_;
 }
 
@@ -95,7 +96,7 @@ std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_secon
         from.fail(error);
         throw;
     } catch (const std::exception&) {
-        from.fail(Error(ErrorCode::no_memory, "no memory to put a step where it belongs"));
+        from.fail(Error(ErrorCode::no_memory, "out of memory while unpacking a step"));
         throw;
     }
     return arrived;

@@ -14,7 +14,7 @@ constexpr int max_type_depth = 8;
 constexpr std::int64_t utf32_bytes = 4;
 
 [[noreturn]] void refuse(const std::string& why) {
-    throw make_error(ErrorCode::io, "a dtype cannot be read: ", why);
+    throw make_error(ErrorCode::io, "cannot read a dtype: ", why);
 }
 
 /// Such as "<f8", "|S16", "<U3" or "<M8[ns]".
@@ -37,27 +37,27 @@ ArrayType read(const Json& words, int depth);
 ArrayType read_field(const Json& field, int depth) {
     const auto& parts = field.items();
     if (field.kind() != Json::Kind::list || parts.size() < 2 || parts.size() > 3)
-        refuse("a field is a name, a type and perhaps a shape");
+        refuse("a field must be a name, a type and optionally a shape");
     std::string text;
     if (parts[0].kind() == Json::Kind::text) {
         text = json_text(parts[0].text());
     } else if (parts[0].kind() == Json::Kind::list && parts[0].items().size() == 2) {
         const auto& titled = parts[0].items();
         for (const Json& part : titled)
-            if (part.kind() != Json::Kind::text) refuse("a name that is no text");
+            if (part.kind() != Json::Kind::text) refuse("a name is not a string");
         text = "[" + json_text(titled[0].text()) + "," + json_text(titled[1].text()) + "]";
     } else {
-        refuse("a name that is no text");
+        refuse("a name is not a string");
     }
     ArrayType type = read(parts[1], depth + 1);
     text += "," + type.text;
     if (parts.size() == 3) {
         std::string shape;
-        if (parts[2].kind() != Json::Kind::list) refuse("a shape that is no list");
+        if (parts[2].kind() != Json::Kind::list) refuse("a shape is not a list");
         for (const Json& extent : parts[2].items()) {
             if (extent.kind() != Json::Kind::integer || extent.integer() < 0 ||
                 extent.integer() > max_elem_bytes)
-                refuse("a shape that is none");
+                refuse("a shape is not a list of sizes");
             type.elem_bytes *= extent.integer();
             if (type.elem_bytes > max_elem_bytes) refuse("too many bytes");
             shape += concat(shape.empty() ? "" : ",", extent.integer());
@@ -72,7 +72,7 @@ ArrayType read(const Json& words, int depth) {
     if (words.kind() == Json::Kind::text)
         return {json_text(words.text()), bytes_of_word(words.as_name("dtype"))};
     if (words.kind() != Json::Kind::list || depth > max_type_depth)
-        refuse("it is neither a text nor a list of fields");
+        refuse("it must be a string or a list of fields");
     ArrayType type;
     for (const Json& field : words.items()) {
         const ArrayType one = read_field(field, depth);

@@ -79,7 +79,7 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     std::int64_t all_bytes = 0;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
-        if (!consumer->is_active) continue;
+        if (!consumer->gets_steps()) continue;
         StepQueue& queue = consumer->queue;
         if (!queue.waiting().empty() && queue.waiting().back().sequence != sequence) {
             queue.complete();
@@ -146,7 +146,7 @@ std::int64_t Audience::room_for(const Repeats& wanted) const {
     if (wanted.most == 0 || every_step_ || !news_.gone.empty()) return 0;
     std::int64_t room = wanted.most + 1;
     for (const auto& [key, consumer] : consumers_)
-        if (consumer->is_active) room = std::min(room, room_for(wanted, *consumer));
+        if (consumer->gets_steps()) room = std::min(room, room_for(wanted, *consumer));
     return std::max(room - 1, std::int64_t{0});
 }
 
@@ -179,7 +179,7 @@ Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequenc
     decision.is_told_by_messages = true;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
-        if (!consumer->is_active) continue;
+        if (!consumer->gets_steps()) continue;
         const StepQueue& queue = consumer->queue;
         const bool ends_step =
             queue.is_within_step() && queue.waiting().back().sequence != sequence;
@@ -211,7 +211,7 @@ bool Audience::admits_nobody() const {
     std::int64_t active = 0;
     for (const auto& [key, consumer] : consumers_) {
         if (consumer->is_ready() && !consumer->is_active) return false;
-        active += consumer->is_active;
+        active += consumer->gets_steps();
     }
     return arrays_known_ && active >= least_;
 }
@@ -279,8 +279,10 @@ bool Audience::is_within_step() const {
 void Audience::end_stalled(Clock::time_point since) {
     for (const ConsumerPtr& consumer : consumers())
         if (consumer->could_take() && consumer->took < since)
-            leave(consumer,
-                  Error(ErrorCode::timeout, "it took nothing while another stream had to wait"));
+            leave(consumer, Error(ErrorCode::timeout,
+                                  "the consumer took no step for stall_seconds while another "
+                                  "stream waited for its "
+                                  "buffers"));
 }
 
 /// Lets in who is ready, between steps; false where too few are there.
@@ -289,7 +291,7 @@ bool Audience::admit() {
     std::int64_t active = 0;
     std::vector<ConsumerPtr> ready;
     for (const ConsumerPtr& consumer : consumers()) {
-        active += consumer->is_active;
+        active += consumer->gets_steps();
         if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
     }
     if (active + static_cast<std::int64_t>(ready.size()) < least_) return false;
@@ -354,7 +356,7 @@ bool Audience::fits(const ConsumerPtr& consumer, const Array& array) {
             std::int64_t more = 0;
             if (__builtin_mul_overflow(wanted.local_elems(rank), array.sent.elem_bytes, &more) ||
                 __builtin_add_overflow(bytes, more, &bytes))
-                throw Error(ErrorCode::out_of_range, "a step of more than 2^63 bytes");
+                throw Error(ErrorCode::out_of_range, "a step has more than 2^63 bytes");
         }
         consumer->step_bytes[array.sent.number] = bytes;
     } catch (const Error& error) {
@@ -373,8 +375,8 @@ bool Audience::bounds(const ConsumerPtr& consumer, const Array& array, std::int6
     const std::int64_t before = consumer->queue.bytes_of(sequence);
     if (bytes <= flow_.queue_bytes - before) return true;
     leave(consumer,
-          make_error(ErrorCode::out_of_range, "with array '", array.sent.name, "' a step takes ",
-                     before, " and ", bytes, " bytes here, the stream keeps at most ",
+          make_error(ErrorCode::out_of_range, "a step needs ", before, " + ", bytes,
+                     " bytes with array '", array.sent.name, "'; the stream buffers at most ",
                      flow_.queue_bytes, " (queue_bytes)"));
     return false;
 }
@@ -439,24 +441,26 @@ void Audience::end() {
 /// got the same steps: of those that wait here, each takes what it has credits for.
 void Audience::end(const ConsumerPtr& consumer) {
     StepQueue& queue = consumer->queue;
-    const bool may_differ = consumer->nprocs > 1 && !queue.waiting().empty() &&
-                            consumer->is_told_by_messages(queue.waiting().front());
+    const bool may_differ =
+        consumer->left || (consumer->nprocs > 1 && !queue.waiting().empty() &&
+                           consumer->is_told_by_messages(queue.waiting().front()));
     const std::int64_t steps = queue.next_place();
     queue.drop_all();
     if (may_differ)
         return leave(consumer, Error(ErrorCode::timeout,
-                                     "the stream was closed before all "
-                                     "processes of the consumer had its steps"));
+                                     "the stream was closed before all processes of the consumer "
+                                     "had taken the same steps"));
     dropped_ += queue.dropped();
+    left_ += consumer->is_active;
     consumer->say(
         JsonObject().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
 AudienceCounters Audience::counters() {
     const std::lock_guard lock(lock_);
-    AudienceCounters counters{0, came_, lost_, dropped_};
+    AudienceCounters counters{0, came_, left_, lost_, dropped_};
     for (const auto& [key, consumer] : consumers_) {
-        counters.consumers += consumer->is_active;
+        counters.consumers += consumer->gets_steps();
         counters.steps_dropped += consumer->queue.dropped();
     }
     return counters;

@@ -70,9 +70,11 @@ struct Repeats {
     std::span<const int> arrays = {};
 };
 
+/// Every consumer that came gets steps now, or left, or was lost.
 struct AudienceCounters {
-    std::int64_t consumers = 0;  ///< that listen now
+    std::int64_t consumers = 0;  ///< that get steps now
     std::int64_t came = 0;
+    std::int64_t left = 0;  ///< without an error: by themselves, or at the end of the stream
     std::int64_t lost = 0;
     std::int64_t steps_dropped = 0;
 };
@@ -154,6 +156,12 @@ private:
     struct Consumer;
     using ConsumerPtr = std::shared_ptr<Consumer>;
     using LinkPtr = std::shared_ptr<ControlLink>;
+    /// How a process left its consumer.
+    struct Departure {
+        std::int64_t place = 0;  ///< all steps before it were taken
+        Error why;
+        bool is_orderly = false;
+    };
 
     // What other streams ask that want its place.
     bool is_taken() const override;
@@ -179,7 +187,8 @@ private:
     bool fits(const ConsumerPtr& consumer, const Array& array);
     bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
                 std::int64_t bytes);
-    void hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
+    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
+    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json& said);
     void subscribe(Consumer& consumer, const Json& said);
     bool says_all_by_data(const Consumer& consumer) const;
     void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
@@ -190,8 +199,10 @@ private:
     std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);
     ConsumerPtr newcomer(const Json& words, const LinkPtr& link);
     void make_place();
-    void lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why);
     void leave(const ConsumerPtr& consumer, const Error& error);
+    void part_with(Consumer& consumer, std::int64_t rank);
+    void tell_who_left(const ConsumerPtr& consumer);
+    void forget(const ConsumerPtr& consumer);
     void end(const ConsumerPtr& consumer);
     std::vector<ConsumerPtr> consumers() const;
 
@@ -213,7 +224,7 @@ private:
     Decision news_;
     Decision undone_;    ///< what was decided last, until it has been done
     Decision foreseen_;  ///< other processes perhaps know it, and send what it says
-    std::int64_t lost_ = 0, dropped_ = 0, came_ = 0;
+    std::int64_t came_ = 0, left_ = 0, lost_ = 0, dropped_ = 0;
     std::int64_t sequence_ = -1;  ///< of the step that is being sent
     std::int64_t count_ = 0;      ///< of consumers that ever connected
 };

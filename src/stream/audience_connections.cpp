@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What do consumers say over their control connections, and what are they told? Nothing is trusted.
 #include <exception>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "geometry/make_error.hpp"
 #include "stream/audience.hpp"
@@ -45,36 +47,28 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Json& w
 }
 
 void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
-    Error left(ErrorCode::peer_failed, "it has left the stream");
-    std::exception_ptr ended;
+    const auto lose = [&](ErrorCode code, const char* why) {
+        const std::lock_guard lock(lock_);
+        if (!has_ended_ && consumer->links.contains(rank))
+            leave(consumer, make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code,
+                                       "process ", rank, " of the consumer: ", why));
+    };
     try {
-        bool goes_on = true;
-        while (goes_on) {
+        while (true) {
             // Layouts come once, from the first process, and are heard here.
             const bool tells_layouts = rank == 0 && !consumer->wanted;
             for (const Json& said : link.wait(tells_layouts ? max_frame_bytes : max_few_bytes)) {
-                const Json* const type = said.find("type");
-                if (type != nullptr && type->is("bye")) {
-                    if (said.find("code") != nullptr) left = said_error(said);
-                    goes_on = false;
-                    break;
-                }
                 const std::lock_guard lock(lock_);
-                hear(consumer, rank, said);
+                if (!hear(consumer, rank, said)) return;
             }
         }
     } catch (const Error& error) {
-        left = error;
-        ended = std::current_exception();
+        lose(error.code(), error.what());
+        throw;
     } catch (const std::exception& error) {  // no memory for what it says
-        left = Error(ErrorCode::no_memory, error.what());
-        ended = std::current_exception();
+        lose(ErrorCode::no_memory, error.what());
+        throw;
     }
-    {
-        const std::lock_guard lock(lock_);
-        lose(consumer, rank, left);
-    }
-    if (ended) std::rethrow_exception(ended);
 }
 
 std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
@@ -90,12 +84,13 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
         consumer = newcomer(words, link);
     } else {
         const auto found = consumers_.find(words.name("key"));
-        if (found == consumers_.end()) throw Error(ErrorCode::io, "no consumer has this key");
+        if (found == consumers_.end() || found->second->left)
+            throw Error(ErrorCode::io, "the consumer that this process belongs to has left");
         consumer = found->second;
         rank = words.number("rank", 1, consumer->nprocs - 1);
     }
     if (!consumer->links.emplace(rank, link).second)
-        throw make_error(ErrorCode::io, "process ", rank, " of the consumer is there already");
+        throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
     if (rank > 0) link->say(JsonObject().add("type", "joined").text());
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
@@ -120,19 +115,27 @@ void Audience::make_place() {
         Clock::now() - std::chrono::milliseconds(subscribe_milliseconds.load());
     for (const ConsumerPtr& idle : consumers()) {
         if (idle->wanted || idle->came >= late) continue;
-        leave(idle, Error(ErrorCode::timeout, "it wanted nothing for too long"));
-        for (const auto& [rank, link] : idle->links) link->end();
+        const auto links = idle->links;
+        leave(idle,
+              Error(ErrorCode::timeout,
+                    "the consumer requested no arrays for 30 s while others waited to connect"));
+        for (const auto& [rank, link] : links) link->end();
         return;
     }
-    throw make_error(ErrorCode::io, "there are ", max_consumers.load(), " consumers already");
+    throw make_error(ErrorCode::io, "the stream already has ", max_consumers.load(), " consumers");
 }
 
-void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said) {
-    if (consumer->is_gone) throw Error(ErrorCode::peer_failed, "the consumer has gone");
+/// Whether the process may say more.
+bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said) {
     const Json* const type = said.find("type");
     const auto is = [type](std::string_view name) { return type != nullptr && type->is(name); };
+    if (has_ended_) return !is("bye");
+    if (!consumer->links.contains(rank))
+        throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
     std::int64_t& credit = consumer->credits[static_cast<std::size_t>(rank)];
-    if (is("done")) {
+    if (is("bye")) {
+        hear_of_leaving(*consumer, rank, said);
+    } else if (is("done")) {
         consumer->has_said_done = true;
         const std::int64_t place = said.number("place");
         if (consumer->says_taken_by_data)
@@ -146,15 +149,31 @@ void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
     } else if (is("arrays") && rank == 0) {
         if (!consumer->links.at(rank)->has_unsent()) consumer->times_asked = 0;
         if (++consumer->times_asked > max_times_asked)
-            throw make_error(ErrorCode::io, "a consumer asked for the arrays more than ",
-                             max_times_asked, " times and took no answer");
+            throw make_error(ErrorCode::io, "arrays() was requested more than ", max_times_asked,
+                             " times without reading an answer");
         consumer->asks_for_arrays = true;
         if (arrays_known_) tell_arrays(*consumer);
     } else {
-        throw Error(ErrorCode::io, "a frame of a type that makes no sense here");
+        throw Error(ErrorCode::io, "received a frame of an unexpected type");
     }
+    tell_who_left(consumer);
     pump(*consumer);
     changed_.notify_all();
+    return !is("bye");
+}
+
+/// A process says which steps it has taken, and perhaps an error that it had.
+void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json& said) {
+    const std::int64_t place = said.find("place") != nullptr ? said.number("place") : 0;
+    const bool is_orderly = said.find("code") == nullptr;
+    const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
+    if (!consumer.left || place < consumer.left->place)
+        consumer.left = Departure{
+            place,
+            make_error(error.code(), "process ", rank, " of the consumer ",
+                       is_orderly ? "left the stream before this step" : "failed: ", error.what()),
+            is_orderly};
+    part_with(consumer, rank);
 }
 
 void Audience::subscribe(Consumer& consumer, const Json& said) {
@@ -164,15 +183,14 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
     for (const Json& item : said.list("arrays", max_arrays)) {
         if (item.kind() != Json::Kind::list || item.items().size() != 2 ||
             item.items()[1].kind() != Json::Kind::text)
-            throw Error(ErrorCode::io, "what is wanted are pairs of a name and a layout");
+            throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
         const std::string& name = item.items()[0].as_name("name");
         const std::string& layout = item.items()[1].text();
         bytes += name.size() + layout.size();
         if (wanted_bytes_ + bytes > max_wanted_bytes)
             throw make_error(ErrorCode::io,
-                             "the layouts of what all consumers want take "
-                             "more than ",
-                             max_wanted_bytes.load(), " bytes to be told");
+                             "the layouts that all consumers requested take more than ",
+                             max_wanted_bytes.load(), " bytes to describe");
         wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
@@ -183,7 +201,7 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
     consumer.takes_all = is_said("all");
     if (wanted.empty() != consumer.takes_all || (consumer.takes_all && consumer.nprocs != 1))
         throw Error(ErrorCode::invalid_argument,
-                    "a consumer has to want at least one array, or be one process that wants all");
+                    "a consumer must request at least one array, or all of them as one process");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
     consumer.wanted_bytes = bytes;
@@ -205,12 +223,14 @@ void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint
     const auto found = consumers_.find(key);
     if (found == consumers_.end() || !found->second->says_taken_by_data) return;
     const ConsumerPtr consumer = found->second;
+    if (!consumer->links.contains(rank)) return;  // it said so when it left
     try {
         take_all_before(*consumer, rank, place);
     } catch (const Error& error) {
         leave(consumer, Error(ErrorCode::peer_failed, error.what()));
         throw;
     }
+    tell_who_left(consumer);
     pump(*consumer);
     changed_.notify_all();
 }
@@ -228,7 +248,8 @@ void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     if (is_on_its_way ? found->second.erase(rank) == 0
                       : !consumer.hears_by_messages || !may_have_come ||
                             !consumer.early[place].insert(rank).second)
-        throw make_error(ErrorCode::io, "step ", place, " is not on its way to process ", rank);
+        throw make_error(ErrorCode::io, "process ", rank, " took step ", place,
+                         ", which was not sent to it");
     ++consumer.credits[static_cast<std::size_t>(rank)];
     if (is_on_its_way && found->second.empty()) taken(consumer, place);
 }
@@ -245,7 +266,7 @@ void Audience::taken(Consumer& consumer, std::int64_t place) {
 
 /// Sends a consumer what it has credits for.
 void Audience::pump(Consumer& consumer) {
-    while (!consumer.is_gone && consumer.least_credit() > 0) {
+    while (!consumer.links.empty() && consumer.least_credit() > 0) {
         const std::optional<Step> step = consumer.queue.next_to_send();
         if (!step) return;
         send(consumer, *step);
@@ -258,7 +279,7 @@ void Audience::send(Consumer& consumer, const Step& step) {
     std::set<std::int64_t>& missing = consumer.missing[step.place];
     for (std::int64_t rank = 0; rank < consumer.nprocs; ++rank) {
         --consumer.credits[static_cast<std::size_t>(rank)];
-        if (!early.contains(rank)) missing.insert(rank);
+        if (!early.contains(rank) && consumer.links.contains(rank)) missing.insert(rank);
     }
     if (consumer.is_told_by_messages(step)) {
         if (missing.empty()) taken(consumer, step.place);
@@ -278,27 +299,48 @@ void Audience::send(Consumer& consumer, const Step& step) {
                      .add("dropped", consumer.queue.dropped()));
 }
 
-void Audience::lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why) {
-    const bool made_no_sense = why.code() == ErrorCode::io;
-    if (!made_no_sense) consumer->links.erase(rank);  // else it is there, and hears why
-    if (!consumer->is_gone && !has_ended_)
-        leave(consumer, make_error(made_no_sense ? ErrorCode::peer_failed : why.code(), "process ",
-                                   rank, " of the consumer: ", why.what()));
-    consumer->links.erase(rank);
+/// Tells all processes of a consumer at once that they get no more, and forgets it.
+void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
+    consumer->left = Departure{0, error, false};
+    tell_who_left(consumer);
 }
 
-/// Tells what is left of a consumer that it gets no more, and forgets it.
-void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
-    consumer->say(JsonObject()
-                      .add("type", "failed")
-                      .add("code", error_code_name(error.code()))
-                      .add("words", error.what()));
-    consumer->is_gone = true;
+/// Where a process has left, those that have taken all that it took get no more.
+void Audience::tell_who_left(const ConsumerPtr& consumer) {
+    if (!consumer->left) return;
+    const auto& [place, why, is_orderly] = *consumer->left;
+    const std::string failed = JsonObject()
+                                   .add("type", "failed")
+                                   .add("code", error_code_name(why.code()))
+                                   .add("words", why.what())
+                                   .text();
+    const auto links = consumer->links;
+    for (const auto& [rank, link] : links) {
+        if (!consumer->has_taken_before(rank, place)) continue;
+        link->say(failed);
+        part_with(*consumer, rank);
+    }
+    if (consumer->links.empty()) forget(consumer);
+}
+
+/// Nothing more is said to a process, nor waited for.
+void Audience::part_with(Consumer& consumer, std::int64_t rank) {
+    consumer.links.erase(rank);
+    consumer.credits[static_cast<std::size_t>(rank)] = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> places;
+    for (auto& [place, ranks] : consumer.missing)
+        if (ranks.erase(rank) != 0 && ranks.empty()) places.push_back(place);
+    for (const std::int64_t place : places) taken(consumer, place);
+}
+
+void Audience::forget(const ConsumerPtr& consumer) {
     wanted_bytes_ -= std::exchange(consumer->wanted_bytes, 0);
     consumers_.erase(consumer->key);
-    ++lost_;
     dropped_ += consumer->queue.dropped();
-    if (consumer->is_active) news_.gone.push_back(consumer->key);
+    if (consumer->is_active) {
+        news_.gone.push_back(consumer->key);
+        ++(consumer->left->is_orderly ? left_ : lost_);
+    }
     changed_.notify_all();
 }
 

@@ -29,7 +29,7 @@ struct Audience::Consumer {
           queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
 
     /// Whether it has said what it wants, and all its processes have granted credits.
-    bool is_ready() const { return wanted.has_value() && least_credit() > 0; }
+    bool is_ready() const { return wanted.has_value() && least_credit() > 0 && !left; }
     std::int64_t least_credit() const { return *std::ranges::min_element(credits); }
     /// Whether nothing is to be announced of a step with all arrays that it wants.
     bool is_told_by_messages() const {
@@ -37,6 +37,18 @@ struct Audience::Consumer {
     }
     bool is_told_by_messages(const Step& step) const {
         return is_told_by_messages() && step.arrays.size() == wanted->size();
+    }
+    /// Whether steps that begin are for it.
+    bool gets_steps() const { return is_active && !left; }
+    /// Whether a process has taken all steps before a place.
+    bool has_taken_before(std::int64_t rank, std::int64_t place) const {
+        for (const auto& [on_its_way, ranks] : missing)
+            if (on_its_way < place && ranks.contains(rank)) return false;
+        for (std::int64_t waiting = queue.next_place(); waiting < place; ++waiting) {
+            const auto found = early.find(waiting);
+            if (found == early.end() || !found->second.contains(rank)) return false;
+        }
+        return true;
     }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
@@ -51,7 +63,8 @@ struct Audience::Consumer {
     const std::int64_t number, nprocs;
     const std::string key = random_digits(16);
     const Clock::time_point came = Clock::now();
-    std::map<std::int64_t, LinkPtr> links;  ///< by rank
+    /// By rank, of the processes that have not left; none: it is forgotten.
+    std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
     std::vector<std::pair<std::string, std::string>> wanted_words;
     std::size_t wanted_bytes = 0;       ///< of these words
@@ -71,7 +84,9 @@ struct Audience::Consumer {
     bool says_taken_by_data = false;
     bool has_said_done = false;      ///< over its control connections
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
-    bool asks_for_arrays = false, is_active = false, is_gone = false;
+    bool asks_for_arrays = false, is_active = false;
+    /// The first of its processes that left, by the steps that it took: the others get no more.
+    std::optional<Departure> left;
 };
 
 }  // namespace datamover::stream

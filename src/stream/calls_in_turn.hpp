@@ -22,7 +22,8 @@ public:
         Turn(CallsInTurn& calls, Together& together) : calls_(calls) {
             if (calls.is_of_this_thread())
                 throw Error(ErrorCode::invalid_state,
-                            "the stream is in a call that this one interrupts");
+                            "the stream cannot be used in a signal handler that interrupts one of "
+                            "its calls");
             while (!calls.lock_.try_lock_for(together.look_time())) together.check_interrupted();
             calls.caller_ = std::this_thread::get_id();
         }

@@ -25,7 +25,7 @@ constexpr int silent_seconds = 30, question_seconds = 10, questions = 3;
 
 [[noreturn]] void fail(int number) {
     if (number == EAGAIN || number == EWOULDBLOCK)
-        throw Error(ErrorCode::timeout, "the other end of the connection takes nothing");
+        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
     throw make_error(ErrorCode::peer_failed, "the connection broke: ", std::strerror(number));
 }
 
@@ -164,14 +164,15 @@ std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> int
 void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
                       const Look& look) const {
     while (!into.empty()) {
+        // Before it is read: this process may have been kept from running until what came was late.
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (const auto come = receive(into)) {
             into = into.subspan(come->size());
             continue;
         }
         look();
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (left.count() <= 0)
-            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+            throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
         pollfd waiting{socket_, POLLIN, 0};
         ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
     }

@@ -64,8 +64,10 @@ void check_array_name(const std::string& name) {
     try {
         Json::parse_object(JsonObject().add("name", name).text()).name("name");
     } catch (const Error&) {
-        throw Error(ErrorCode::invalid_argument,
-                    "a name is a text in UTF-8 of at most 256 characters, none for control");
+        throw Error(
+            ErrorCode::invalid_argument,
+            "the name of an array must be UTF-8 text of 1 to 256 characters, without control "
+            "characters");
     }
 }
 
@@ -78,12 +80,14 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     collectively(*together_, [&] {
         first = Address::of_text(address);
         if (first.port == 0)
-            throw make_error(ErrorCode::invalid_argument, "'", address,
-                             "' lets a stream choose its port; its address says which that is");
+            throw make_error(
+                ErrorCode::invalid_argument, "'", address,
+                "' lets the stream choose its port; connect to the address that it reports");
         check_seconds(options_.timeout_seconds);
         if (options_.ahead < 0 || options_.ahead > max_ahead)
             throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,
-                             ", it must be 1 to ", max_ahead, ", or 0 for what suits the arrays");
+                             "; it must be 1 to ", max_ahead,
+                             ", or 0 to choose by the arrays' size");
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively_unless_interrupted(*together_, [&] {
@@ -96,12 +100,14 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
         wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (wake_ < 0) throw Error(ErrorCode::io, "the system has no more events");
+        if (wake_ < 0)
+            throw Error(ErrorCode::io,
+                        "cannot create an event descriptor: too many files are open");
     });
 }
 
 Consumer::~Consumer() {
-    stop();
+    close();
     if (!is_own_process()) [[maybe_unused]]
         Turns* const kept = turns_.release();
     if (wake_ >= 0) ::close(wake_);
@@ -110,7 +116,7 @@ Consumer::~Consumer() {
 Dialing Consumer::dialing() {
     const auto look = [this] {
         together_->look_around();
-        if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
+        if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
     return {known_token(options_.token), {look, together_->look_time()}};
 }
@@ -151,7 +157,7 @@ Json Consumer::introduce(const Address& address, const JsonObject& words) {
         const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
         if (error.code() != ErrorCode::peer_failed && !has_gone) throw;
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
-                         " has ended, or takes nobody any more: ", error.what());
+                         " has ended, or accepts no more processes: ", error.what());
     }
     const Json* const type = said.find("type");
     if (type != nullptr && type->is("end"))
@@ -168,7 +174,7 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
             parts[1].kind() != Json::Kind::integer || parts[1].integer() < 1 ||
             parts[1].integer() > max_port)
             throw Error(ErrorCode::io,
-                        "an address of a sending process is a host, a port and a name");
+                        "the stream's welcome has a malformed address of a sending process");
         senders_.push_back({{parts[0].as_name("host"), static_cast<int>(parts[1].integer())},
                             parts[2].as_name("name")});
     }
@@ -178,7 +184,8 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
     pathways_ = static_cast<int>(said.number("pathways", 1, max_pathways));
     const Json* const ahead = said.find("ahead");
     if (ahead == nullptr || ahead->kind() != Json::Kind::boolean)
-        throw Error(ErrorCode::io, "'ahead' of a frame must be true or false");
+        throw Error(ErrorCode::io,
+                    "the stream's welcome is malformed: 'ahead' must be true or false");
     habits_.goes_ahead = ahead->is_true() && !options_.newest;
     const Json* const pressed = said.find("pressed");
     habits_.is_pressed = pressed != nullptr && pressed->is_true();
@@ -216,7 +223,8 @@ void Consumer::share_welcome() {
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
 IncomingSteps::Links Consumer::dial_to(int producer) {
     if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
-        throw make_error(ErrorCode::io, "the stream has no sending process ", producer);
+        throw make_error(ErrorCode::io,
+                         "the stream named a sending process that it does not have: ", producer);
     const Sender& sender = senders_[static_cast<std::size_t>(producer)];
     const Dialing how = dialing_to_the_end();
     const auto words = [this](int pathway) {
@@ -243,7 +251,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     } catch (const Error& error) {
         if (error.code() != ErrorCode::timeout) throw;
         throw make_error(ErrorCode::peer_failed, "sending process ", producer,
-                         " has ended, or does not answer");
+                         " has ended, or did not answer within 10 s");
     }
     return links;
 }
@@ -279,30 +287,33 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
 void Consumer::require_unsubscribed() const {
     require_own_process();
     if (closed_ || is_subscribed_)
-        throw Error(ErrorCode::invalid_state,
-                    "the connection is closed, or what is wanted was said already");
+        throw Error(
+            ErrorCode::invalid_state,
+            "the consumer is closed, or its arrays were already requested; connect again to "
+            "request others");
 }
 
 void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
     require_unsubscribed();
     if (wanted.empty() || wanted.size() > max_wanted_arrays)
-        throw make_error(ErrorCode::invalid_argument, "1 to ", max_wanted_arrays,
-                         " arrays can be wanted");
+        throw make_error(ErrorCode::invalid_argument, wanted.size(),
+                         " arrays were requested; request 1 to ", max_wanted_arrays);
     std::set<std::string> names;
     std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
         check_array_name(one.name);
         if (!names.insert(one.name).second)
-            throw make_error(ErrorCode::invalid_argument, "array '", one.name, "' is wanted twice");
+            throw make_error(ErrorCode::invalid_argument, "array '", one.name,
+                             "' was requested twice");
         if (!one.layout.valid() || one.layout.nprocs() != size())
-            throw make_error(ErrorCode::mismatch, "the layout of '", one.name, "' is for ",
-                             one.layout.valid() ? one.layout.nprocs() : 0, " processes, ", size(),
-                             " receive");
+            throw make_error(ErrorCode::mismatch, "the layout of array '", one.name, "' has ",
+                             one.layout.valid() ? one.layout.nprocs() : 0,
+                             " processes; the consumer has ", size());
         told_bytes += one.name.size() + text_of_layout(one.layout).size();
     }
     if (told_bytes > most_told_bytes)
-        throw make_error(ErrorCode::out_of_range, "the layouts of what is wanted take ", told_bytes,
-                         " bytes to be told, at most ", most_told_bytes);
+        throw make_error(ErrorCode::out_of_range, "the requested layouts take ", told_bytes,
+                         " bytes to describe; at most ", most_told_bytes, " are possible");
 }
 
 void Consumer::subscribe(std::vector<WantedArray> wanted) {
@@ -321,8 +332,8 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         if (WordReader(numbers).number() != sum)
             fail_here(
                 Error(ErrorCode::mismatch,
-                      "the processes of the consumer want different arrays or layouts, or some "
-                      "of them make another call of all, such as arrays()"));
+                      "the processes of the consumer requested different arrays or layouts, or "
+                      "made different collective calls"));
     raise_error();
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
@@ -334,8 +345,9 @@ void Consumer::subscribe_to_all() {
     collectively(*together_, [&] {
         require_unsubscribed();
         if (size() != 1)
-            throw make_error(ErrorCode::invalid_argument, "all arrays come whole to one process; ",
-                             size(), " receive");
+            throw make_error(ErrorCode::invalid_argument,
+                             "only a consumer of one process can request all arrays; this one has ",
+                             size());
     });
     is_subscribed_ = true;
     const Entered entered(*this);
@@ -379,12 +391,12 @@ std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& 
     if (open_)
         for (auto& one : open_->arrays)
             if (one.first->name() == name) return one;
-    throw make_error(ErrorCode::invalid_state, "the step has no array '", name, "'");
+    throw make_error(ErrorCode::invalid_state, "the step does not contain array '", name, "'");
 }
 
 void Consumer::taken() {
     const Entered entered(*this);
-    if (!open_) throw Error(ErrorCode::invalid_state, "there is no step to be taken");
+    if (!open_) throw Error(ErrorCode::invalid_state, "internal error: no step is open");
     steps_->taken(*std::exchange(open_, std::nullopt));
 }
 
@@ -394,8 +406,9 @@ bool Consumer::is_own_process() const {
 
 void Consumer::require_own_process() const {
     if (!is_own_process())
-        throw Error(ErrorCode::invalid_state,
-                    "the connection is of the process that this one was forked from");
+        throw Error(
+            ErrorCode::invalid_state,
+            "this process was forked from the one that connected; connect again in this process");
 }
 
 void Consumer::fail(const Error& why) {
@@ -409,21 +422,24 @@ void Consumer::refuse(const Error& why) {
     throw why;
 }
 
-void Consumer::end(bool says_it) {
+void Consumer::close() {
     if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
     ::eventfd_write(wake_, 1);
     {
         const Entered entered(*this);
-        if (says_it && !error_) {
-            steps_->say_taken();
-            control_->say(JsonObject().add("type", "bye").text());
-        }
-        if (says_it) control_->finish();
+        if (!error_) say_bye({});
         control_->end();
-        steps_->end_data();
         turns_->program_left.notify_all();
     }
     if (turns_->thread.joinable()) turns_->thread.join();
+}
+
+/// Says that this process leaves, and which steps it has taken: others may still wait for these.
+void Consumer::say_bye(JsonObject words) {
+    words.add("type", "bye").add("place", static_cast<std::int64_t>(steps_->taken_before()));
+    control_->say(words.text());
+    control_->finish();
+    steps_->end_data();
 }
 
 std::vector<std::string> Consumer::names() {

@@ -33,7 +33,7 @@ public:
     /// does), invalid_state (the stream has ended, or wants another token).
     Consumer(std::shared_ptr<Together> together, const std::string& address,
              StreamSourceOptions options);
-    /// Leaves it.
+    /// Leaves it, as `close`.
     ~Consumer();
     Consumer(const Consumer&) = delete;
     Consumer& operator=(const Consumer&) = delete;
@@ -70,16 +70,15 @@ public:
     /// All that is wanted of the step was unpacked: another one may come for it.
     void taken();
 
-    /// Has `next` throw an error, and tells the other processes, by the stream. Nothing after
-    /// another one.
+    /// Has `next` throw an error, here and, instead of the steps that this process has not taken,
+    /// on the other processes. Nothing after another one.
     void fail(const Error& why);
     /// Has the others throw `why` from the call that they make, and throws it here. Collective.
     [[noreturn]] void refuse(const Error& why);
-    /// Leaves the stream. Local; where other processes still want steps, they fail. Does nothing in
-    /// a forked process, whose parent the connections belong to.
-    void close() { end(true); }
-    /// Ends all connections, without a word.
-    void stop() { end(false); }
+    /// Leaves the stream. Local. Other processes get the steps that this one took; `next` throws
+    /// peer_failed there in place of a further one. Does nothing in a forked process, whose parent
+    /// the connections belong to.
+    void close();
 
     /// The names of the arrays that the stream has told of so far.
     std::vector<std::string> names();
@@ -118,9 +117,9 @@ private:
     Dialing dialing_to_the_end();
     bool is_own_process() const;
     void require_own_process() const;
-    void end(bool says_it);
 
     // Under the lock.
+    void say_bye(JsonObject words);
     void raise_error() const;
     void fail_here(const Error& why);
     template <class IsDone>

@@ -35,7 +35,7 @@ void Consumer::start_thread() {
         left_ = Clock::now();
         turns_->thread = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-        throw make_error(ErrorCode::io, "no thread to receive: ", error.what());
+        throw make_error(ErrorCode::io, "cannot start the thread that receives: ", error.what());
     }
 }
 
@@ -43,14 +43,16 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
     require_own_process();
     Entered entered(*this);
     if (!is_subscribed_)
-        throw Error(ErrorCode::invalid_state, "nobody has said yet what is wanted");
+        throw Error(ErrorCode::invalid_state,
+                    "no arrays were requested; call subscribe() before next()");
     if (open_) {
         raise_error();
-        throw Error(ErrorCode::invalid_state, "the last step was not taken");
+        throw Error(ErrorCode::invalid_state, "internal error: the previous step was not taken");
     }
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->has_ready() || steps_->is_over(); }))
-        throw make_error(ErrorCode::timeout, "no step came in ", *timeout_seconds, " s");
+        throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
+                         " s; next() can be called again");
     open_ = steps_->next();
     if (!open_) {
         steps_->check_names();
@@ -67,8 +69,8 @@ void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
     steps_->ask_for_arrays();
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->arrays_are_known(); }))
-        throw make_error(ErrorCode::timeout, "the stream has sent nothing in ", *timeout_seconds,
-                         " s");
+        throw make_error(ErrorCode::timeout, "the stream sent no array within ", *timeout_seconds,
+                         " s; arrays() can be called again");
 }
 
 /// Reads until it is done; false where the deadline passed.
@@ -172,9 +174,10 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
             steps_->end_data();
         }
     } catch (const std::bad_alloc&) {
-        fail_here(Error(ErrorCode::no_memory, "no memory for what the stream sends"));
+        fail_here(Error(ErrorCode::no_memory, "out of memory while receiving a step"));
     } catch (...) {
-        fail_here(Error(ErrorCode::peer_failed, "it was interrupted while it connected"));
+        fail_here(
+            Error(ErrorCode::peer_failed, "interrupted while connecting to the sending processes"));
         throw;
     }
 }
@@ -191,19 +194,14 @@ void Consumer::look_for_lost() {
 
 void Consumer::raise_error() const {
     if (error_) throw *error_;
-    if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
+    if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
 }
 
 void Consumer::fail_here(const Error& why) {
     if (error_ || closed_) return;
     // Said before anybody here sees it: who sees it closes, and then it would not be said.
-    control_->say(JsonObject()
-                      .add("type", "bye")
-                      .add("code", error_code_name(why.code()))
-                      .add("words", few_words(why.what()))
-                      .text());
-    control_->finish();
-    steps_->end_data();
+    say_bye(
+        JsonObject().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
     error_ = why;
 }
 

@@ -116,7 +116,8 @@ std::optional<std::size_t> DataReceiver::read(std::span<std::byte> body,
         if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
             keep_files(CMSG_DATA(control), control->cmsg_len - CMSG_LEN(0));
     if (files_.size() > Segment::max_of_connection)
-        throw Error(ErrorCode::peer_failed, "more memory than it may share");
+        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
+                         " memory segments");
     return static_cast<std::size_t>(count);
 }
 
@@ -132,7 +133,8 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
     if (header.is_refusal)
-        throw Error(ErrorCode::io, "what it was asked made no sense, or arrived damaged");
+        throw Error(ErrorCode::io,
+                    "a request to it was malformed, or arrived damaged; what was asked is lost");
     const auto message = finder.find(producer_, header);
     if (message == nullptr) {
         is_paused_ = true;
@@ -155,7 +157,7 @@ void DataReceiver::begin(MessageFinder& finder) {
     if (header.position < header.offset || message->size() > size ||
         header.position - header.offset > size - message->size())
         throw Error(ErrorCode::peer_failed,
-                    "a message that is longer than the memory where it lies");
+                    "it sent a message that is longer than its shared memory");
     if (comes_again) message->place(0, 0);
     const std::uint64_t begins = header.position - header.offset;
     check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
@@ -164,7 +166,7 @@ void DataReceiver::begin(MessageFinder& finder) {
 std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
     if (files_.empty() || segments_.size() >= Segment::max_of_connection)
-        throw Error(ErrorCode::peer_failed, "a message in memory that it does not share");
+        throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
     const int file = files_.front();
     files_.pop_front();
     try {

@@ -67,7 +67,7 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
       bytes_sent_(bytes_sent) {
     try {
         if (wake_ < 0 || !may_keep(wake_))
-            throw Error(ErrorCode::io, "a connection cannot be served: too many files are open");
+            throw Error(ErrorCode::io, "cannot serve a connection: too many files are open");
         box_.add(this, pathway, connection_.is_local());
     } catch (...) {
         if (wake_ >= 0) ::close(wake_);
@@ -186,11 +186,11 @@ void DataSender::wait(Awaited awaited) {
         awaited == Awaited::program
             ? ::poll(waiting.data(), 1, patience_milliseconds)
             : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
-    if (found < 0 && errno != EINTR) throw broken("a connection cannot be waited for");
+    if (found < 0 && errno != EINTR) throw broken("waiting for a connection failed");
     if (found < 0) return;
     const std::lock_guard lock(lock_);
     if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)
-        throw Error(ErrorCode::timeout, "the other end of the connection takes nothing");
+        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
     eventfd_t count = 0;
     if (waiting[0].revents != 0) ::eventfd_read(wake_, &count);
 }
@@ -242,7 +242,7 @@ void DataSender::obey(const Request& request) {
         return;
     }
     if (asked_ || request.bytes == 0 || request.bytes > chunk_bytes)
-        throw Error(ErrorCode::io, "one chunk can be asked for again at a time");
+        throw Error(ErrorCode::io, "more than one chunk was requested again at a time");
     asked_ = request;
 }
 
@@ -255,7 +255,7 @@ void DataSender::advance(const Request& request) {
         alone_->insert(request.offset - 1);
         if (alone_->size() > max_granted)
             throw make_error(ErrorCode::io, "more than ", max_granted,
-                             " steps granted and not taken");
+                             " steps were granted and not taken");
     }
     box_.advance(request.place);
 }
@@ -330,8 +330,9 @@ void DataSender::begin_again(const Request& asked) {
     MessagePtr message = box_.find(asked.place, asked.array);
     const std::uint64_t bytes = message ? message->bytes().size() : 0;
     if (asked.offset > bytes || asked.bytes > bytes - asked.offset)
-        throw make_error(ErrorCode::io, "there are no ", asked.bytes, " bytes at ", asked.offset,
-                         " of array ", asked.array, " of step ", asked.place);
+        throw make_error(ErrorCode::io, "bytes ", asked.offset, " to ", asked.offset + asked.bytes,
+                         " of array ", asked.array, " of step ", asked.place,
+                         " were requested again and do not exist");
     sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message), no_number});
     sending_->at = asked.offset;
     sending_->end = asked.offset + asked.bytes;

@@ -32,6 +32,12 @@ std::chrono::milliseconds time_until(Clock::time_point until) {
     return std::max(left, std::chrono::milliseconds(0));
 }
 
+/// In tenths.
+double seconds_since(Clock::time_point begin) {
+    const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    return static_cast<double>((passed.count() + 50) / 100) / 10;
+}
+
 /// Before somebody is asked again who was not there.
 void rest(const Look& look) {
     const Clock::time_point end = Clock::now() + redial_time;
@@ -112,7 +118,9 @@ void introduce(const Connection& connection, const std::string& where, JsonObjec
     connection.limit_sending(stalled_seconds);
     const Json greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
     if (greeting.number("datamover_stream") != protocol_version)
-        throw make_error(ErrorCode::io, where, " is a stream of another version");
+        throw make_error(ErrorCode::io, where,
+                         " speaks another version of the protocol; install the same version of "
+                         "datamover at both ends");
     words.add("answer", keyed_hash(dialing.token, greeting.name("nonce")));
     const std::string frame = frame_of(words.text());
     connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
@@ -133,11 +141,14 @@ std::string known_token(const std::optional<std::string>& given) {
 
 std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words,
                                  const Dialing& dialing, const Deadline& deadline, bool again) {
+    const Clock::time_point begin = Clock::now();
     while (true) {
         int error = 0;
         const auto connection = connected(address, greeting_end(deadline), dialing.look, error);
         if (connection != nullptr) {
-            introduce(*connection, address.text(), words, dialing, greeting_end(deadline));
+            // The first sending process listens before the others have come to open the stream.
+            introduce(*connection, address.text(), words, dialing,
+                      again ? deadline.value_or(Clock::time_point::max()) : greeting_end(deadline));
             return connection;
         }
         if (error == ECONNRESET)
@@ -146,7 +157,8 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
         if (error != ECONNREFUSED && error != ETIMEDOUT)
             throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(error));
         if (!again || (deadline && Clock::now() + redial_time >= *deadline))
-            throw make_error(ErrorCode::timeout, "nobody listens at ", address.text());
+            throw make_error(ErrorCode::timeout, "no stream at ", address.text(), " after ",
+                             seconds_since(begin), " s; is the sending program running?");
         rest(dialing.look);
     }
 }

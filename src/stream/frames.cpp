@@ -38,14 +38,16 @@ std::uint32_t number_at(std::span<const std::byte> bytes) {
 std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_bytes) {
     for (std::size_t n = 0; n < magic.size(); ++n)
         if (static_cast<char>(header[n]) != magic[n])
-            throw Error(ErrorCode::io, "these bytes are no frame of a stream of this version");
+            throw Error(
+                ErrorCode::io,
+                "received bytes that are not a frame of this version of the stream protocol");
     // Else a longer length would be waited for, perhaps for ever.
     if (crc32c(header.first(checked_bytes)) != number_at(header.subspan(checked_bytes)))
-        throw Error(ErrorCode::io, "what stands before a frame arrived damaged");
+        throw Error(ErrorCode::io, "the header of a frame arrived damaged");
     const std::uint32_t length = number_at(header.subspan(4));
     if (length > max_bytes)
-        throw make_error(ErrorCode::io, "a frame of ", length, " bytes; at most ", max_bytes,
-                         " are read");
+        throw make_error(ErrorCode::io, "a frame has ", length, " bytes; at most ", max_bytes,
+                         " are accepted");
     return length;
 }
 
@@ -141,7 +143,7 @@ ControlLink::ControlLink(std::shared_ptr<const Connection> connection,
       limits_(std::move(limits)) {
     if (wake_ >= 0 && may_keep(wake_)) return;
     if (wake_ >= 0) ::close(wake_);
-    throw Error(ErrorCode::io, "a connection cannot be served: too many files are open");
+    throw Error(ErrorCode::io, "cannot serve a connection: too many files are open");
 }
 
 ControlLink::~ControlLink() {
@@ -182,9 +184,9 @@ std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
         const int found =
             ::poll(waiting.data(), waiting.size(), static_cast<int>(patience().count()));
         if (found == 0)
-            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+            throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
         if (found < 0 && errno != EINTR)
-            throw Error(ErrorCode::peer_failed, "a connection cannot be waited for");
+            throw Error(ErrorCode::peer_failed, "waiting for a connection failed");
         if (found < 0) continue;
         eventfd_t count = 0;
         if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);

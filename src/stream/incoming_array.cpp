@@ -29,11 +29,11 @@ IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted,
       plan_(naming(name_, [&] { return plan_between(known.layout, wanted.layout); })) {
     if (!wanted.dtype.empty() && ArrayType::of_text(wanted.dtype).text != type_.text)
         throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
-                         ", the array here ", wanted.dtype);
+                         "; its destination has ", wanted.dtype);
     for (const PeerPart& peer : naming(name_, [&] { return plan_.incoming(rank); })) {
         std::int64_t bytes = 0;
         if (__builtin_mul_overflow(peer.part.size(), type_.elem_bytes, &bytes))
-            throw Error(ErrorCode::out_of_range, "a message of more than 2^63 bytes");
+            throw Error(ErrorCode::out_of_range, "a message has more than 2^63 bytes");
         sizes_[static_cast<int>(peer.rank)] = static_cast<std::uint64_t>(bytes);
     }
     if (!wanted.comes_in_new_memory) return;

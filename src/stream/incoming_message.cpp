@@ -20,7 +20,7 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
     const auto [begin, end] = share_of(bytes_, pathway, pathways);
     std::uint64_t& passed = passed_[static_cast<std::size_t>(pathway)];
     if (offset != begin + passed || count == 0 || count > std::min(chunk_bytes, end - offset))
-        throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
+        throw Error(ErrorCode::peer_failed, "it sent a part of a message out of order");
     passed += count;
 }
 
@@ -48,7 +48,7 @@ std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> seg
         segment_ = std::move(segment);
         begin_ = begin;
     } else if (segment_ != segment || begin_ != begin) {
-        throw Error(ErrorCode::peer_failed, "a message that lies in several places");
+        throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
     }
     return crc32c(there);
 }

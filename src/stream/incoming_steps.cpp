@@ -36,9 +36,8 @@ bool is_of_type(const Json& said, std::string_view type) {
 std::vector<std::uint32_t> arrays_of(const Json& said) {
     std::vector<std::uint32_t> arrays;
     for (const Json& item : said.list("arrays", max_array_number)) {
-        if (item.kind() != Json::Kind::integer || item.integer() < 0 ||
-            item.integer() > max_array_number)
-            throw Error(ErrorCode::io, "'arrays' of a frame must be numbers of arrays");
+        if (item.kind() != Json::Kind::integer || item.integer() < 0 || item.integer() > max_array_number)
+            throw Error(ErrorCode::io, "'arrays' of a frame must be a list of array numbers");
         arrays.push_back(static_cast<std::uint32_t>(item.integer()));
     }
     return arrays;
@@ -95,8 +94,8 @@ void IncomingSteps::check_names() const {
         sent += (sent.empty() ? "'" : ", '") + array.name + "'";
     }
     if (sent.empty()) return;
-    throw make_error(ErrorCode::mismatch, "the stream has ended; it sent ", sent,
-                     " and nothing named '", wanted_.front().name, "'");
+    throw make_error(ErrorCode::mismatch, "the stream has ended without sending array '",
+                     wanted_.front().name, "'; it sent ", sent);
 }
 
 void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
@@ -185,7 +184,7 @@ void IncomingSteps::hear(const Json& said) {
         was_told_ = true;
         throw error;
     } else {
-        throw Error(ErrorCode::io, "the stream sent a frame of a type that makes no sense");
+        throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
     }
 }
 
@@ -198,17 +197,17 @@ void IncomingSteps::ask_for_arrays() {
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
 void IncomingSteps::learn(const Json& said) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
-        throw make_error(ErrorCode::io, "more than ", max_array_number, " arrays");
+        throw make_error(ErrorCode::io, "the stream described more than ", max_array_number, " arrays");
     const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
     const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
     const Json* const dtype = said.find("dtype");
     const Json* const layout = said.find("layout");
     if (dtype == nullptr || layout == nullptr || layout->kind() != Json::Kind::text)
-        throw Error(ErrorCode::io, "an array without a dtype or a layout");
+        throw Error(ErrorCode::io, "the stream described an array without a dtype or a layout");
     KnownArray known{said.name("name"), ArrayType::of_words(*dtype),
                      layout_of_text(layout->text(), nprocs)};
     if (known_.contains(number))
-        throw make_error(ErrorCode::io, "the stream tells of array ", number, " again");
+        throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
     if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
     const WantedArray* const wanted = wanted_of(known.name);
     known_.emplace(number, std::move(known));
@@ -219,7 +218,7 @@ void IncomingSteps::learn(const Json& said) {
 void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
     for (const auto& [other, array] : begun_)
         if (array->name() == wanted.name)
-            throw make_error(ErrorCode::io, "the stream has two arrays of the name '", wanted.name,
+            throw make_error(ErrorCode::io, "the stream described two arrays named '", wanted.name,
                              "'");
     begun_.emplace(number, std::make_unique<IncomingArray>(known_.at(number), wanted, rank_));
     if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
@@ -270,8 +269,8 @@ void IncomingSteps::hear_of_step(const Json& said) {
         const WantedArray* const wanted =
             known != known_.end() ? wanted_of(known->second.name) : nullptr;
         if (wanted == nullptr || !different.insert(number).second)
-            throw make_error(ErrorCode::io, "the stream sends array ", number,
-                             ", which was not asked for");
+            throw make_error(ErrorCode::io, "the stream announced array ", number,
+                             ", which was not requested");
         if (!begun_.contains(number)) {
             begin(number, *wanted);
             has_begun = true;
@@ -311,7 +310,7 @@ void IncomingSteps::announce(Announced step) {
     for (const std::uint32_t number : step.arrays)
         step.messages += begun_.at(number)->sizes().size();
     if (step.place < next_ || steps_open_ >= ahead_)
-        throw make_error(ErrorCode::io, "the stream sends step ", step.place,
+        throw make_error(ErrorCode::io, "the stream announced step ", step.place,
                          ", for which it has no credit");
     ++steps_open_;
     next_ = step.place + 1;
@@ -345,20 +344,17 @@ void IncomingSteps::deliver() {
             continue;
         }
         if (coming.count > step.messages)
-            throw make_error(ErrorCode::io, "more came of the step at place ", step.place,
-                             " than the stream says it has");
+            throw make_error(ErrorCode::io, "step ", step.place,
+                             " has more messages than the stream announced");
         ArrivedStep arrived{step.place, step.number, {}};
         if (step.number == no_number) arrived.number = coming.number;
         if (arrived.number == no_number)
-            throw make_error(ErrorCode::io,
-                             "neither the stream nor its messages tell the number of "
-                             "the step at place ",
-                             step.place);
+            throw make_error(ErrorCode::io, "step ", step.place, " came without its number");
         for (const std::uint32_t number : step.arrays) {
             ArrayMessages& come = coming.arrays[number];
             if (come.by_producer.size() != begun_.at(number)->sizes().size())
-                throw make_error(ErrorCode::io, "of step ", arrived.number,
-                                 " other arrays came than the stream says");
+                throw make_error(ErrorCode::io, "step ", arrived.number,
+                                 " has other arrays than the stream announced");
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
         coming.arrays.clear();
@@ -387,7 +383,7 @@ std::optional<int> IncomingSteps::cut_by(const Announced& step, Coming& coming) 
 void IncomingSteps::drop_cut() {
     if (wanted_.front().layout.nprocs() > 1)
         throw Error(ErrorCode::timeout,
-                    "the stream was closed before all that it had sent was taken");
+                    "the stream was closed before this process had received all steps");
     const std::uint64_t place = announced_.front().place;
     announced_.pop_front();
     coming_.erase(place);
@@ -518,7 +514,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
                                   : wanted_of(known->second.name) != nullptr)
             return nullptr;
         throw make_error(ErrorCode::peer_failed, "it sent array ", array,
-                         ", which was not asked for");
+                         ", which was not requested");
     }
     const bool is_granted = habits_.goes_ahead
                                 ? place >= taken_ && place < taken_ + ahead_
@@ -527,15 +523,15 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         throw make_error(ErrorCode::peer_failed, "it sent step ", place, ", which was not granted");
     Coming& coming = coming_[place];
     if (coming.is_delivered || chunk.number < no_number)
-        throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
+        throw Error(ErrorCode::peer_failed, "it sent a part of a step out of order");
     ArrayMessages& come = coming.arrays[array];
     std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
     if (message == nullptr) {
         const auto& sizes = begun->second->sizes();
         const auto size = sizes.find(producer);
         if (size == sizes.end())
-            throw make_error(ErrorCode::peer_failed, "it sent of array ", array,
-                             ", of which it has nothing for us");
+            throw make_error(ErrorCode::peer_failed, "it sent array ", array,
+                             ", of which it holds nothing for this process");
         message = message_of(*begun->second, come, producer, size->second);
         ++coming.count;
     }

@@ -91,6 +91,8 @@ public:
     bool may_say_later() const;
     /// Says what was taken; to be called before anybody waits, or soon after.
     void say_taken();
+    /// The place behind all steps that were taken.
+    std::uint64_t taken_before() const { return taken_; }
     /// Whether no more steps come.
     bool is_over() const {
         return has_ended_ && announced_.empty() && ready_.empty() && next_ >= places_;

@@ -29,13 +29,13 @@ std::uint32_t take_character(std::string_view text, std::size_t& at) {
     constexpr std::uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     std::uint32_t character = first & (0x3f >> more);
     for (int n = 0; n < more; ++n) {
-        if (at == text.size() || !is_continuation(text[at])) refuse("a text that is no UTF-8");
+        if (at == text.size() || !is_continuation(text[at])) refuse("a frame is not UTF-8");
         character = character << 6 | (static_cast<unsigned char>(text[at++]) & 0x3f);
     }
     const bool is_surrogate = character >= 0xd800 && character < 0xe000;
     if (first < 0xc2 || first > 0xf4 || character < least[more] || character > 0x10ffff ||
         is_surrogate)
-        refuse("a text that is no UTF-8");
+        refuse("a frame is not UTF-8");
     return character;
 }
 
@@ -60,13 +60,13 @@ public:
     Json whole() {
         Json value = read(0);
         skip_space();
-        if (at_ != text_.size()) refuse("a frame that is no JSON");
+        if (at_ != text_.size()) refuse("a frame is not JSON");
         return value;
     }
 
 private:
     char peek() const {
-        if (at_ == text_.size()) refuse("a frame that is no JSON");
+        if (at_ == text_.size()) refuse("a frame is not JSON");
         return text_[at_];
     }
     bool take(char c) {
@@ -81,7 +81,7 @@ private:
     }
 
     Json read(int depth) {
-        if (depth > max_json_depth) refuse("a frame whose JSON is nested too deep");
+        if (depth > max_json_depth) refuse("a frame has JSON that is nested too deeply");
         skip_space();
         Json value;
         const char c = peek();
@@ -103,10 +103,10 @@ private:
     void read_object(Json& value, int depth) {
         value.kind_ = Json::Kind::object;
         read_members('{', '}', [&] {
-            if (peek() != '"') refuse("a frame that is no JSON");
+            if (peek() != '"') refuse("a frame is not JSON");
             std::string key = read_text();
             skip_space();
-            if (!take(':')) refuse("a frame that is no JSON");
+            if (!take(':')) refuse("a frame is not JSON");
             value.keys_.push_back(std::move(key));
             value.items_.push_back(read(depth + 1));
         });
@@ -127,7 +127,7 @@ private:
             read_member();
             skip_space();
             if (take(closing)) return;
-            if (!take(',')) refuse("a frame that is no JSON");
+            if (!take(',')) refuse("a frame is not JSON");
         }
     }
 
@@ -139,7 +139,7 @@ private:
                 read_escaped(text);
                 continue;
             }
-            if (static_cast<unsigned char>(peek()) < 0x20) refuse("a frame that is no JSON");
+            if (static_cast<unsigned char>(peek()) < 0x20) refuse("a frame is not JSON");
             put_character(text, take_character(text_, at_));
         }
         return text;
@@ -153,14 +153,15 @@ private:
             text += meant[found];
             return;
         }
-        if (c != 'u') refuse("a frame that is no JSON");
+        if (c != 'u') refuse("a frame is not JSON");
         std::uint32_t character = read_hexadecimal();
         if (character >= 0xd800 && character < 0xdc00 && take('\\') && take('u')) {
             const std::uint32_t low = read_hexadecimal();
-            if (low < 0xdc00 || low >= 0xe000) refuse("a text that is no Unicode");
+            if (low < 0xdc00 || low >= 0xe000) refuse("a frame has text that is not Unicode");
             character = 0x10000 + ((character - 0xd800) << 10) + (low - 0xdc00);
         }
-        if (character >= 0xd800 && character < 0xe000) refuse("a text that is no Unicode");
+        if (character >= 0xd800 && character < 0xe000)
+            refuse("a frame has text that is not Unicode");
         put_character(text, character);
     }
 
@@ -168,7 +169,7 @@ private:
         std::uint32_t value = 0;
         const char* const begin = text_.data() + at_;
         if (text_.size() - at_ < 4 || std::from_chars(begin, begin + 4, value, 16).ptr != begin + 4)
-            refuse("a frame that is no JSON");
+            refuse("a frame is not JSON");
         at_ += 4;
         return value;
     }
@@ -193,7 +194,7 @@ private:
             value.integer_ = word == "true";
             return;
         }
-        refuse("a frame that is no JSON");
+        refuse("a frame is not JSON");
     }
 
     std::string_view text_;
@@ -204,9 +205,9 @@ Json Json::parse_object(std::string_view text) {
     const auto items =
         std::ranges::count_if(text, [](char c) { return c == '[' || c == '{' || c == ','; });
     if (static_cast<std::size_t>(items) > max_items)
-        throw make_error(ErrorCode::io, "a frame of more than ", max_items, " items");
+        throw make_error(ErrorCode::io, "a frame has more than ", max_items, " items");
     Json value = JsonReader(text).whole();
-    if (value.kind_ != Kind::object) refuse("a frame that is no JSON object");
+    if (value.kind_ != Kind::object) refuse("a frame is not a JSON object");
     return value;
 }
 

@@ -108,7 +108,7 @@ std::string random_digits(int bytes) {
     std::vector<unsigned char> random(static_cast<std::size_t>(bytes));
     // Up to 256 bytes are given whole.
     if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
-        throw Error(ErrorCode::io, "the system gives no random numbers");
+        throw Error(ErrorCode::io, "cannot read random numbers from the system");
     return digits_of(random);
 }
 

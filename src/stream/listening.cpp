@@ -61,7 +61,7 @@ Address own_address(int socket) {
     if (::getsockname(socket, any, &bytes) != 0 ||
         ::getnameinfo(any, bytes, host.data(), host.size(), port.data(), port.size(),
                       NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        throw Error(ErrorCode::io, "the system does not tell where a process listens");
+        throw Error(ErrorCode::io, "cannot find the address that a process listens at");
     return {host.data(), std::stoi(port.data())};
 }
 
@@ -92,14 +92,14 @@ std::string own_host(const std::string& first_host, int rank) {
         if (::connect(probe.number, there->ai_addr, there->ai_addrlen) == 0)
             return own_address(probe.number).host;
     }
-    throw make_error(ErrorCode::io, "no way leads from process ", rank, " to ", first_host);
+    throw make_error(ErrorCode::io, "process ", rank, " cannot reach ", first_host);
 }
 
 void refuse_any(const Address& address, const std::string& host) {
     if (is_any(host))
         throw make_error(ErrorCode::invalid_argument, "'", address.text(),
-                         "' stands for all interfaces; give the address of the one at which "
-                         "consumers find this machine");
+                         "' means all interfaces; pass the address at which consumers reach this "
+                         "machine");
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ void refuse_any(const Address& address, const std::string& host) {
 Address Address::of_text(std::string_view text) {
     const auto refuse = [text] {
         throw make_error(ErrorCode::invalid_argument, "'", text,
-                         "' is no address of a stream; one is \"tcp://127.0.0.1:5777\"");
+                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
     };
     if (!text.starts_with(scheme)) refuse();
     const std::string_view rest = text.substr(scheme.size());
@@ -150,7 +150,7 @@ std::string token_for(const std::string& host, const std::optional<std::string>&
     if (!given) return is_loopback(host) ? "" : random_digits(token_bytes);
     if (given->size() < least_token_characters)
         throw Error(ErrorCode::invalid_argument,
-                    "a token must be a text of at least 16 characters");
+                    "the token is too short; it must have at least 16 characters");
     return *given;
 }
 

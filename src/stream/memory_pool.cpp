@@ -20,7 +20,7 @@ std::shared_ptr<std::byte> MemoryPool::take(std::size_t bytes) {
         };
         return {memory.release(), give_back};
     } catch (const std::bad_alloc&) {  // the memory was given back
-        throw Error(ErrorCode::no_memory, "no memory for what the stream sends");
+        throw Error(ErrorCode::no_memory, "out of memory while receiving a step");
     }
 }
 

@@ -52,7 +52,8 @@ Request Request::read(std::span<const std::byte, size_bytes> words) {
     const auto magic = take<std::uint32_t>(rest);
     const auto operation = take<std::uint32_t>(rest);
     if (magic != request_magic || operation < 1 || operation > 2)
-        throw make_error(ErrorCode::io, "these bytes are no request: ", magic, " ", operation);
+        throw make_error(ErrorCode::io, "received bytes that are not a request: ", magic, " ",
+                         operation);
     Request request;
     request.operation = static_cast<Operation>(operation);
     request.array = take<std::uint32_t>(rest);
@@ -75,10 +76,13 @@ std::array<std::byte, Request::size_bytes> Request::write() const {
 
 ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
-    require_undamaged(words, "what stands before a part of a message");
+    require_undamaged(words, "the header of a part of a message");
     const auto magic = take<std::uint32_t>(rest);
     if (magic != chunk_magic && magic != shared_magic && magic != refusal_magic)
-        throw Error(ErrorCode::peer_failed, "what it sent is no part of a message");
+        throw Error(
+            ErrorCode::peer_failed,
+            "it sent bytes that are not the header of a message; install the same version of "
+            "datamover at both ends");
     ChunkHeader header;
     header.is_shared = magic == shared_magic;
     header.is_refusal = magic == refusal_magic;

@@ -46,8 +46,8 @@ struct Outbox::Packing {
 
 Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
     if (pathways < 1 || pathways > max_pathways)
-        throw make_error(ErrorCode::invalid_argument, "pathways are ", pathways,
-                         ", they must be 1 to ", max_pathways);
+        throw make_error(ErrorCode::invalid_argument, "pathways is ", pathways,
+                         "; it must be 1 to ", max_pathways);
 }
 
 void Outbox::open(const std::string& key, int nprocs) {
@@ -60,6 +60,7 @@ void Outbox::open(const std::string& key, int nprocs) {
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
+    const std::lock_guard staging(staging_lock_);
     // Before any is bound: it stays where it is.
     for (const Outgoing& one : outgoing)
         if (one.pieces != nullptr && may_stage(*one.pieces))
@@ -170,7 +171,8 @@ void Outbox::forget(const std::string& key) {
 void Outbox::serve(const Connection& connection, const std::string& key, std::int64_t rank,
                    std::int64_t pathway, TakenCall taken) {
     if (pathway < 0 || pathway >= pathways_)
-        throw Error(ErrorCode::io, "the stream has no such pathway");
+        throw make_error(ErrorCode::io, "the connection names pathway ", pathway,
+                         ", which the stream does not have");
     const std::shared_ptr<Box> box = box_of(key, rank);
     DataSender(connection, *box, static_cast<int>(pathway), pathways_, habits_, bytes_sent_,
                std::move(taken))
@@ -179,9 +181,11 @@ void Outbox::serve(const Connection& connection, const std::string& key, std::in
 
 std::shared_ptr<Box> Outbox::box_of(const std::string& key, std::int64_t rank) {
     const Boxes boxes = boxes_of(key);
-    if (boxes.empty()) throw Error(ErrorCode::io, "no consumer has this key");
+    if (boxes.empty())
+        throw Error(ErrorCode::io, "the connection names a consumer that is unknown or has left");
     if (rank < 0 || rank >= static_cast<std::int64_t>(boxes.size()))
-        throw make_error(ErrorCode::io, "the consumer has no process ", rank);
+        throw make_error(ErrorCode::io, "the connection names process ", rank,
+                         ", which the consumer does not have");
     return boxes[static_cast<std::size_t>(rank)];
 }
 
@@ -210,6 +214,7 @@ void Outbox::free_all() {
         box->advance(std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }
+    const std::lock_guard staging(staging_lock_);
     staging_.reset();
     staging_bytes_ = 0;
 }

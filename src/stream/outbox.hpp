@@ -93,6 +93,8 @@ private:
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
     StoreChoice choice_;  ///< for what is read in shared memory
+    /// Held while a message is packed: a call of another stream may give the memory back.
+    std::mutex staging_lock_;
     /// Where pieces are packed that are copied from there.
     OwnBytes staging_;
     std::size_t staging_bytes_ = 0;

@@ -30,7 +30,8 @@ OwnBytes own_bytes(std::size_t bytes) {
     OwnBytes memory(bytes < least_bytes
                         ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
                         : large_memory(bytes));
-    if (memory == nullptr) throw make_error(ErrorCode::no_memory, "a message of ", bytes, " bytes");
+    if (memory == nullptr)
+        throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
     return memory;
 }
 

@@ -27,15 +27,15 @@ Places::Places(const StreamManagerOptions& options) : options_(options) {
         throw Error(ErrorCode::invalid_argument, words);
     };
     if (options.active < 1 || options.active > max_active)
-        refuse(concat("active is ", options.active, ", it must be 1 to ", max_active));
+        refuse(concat("active is ", options.active, "; it must be 1 to ", max_active));
     if (options.unit != "step" && options.unit != "array")
-        refuse("unit is \"" + options.unit + "\", known are step, array");
+        refuse("unit is \"" + options.unit + "\"; it must be \"step\" or \"array\"");
     if (options.unit_bytes < 0 || (options.unit_bytes > 0 && options.unit != "step"))
-        refuse(
-            concat("unit_bytes is ", options.unit_bytes, ", it must be 0 or, of steps, above it"));
+        refuse(concat("unit_bytes is ", options.unit_bytes,
+                      "; it must be 0, or above 0 with unit=\"step\""));
     if (options.stall_seconds &&
         !(*options.stall_seconds > 0 && std::isfinite(*options.stall_seconds)))
-        refuse(concat("stall_seconds is ", *options.stall_seconds, ", it must be above 0 s"));
+        refuse(concat("stall_seconds is ", *options.stall_seconds, "; it must be above 0 s"));
 }
 
 void Places::enter(const PlaceHolder& who, const std::string& name) {
@@ -124,9 +124,10 @@ void Places::check_progress(const Entry& mine) const {
         if (!entry->holder->is_within_step() || entry->thread != std::this_thread::get_id()) return;
         names += (names.empty() ? "'" : ", '") + entry->name + "'";
     }
-    throw make_error(ErrorCode::invalid_state, "stream '", mine.name, "' cannot be sent: at most ",
-                     options_.active, " (active) hold buffers, and these do, ",
-                     "within a step: ", names, "; send the rest of the step, or end it, first");
+    throw make_error(ErrorCode::invalid_state, "stream '", mine.name,
+                     "' cannot get buffers: at most ", options_.active,
+                     " streams (active) have them, and these are within a step: ", names,
+                     "; send the rest of their step or call end_step() first");
 }
 
 void Places::tell_again(const std::vector<Turn>& ended) {
@@ -138,7 +139,8 @@ Places::Listed::Listed(std::shared_ptr<Places> places, const std::string& name,
     : places_(std::move(places)), name_(name) {
     const std::lock_guard held(places_->memory_lock_);
     if (!places_->memory_.emplace(name, Memory{std::move(free), -1}).second)
-        throw make_error(ErrorCode::invalid_argument, "there is a stream '", name, "' already");
+        throw make_error(ErrorCode::invalid_argument, "the manager already has a stream named '",
+                         name, "'");
 }
 
 Places::Listed::~Listed() {

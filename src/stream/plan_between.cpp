@@ -62,7 +62,7 @@ int sextet_of(char c) {
 /// The bytes of a text in base64 (RFC 4648); throws io where it is none.
 std::vector<std::uint8_t> plan_bytes_of(std::string_view text) {
     const auto refuse = [] {
-        throw Error(ErrorCode::io, "a layout cannot be read: it is no base64");
+        throw Error(ErrorCode::io, "cannot read a layout: it is not base64");
     };
     if (text.size() % 4 != 0) refuse();
     std::vector<std::uint8_t> bytes;
@@ -124,11 +124,11 @@ Layout layout_of_text(std::string_view text, std::int64_t nprocs) {
     try {
         layout = MotionPlan::from_bytes(bytes).source();
     } catch (const Error& error) {
-        throw make_error(ErrorCode::io, "a layout cannot be read: ", error.what());
+        throw make_error(ErrorCode::io, "cannot read a layout: ", error.what());
     }
     if (layout.nprocs() != nprocs)
-        throw make_error(ErrorCode::io, "a layout for ", layout.nprocs(),
-                         " processes, where there are ", nprocs);
+        throw make_error(ErrorCode::io, "a layout has ", layout.nprocs(), " processes; ", nprocs,
+                         " are expected");
     return layout;
 }
 

@@ -25,19 +25,20 @@ constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
 void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
-        throw make_error(ErrorCode::invalid_argument, name, " is ", value, ", it must be ", least,
+        throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
                          " to ", most);
 }
 
 /// As a frame can say it, and whoever reads the frame takes it.
 void check_name(const std::string& name) {
     if (name.empty() || name.size() > max_name_bytes)
-        throw make_error(ErrorCode::invalid_argument, "a name has 1 to ", max_name_bytes, " bytes");
+        throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
+                         " bytes; it must have 1 to ", max_name_bytes);
     try {
         Json::parse_object(JsonObject().add("name", name).text()).name("name");
     } catch (const Error&) {
         throw Error(ErrorCode::invalid_argument,
-                    "a name is a text in UTF-8 without characters for control");
+                    "the name of an array must be UTF-8 text without control characters");
     }
 }
 
@@ -95,7 +96,7 @@ void Producer::check_options() const {
     check_range(options_.consumers, "consumers", 0, static_cast<std::int64_t>(most_consumers));
     if (options_.every_step && options_.consumers == 0)
         throw Error(ErrorCode::invalid_argument,
-                    "every step waits for consumers: it has to be said for how many");
+                    "every_step=True needs consumers=, for how many consumers each step waits");
     check_seconds(options_.timeout_seconds);
 }
 
@@ -131,7 +132,7 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
 void Producer::require_own_process() const {
     if (!reception_->is_of_this_process())
         throw Error(ErrorCode::invalid_state,
-                    "the stream is of the process that this one was forked from");
+                    "this process was forked from the one that opened the stream");
 }
 
 void Producer::check_open() const {
@@ -149,12 +150,12 @@ std::int64_t Producer::checked(const std::string& name, const SentPart& part,
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     if (!step && step_ == last)
         throw make_error(ErrorCode::invalid_argument, "step ", last,
-                         " is the last that can be numbered");
+                         " is the last possible number; pass step=");
     const std::int64_t number = step ? *step : step_ ? *step_ + 1 : 0;
     check_range(number, "step", 0, last);
     if (step && number == step_ && names_of_step_.contains(name))
-        throw make_error(ErrorCode::invalid_argument, "array '", name, "' was sent in step ",
-                         number, " before");
+        throw make_error(ErrorCode::invalid_argument, "array '", name,
+                         "' was already sent in step ", number);
     check_part(name, part);
     return number;
 }
@@ -163,22 +164,23 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
     const Array* const known = find(name);
     if (known == nullptr && !part.layout.valid())
         throw make_error(ErrorCode::invalid_argument, "array '", name,
-                         "' needs a layout the first time");
+                         "' is sent for the first time; pass layout=");
     if (part.layout.valid() && part.layout.nprocs() != together_->size())
-        throw make_error(ErrorCode::mismatch, "the layout is for ", part.layout.nprocs(),
-                         " processes, ", together_->size(), " send");
+        throw make_error(ErrorCode::mismatch, "the layout of array '", name, "' has ",
+                         part.layout.nprocs(), " processes; the stream has ", together_->size());
     if (!part.dtype.empty() && (part.elem_bytes < 1 || part.elem_bytes > max_elem_bytes))
-        throw make_error(ErrorCode::wrong_type, "elements of ", part.elem_bytes, " bytes; 1 to ",
-                         max_elem_bytes, " are sent");
+        throw make_error(ErrorCode::wrong_type, "elements of array '", name, "' have ",
+                         part.elem_bytes, " bytes; they must have 1 to ", max_elem_bytes);
     if (known == nullptr) {
         text_of_layout(part.layout);  // one that cannot be told is an error here, on all
         return;
     }
     if (part.layout.valid() && !(known->layout == part.layout))
-        throw make_error(ErrorCode::mismatch, "array '", name, "' had another layout before");
+        throw make_error(ErrorCode::mismatch, "array '", name,
+                         "' was sent with another layout before; each array keeps its layout");
     if (!part.dtype.empty() && part.dtype != known->dtype)
         throw make_error(ErrorCode::wrong_type, "array '", name, "' has dtype ", part.dtype,
-                         ", it was ", known->dtype, " before");
+                         "; it was sent with ", known->dtype, " before");
 }
 
 /// Compares between all processes what an array is, and takes note of it.
@@ -219,7 +221,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     if (types_differ) throw *types_differ;
     if (array.dtype.empty())
         throw make_error(ErrorCode::wrong_type, "array '", name,
-                         "' has no dtype: no process brings an element");
+                         "' has no dtype, because no process holds an element");
     if (audience_ != nullptr)
         audience_->add_array(
             {array.number, name, array.dtype, layout, part.layout.nprocs(), array.elem_bytes});
@@ -342,6 +344,7 @@ StreamCounters Producer::counters() const {
     const AudienceCounters found = audience_->counters();
     counters.consumers = found.consumers;
     counters.consumers_came = found.came;
+    counters.consumers_left = found.left;
     counters.consumers_lost = found.lost;
     counters.steps_dropped = found.steps_dropped;
     return counters;

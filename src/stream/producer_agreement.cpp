@@ -103,7 +103,7 @@ void Producer::refuse_in_turn(const Error& why) {
                                           : together_->gather(mine);
     } catch (const Error& error) {  // what was wrong at first is what the user has to know
         throw make_error(why.code(), why.what(),
-                         "; the other processes have not heard of it: ", error.what());
+                         "; the other processes could not be informed: ", error.what());
     }
     bring_together(everyone);
     raise_wrong_call(everyone, why);

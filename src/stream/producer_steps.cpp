@@ -186,8 +186,9 @@ Decision Producer::decide(const SentCall& call) {
         if (said == was_interrupted)
             throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
         if (said == was_late)
-            throw make_error(ErrorCode::timeout, "no consumer took a step in ",
-                             *options_.timeout_seconds, " s, or too few came");
+            throw make_error(ErrorCode::timeout,
+                             "a consumer took no step, or too few came, within ",
+                             *options_.timeout_seconds, " s");
     }
 }
 
@@ -225,8 +226,8 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
             } catch (const Error& error) {
                 mine.by_key.emplace(place.first, error);
             } catch (const std::bad_alloc&) {
-                mine.by_key.emplace(place.first,
-                                    Error(ErrorCode::no_memory, "a sending process has no memory"));
+                mine.by_key.emplace(
+                    place.first, Error(ErrorCode::no_memory, "a sending process is out of memory"));
             }
         }
     } catch (...) {  // told to the others before it goes on here

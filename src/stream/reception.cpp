@@ -93,7 +93,7 @@ Reception::Reception(std::span<const int> sockets, std::string token,
         }
     } catch (const std::system_error& error) {
         close();
-        throw make_error(ErrorCode::io, "no thread to listen: ", error.what());
+        throw make_error(ErrorCode::io, "cannot start the thread that listens: ", error.what());
     }
 }
 
@@ -226,7 +226,7 @@ void Reception::State::serve(const ConnectionPtr& connection) {
     } else if (role != nullptr && role->is("control") && audience != nullptr) {
         audience->serve(connection, words);
     } else {
-        throw Error(ErrorCode::io, "a connection that is neither for control nor for data");
+        throw Error(ErrorCode::io, "a connection must be for control or for data");
     }
 }
 
@@ -248,8 +248,9 @@ Json Reception::State::greet(const Connection& connection) const {
                 .add("type", "failed")
                 .add("code", "invalid_state")
                 .add("words",
-                     "the stream wants another token; give token= or set DATAMOVER_STREAM_TOKEN"));
-        throw Error(ErrorCode::io, "a wrong token");
+                     "the token is not that of the stream; pass token= or set "
+                     "DATAMOVER_STREAM_TOKEN"));
+        throw Error(ErrorCode::io, "a connection has a wrong token");
     }
     return words;
 }

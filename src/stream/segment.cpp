@@ -61,7 +61,8 @@ int Segment::open_for_reading() const {
     const std::string name = concat("/proc/self/fd/", file_);
     const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        throw make_error(ErrorCode::io, "a segment cannot be handed over: ", std::strerror(errno));
+        throw make_error(ErrorCode::io,
+                         "cannot hand over a shared memory segment: ", std::strerror(errno));
     return file;
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void refuse() {
-    throw make_error(ErrorCode::io, "a segment cannot be mapped: ", std::strerror(errno));
+    throw make_error(ErrorCode::io, "cannot map a shared memory segment: ", std::strerror(errno));
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
     const int seals = ::fcntl(file, F_GET_SEALS);
     if (seals < 0) refuse();
     if ((seals & seals_needed) != seals_needed)
-        throw Error(ErrorCode::io, "a segment that could shrink");
+        throw Error(ErrorCode::io, "the shared memory segment is not sealed against shrinking");
     struct stat found{};
     if (::fstat(file, &found) != 0) refuse();
     const auto bytes = static_cast<std::size_t>(found.st_size);

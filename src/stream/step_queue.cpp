@@ -11,7 +11,7 @@ Policy policy_of_name(const std::string& name) {
     if (name == "drop_oldest") return Policy::drop_oldest;
     if (name == "drop_newest") return Policy::drop_newest;
     throw make_error(ErrorCode::invalid_argument, "policy is \"", name,
-                     "\", known are block, drop_oldest, drop_newest");
+                     "\"; it must be \"block\", \"drop_oldest\" or \"drop_newest\"");
 }
 
 StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {

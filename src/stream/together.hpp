@@ -55,8 +55,8 @@ public:
 /// finite.
 inline void check_seconds(const std::optional<double>& seconds) {
     if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
-                         " s was given; it must be above 0 s");
+        throw make_error(ErrorCode::invalid_argument, "timeout is ", *seconds,
+                         " s; it must be above 0 s");
 }
 
 /// What `work` throws, as an error that others can be told; none: nothing. Local.

@@ -144,6 +144,38 @@ static void expect_wrong_type(const datamover_stream_options* options,
     SUCCEEDS(datamover_array_free(&narrow));
 }
 
+/* Each process leaves after the same step; those that leave last still get that step, and an error
+ * in place of a further one. */
+static void leave_one_after_the_other(const datamover_stream_options* options,
+                                      const datamover_source_options* known,
+                                      const datamover_array* u,
+                                      const datamover_array* const* into) {
+    const char* address = NULL;
+    datamover_stream* stream = NULL;
+    datamover_stream_source* source = NULL;
+    int64_t step = 0, number = -1;
+    int turn;
+    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_stream_address(stream, &address));
+    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, known));
+    SUCCEEDS(datamover_stream_subscribe(source, 1, names, into));
+    for (step = 0; step < 2; ++step) SUCCEEDS(datamover_stream_send(stream, "u", u, step));
+    for (turn = 0; turn < size; ++turn) {
+        if (turn == rank) {
+            for (step = 0; step < 2; ++step) {
+                SUCCEEDS(datamover_stream_next(source, 60, &number));
+                CHECK(number == step);
+            }
+            if (rank > 0 && rank == size - 1)
+                FAILS(DATAMOVER_PEER_FAILED, datamover_stream_next(source, 60, &number));
+            SUCCEEDS(datamover_stream_disconnect(&source));
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    SUCCEEDS(datamover_stream_close(stream, 60));
+    SUCCEEDS(datamover_stream_free(&stream));
+}
+
 /* The next step is one array, whole; its numbers begin at `first`. */
 static void expect_whole(datamover_stream_source* source, const char* expected_name, int64_t first,
                          const datamover_layout* whole) {
@@ -248,6 +280,7 @@ static void be_both_ends(const datamover_array* const* into) {
     SUCCEEDS(datamover_stream_free(&stream));
 
     expect_wrong_type(&options, &known, u);
+    leave_one_after_the_other(&options, &known, u, into);
     want_all(&options, &known);
     SUCCEEDS(datamover_array_free(&u));
     SUCCEEDS(datamover_array_free(&v));

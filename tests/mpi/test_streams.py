@@ -291,7 +291,7 @@ def test_a_stream_that_ends_while_processes_connect_is_an_error_on_all(comm):
             out = stack.enter_context(dm.Stream(None, HERE))
             address = stack.enter_context(a_way_for_the_first_to(out.address))
         address = comm.bcast(address, 0)
-        with pytest.raises(dm.PeerFailed, match="has ended, or takes nobody any more"):
+        with pytest.raises(dm.PeerFailed, match="has ended, or accepts no more processes"):
             dm.stream.connect(address, comm, timeout=LIMIT_SECONDS)
         comm.Barrier()
 
@@ -698,6 +698,142 @@ def test_a_process_that_leaves_ends_its_program_only(ends):
                 list(steps)
 
     ends.run(send, receive, queue_steps=1)
+
+
+class Converged(Exception):
+    """A reason of the program's own to leave its loop."""
+
+
+def leave_by_close(consumer):
+    consumer.close()
+
+
+def leave_by_exception(consumer):
+    with contextlib.suppress(Converged), consumer:
+        raise Converged("enough")
+
+
+def leave_by_dropping(consumer):
+    consumer._finalizer()  # as the end of the program and the garbage collector do
+
+
+@pytest.mark.parametrize("leave", [leave_by_close, leave_by_exception, leave_by_dropping])
+@pytest.mark.parametrize("policy", ["block", "drop_oldest"])
+@pytest.mark.parametrize("wanted", ["(block)", "all on the first"])
+def test_a_process_that_leaves_takes_no_step_from_the_others(ends, rng, leave, policy, wanted):
+    """One leaves after a step that the others have not got yet; they fail where they want more."""
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    if wanted == "(block)":  # messages say all; else each step is announced, since some get none
+        parts = dm.BlockCyclic(64, wanted, nprocs=ends.receivers)
+    else:
+        parts = dm.FloorPlan([dm.Region(0, 64)], [0], nprocs=ends.receivers)
+    leaver = int(rng.integers(ends.receivers))
+    behind = int(rng.integers(1, 3))  # steps, of those that were granted
+    several = ends.comm.size > 1 and ends.receivers > 1
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        for step in range(6 if policy == "block" else 40):
+            out.send("u", mine + step, layout=line, step=step)
+        if several:
+            ends.comm.Barrier()  # all have got what they wanted: no later step tells them
+        if ends.part.rank == 0:
+            while out.counters()["consumers"]:
+                pass
+            counters = out.counters()
+            orderly = leave is not leave_by_exception
+            assert counters["consumers_came"] == 1
+            assert counters["consumers_left" if orderly else "consumers_lost"] == 1
+
+    def receive(consumer):
+        steps = consumer.steps({"u": parts}, LIMIT_SECONDS)
+
+        def take(count):
+            return [number for number, _ in (next(steps) for _ in range(count))]
+
+        if not several:
+            take(4)
+            leave(consumer)
+            return
+        rank = ends.part.rank
+        seen = take(4 if rank == leaver else 4 - behind)
+        if rank == leaver:
+            leave(consumer)
+        numbers = ends.part.bcast(seen, leaver)
+        if rank != leaver:
+            seen += take(behind)
+            assert seen == numbers
+            if (rank - leaver) % 2 == 1:  # the others are content with these steps, too
+                with pytest.raises(dm.PeerFailed, match=f"process {leaver} of the consumer"):
+                    while True:
+                        next(steps)
+        ends.comm.Barrier()
+
+    ends.run(send, receive, policy=policy, queue_steps=2)
+
+
+@pytest.mark.parametrize("how", ["all close", "all fail"])
+def test_sending_processes_leave_one_after_the_other(ends, how):
+    """Each closes, or raises its own error, after the one before it in the order of ranks."""
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    rank = ends.part.rank
+    raised = []
+
+    def send(out):
+        mine = np.zeros(line.local_shape(rank))
+        for step in range(3):
+            out.send("u", mine + step, layout=line, step=step)
+        ends.comm.Barrier()  # the consumer has all of them
+        if rank > 0:
+            ends.part.recv(source=rank - 1)
+        if rank + 1 < ends.part.size:
+            ends.part.send(None, rank + 1)
+        if how == "all fail":
+            raise Converged(f"process {rank}")
+
+    def receive(consumer):
+        steps = consumer.steps(
+            {"u": dm.BlockCyclic(64, "block", nprocs=ends.receivers)}, LIMIT_SECONDS
+        )
+        assert [next(steps)[0] for _ in range(3)] == [0, 1, 2]
+        if ends.comm.size > 1:
+            ends.comm.Barrier()
+        if how == "all close":
+            assert list(steps) == []
+        else:
+            with pytest.raises(dm.PeerFailed):
+                next(steps)
+
+    if ends.comm.size == 1:
+        pytest.skip("takes several processes")
+    try:
+        ends.run(send, receive)
+    except Converged as error:
+        raised.append(str(error))
+    fails = ends.sends and how == "all fail"
+    assert raised == ([f"process {rank}"] if fails else [])
+
+
+def test_two_programs_send_to_each_other_in_every_step(comm):
+    """As in docs/streams.md: both open, connect and want arrays before they send the first step."""
+    if comm.size == 1:
+        pytest.skip("takes two programs")
+    sends_first = comm.rank < comm.size // 2
+    part = comm.Split(int(sends_first), comm.rank)
+    line = dm.BlockCyclic(64, "cyclic", nprocs=part.size)
+    with dm.Stream(part, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+        addresses = comm.bcast(out.address, 0), comm.bcast(out.address, comm.size // 2)
+        with dm.stream.connect(addresses[int(sends_first)], part) as source:
+            steps = source.steps({"u": line}, LIMIT_SECONDS)
+            u = np.zeros(line.local_shape(part.rank))
+            for step in range(20):
+                if sends_first:
+                    out.send("u", u, layout=line, step=step)
+                got = next(steps)[1]["u"]
+                u = got + 1
+                if not sends_first:
+                    out.send("u", u, layout=line, step=step)
+    assert (u == (40 if sends_first else 39)).all()
 
 
 @pytest.mark.parametrize("local", [True, False])

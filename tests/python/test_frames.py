@@ -427,7 +427,7 @@ def test_at_most_so_many_pages_look():
             async with looking(url) as late:
                 message = await late.socket.receive()
                 assert message.type is aiohttp.WSMsgType.CLOSE and message.data == 1013
-                assert message.extra == f"{frames.MAX_PAGES} pages look already"
+                assert message.extra == f"{frames.MAX_PAGES} pages are already open"
 
     run(look())
 

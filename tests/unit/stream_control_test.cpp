@@ -446,9 +446,9 @@ TEST_F(Door, WhatAllConsumersWantIsBounded) {
     const Json refusal = second.heard();
     EXPECT_EQ(refusal.name("type"), "failed");
     EXPECT_EQ(refusal.name("code"), "peer_failed");
-    EXPECT_NE(refusal.find("words")->text().find("what all consumers want"), std::string::npos);
+    EXPECT_NE(refusal.find("words")->text().find("all consumers requested"), std::string::npos);
     first->say(JsonObject().add("type", "bye"));
-    while (audience_->counters().lost < 2) std::this_thread::yield();
+    while (audience_->counters().left < 1) std::this_thread::yield();
     const Stranger third = knock();
     wants(third);
     EXPECT_EQ(third.heard().name("type"), "array");
@@ -586,8 +586,9 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         send(2);
         audience_->taken_before(other_key, 0, taken[other_key] + 2);
         EXPECT_TRUE(all_is_taken());
+        const std::int64_t left = audience_->counters().left;
         other.say(JsonObject().add("type", "bye"));
-        while (audience_->counters().lost < lost + 2) std::this_thread::yield();
+        while (audience_->counters().left == left) std::this_thread::yield();
     }
 }
 
@@ -642,6 +643,55 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     EXPECT_TRUE(all_is_taken());
     EXPECT_THROW(audience_->taken_before(key, 1, 3), Error);
     EXPECT_EQ(audience_->counters().lost, 1);
+}
+
+TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
+    const Layout line = BlockCyclic({6}, "block", 3);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    const Stranger first = knock(), second = knock(), third = knock();
+    const std::string key = first.come_in(token_, 3).name("key");
+    const auto join = [&](const Stranger& stranger, int rank) {
+        stranger.introduce(token_,
+                           JsonObject().add("role", "control").add("key", key).add("rank", rank));
+        EXPECT_EQ(stranger.heard().name("type"), "joined");
+        stranger.say(JsonObject().add("type", "credit").add("steps", 8));
+    };
+    join(second, 1);
+    join(third, 2);
+    const auto done = [](const Stranger& stranger, std::int64_t place) {
+        stranger.say(JsonObject().add("type", "done").add("place", place));
+    };
+    const auto last = [](const Stranger& stranger) {
+        Json said = stranger.heard();
+        while (said.find("type")->is("array") || said.find("type")->is("step"))
+            said = stranger.heard();
+        return said;
+    };
+    first.subscribe({{"u", line}}, true, true);
+    send(3);  // of which the last two wait here for credits of the first process
+    first.say(JsonObject().add("type", "bye").add("place", 2));
+    while (audience_->counters().consumers == 1) std::this_thread::yield();
+    // Whoever says over its data connection that it took what it said it took when it left.
+    audience_->taken_before(key, 0, 2);
+    const Stranger again = knock();
+    again.introduce(token_, JsonObject().add("role", "control").add("key", key).add("rank", 2));
+    EXPECT_THROW(again.heard(), Error);
+    EXPECT_TRUE(decided(sequence_++).to.empty());
+    done(second, 0);
+    done(second, 1);
+    const Json why = last(second);  // the third has taken nothing yet
+    EXPECT_EQ(why.name("type"), "failed");
+    EXPECT_EQ(why.name("code"), "peer_failed");
+    EXPECT_NE(why.find("words")->text().find("process 0 of the consumer left"), std::string::npos);
+    EXPECT_EQ(audience_->counters().left, 0);
+    second.say(JsonObject().add("type", "bye").add("place", 2).add("code", "io").add("words", ""));
+    done(third, 0);
+    // This one takes less: it has what it wants, and the consumer has gone.
+    third.say(JsonObject().add("type", "bye").add("place", 1));
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
+    EXPECT_EQ(audience_->counters().left, 1);
+    EXPECT_EQ(audience_->counters().lost, 0);
+    EXPECT_EQ(decided(sequence_).gone, std::vector<std::string>{key});
 }
 
 TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {

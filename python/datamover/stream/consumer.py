@@ -149,16 +149,16 @@ class Consumer:
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
-                raise InvalidArgument("a token must be a printable text")
+                raise InvalidArgument("token must be printable text")
             if ahead is not None and not (
                 type(ahead) is int and 1 <= ahead <= wire.MAX_AHEAD_STEPS
             ):
                 raise InvalidArgument(
-                    f"ahead is {ahead!r}, it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
+                    f"ahead is {ahead!r}; it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
                 )
             options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
         self._end = _plan.Consumer(self._group.members(), address, *options)
-        self._finalizer = weakref.finalize(self, self._end.stop)
+        self._finalizer = weakref.finalize(self, self._end.close)
 
     @contextlib.contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -245,7 +245,8 @@ class Consumer:
         InvalidArgument
             No targets, where several processes receive; one `XArray` for two arrays.
         PeerFailed
-            A process of either program failed or left.
+            A sending process failed; a receiving process was killed, or left without taking this
+            step.
         Timeout
             No step came in time; it may be asked for again. The stream was closed, after its own
             time, before this process had all of a step, which others may have.
@@ -268,20 +269,20 @@ class Consumer:
 
     def _checked(self, targets: Any) -> dict[str, _Wanted]:
         if self._wanted:
-            raise InvalidState("the steps of the connection are iterated over already")
+            raise InvalidState("steps() was already called; connect again to request other arrays")
         if not isinstance(targets, Mapping) or not targets:
-            raise WrongType("targets must be a mapping of at least one name to its layout")
+            raise WrongType("targets must map at least one array's name to its layout or XArray")
         for name, target in targets.items():
             if not text(name, "name of an array").isprintable():
-                raise InvalidArgument(f"the name {name!r} of an array cannot be printed")
+                raise InvalidArgument(f"the array name {name!r} is not printable text")
             if not 1 <= len(name.encode()) <= wire.MAX_NAME_BYTES:
                 raise InvalidArgument(
-                    f"the name {name[:24]!r} of an array has {len(name.encode()):,} bytes, it must "
-                    f"have 1 to {wire.MAX_NAME_BYTES}"
+                    f"the array name {name[:24]!r} has {len(name.encode()):,} bytes; it must have "
+                    f"1 to {wire.MAX_NAME_BYTES}"
                 )
             if not isinstance(target, Layout | XArray):
                 raise WrongType(
-                    f"the target of {name!r} is a {type(target).__name__}, it must be a layout or"
+                    f"the target of {name!r} is a {type(target).__name__}; it must be a layout or"
                     " an XArray"
                 )
         _check_x_arrays(targets, self._group.rank)
@@ -341,7 +342,7 @@ class Consumer:
         return self._wanted[name]
 
     def _fail(self, error: BaseException) -> None:
-        """Have `steps` raise an error, and tell the other processes, by the stream."""
+        """Leave by an error, which the others get in place of steps that were not taken here."""
         said = error_of(error)
         self._end.fail(said.code, str(said))
 
@@ -350,10 +351,10 @@ class Consumer:
         return self._end.counters()
 
     def close(self) -> None:
-        """Leave the stream. Local; where other processes still want steps, they fail.
+        """Leave the stream. Local.
 
-        Processes that leave before the end therefore wait for each other first, as with
-        `comm.Barrier()`: one may have got a step that another one still waits for.
+        The other processes of `comm` still get every step that this one took. If they ask for a
+        further step, they get a `PeerFailed` that names this process.
         """
         self._end.close()
 
@@ -380,7 +381,7 @@ def _check_x_arrays(targets: Mapping[str, Layout | XArray], rank: int) -> None:
         target.memory()  # an error where it has been freed
         first = names.setdefault(id(target), name)
         if first != name:
-            raise InvalidArgument(f"{first!r} and {name!r} are to be put into the same XArray")
+            raise InvalidArgument(f"{first!r} and {name!r} have the same XArray as target")
 
 
 class _Steps(Iterator[tuple[int, dict[str, Any]]]):

@@ -221,7 +221,7 @@ class Feed:
         self._learn(known)
         view = self._choose(known)
         if view is None:
-            raise Unsupported("the stream sends no array that can be shown yet")
+            raise Unsupported("the stream has not sent an array that can be shown")
         info, number = known[view.name], next(_VIEW_NUMBERS)
         told = {"view": view, "owners": owners_of(view, info), "view_number": number}
         steps = source.steps({view.name: layout_of_view(view, info)})

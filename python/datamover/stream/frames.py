@@ -103,7 +103,9 @@ def parse_page_address(at: str) -> tuple[str, int]:
     if parts.scheme != "http" or not host or port is None or rest:
         raise InvalidArgument(f'{at!r} is no address of a page; one is "http://127.0.0.1:8000"')
     if is_any(host):
-        raise InvalidArgument(f"{host} is not what a browser asks for; say which name or address")
+        raise InvalidArgument(
+            f"{host} means all interfaces; pass the name or address that browsers use"
+        )
     return host, port
 
 
@@ -292,7 +294,7 @@ class Frames:
             await socket.prepare(request)
             await self._welcome(page)
             if len(self._pages) >= MAX_PAGES:
-                words = f"{MAX_PAGES} pages look already"
+                words = f"{MAX_PAGES} pages are already open"
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=words.encode())
                 return socket
             self._pages.add(page)
@@ -319,7 +321,7 @@ class Frames:
         try:
             message = await page.socket.receive(HELLO_SECONDS)
         except asyncio.TimeoutError:
-            raise InvalidArgument("no token came") from None
+            raise InvalidArgument("the page sent no token in time") from None
         finally:
             self._guests.pop(guest)
         said = _read(message)
@@ -348,7 +350,7 @@ class Frames:
                 except Mismatch:
                     page.told = None  # it hears again what there is
             else:
-                raise InvalidArgument("a message of this type makes no sense")
+                raise InvalidArgument("the page sent a message of an unexpected type")
             page.wake.set()
 
     async def _send(self, page: _Page) -> None:
@@ -438,7 +440,7 @@ def _read(message: Any) -> dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise InvalidArgument("a message is a JSON object")
+        raise InvalidArgument("a message must be a JSON object")
     return said
 
 

@@ -116,7 +116,7 @@ class Manager:
 
     def _check_name(self, name: str) -> None:
         if not text(name, "name").isprintable() or not name:
-            raise InvalidArgument(f"name is {name!r}, it must be a printable text")
+            raise InvalidArgument(f"name is {name!r}; it must be printable text")
 
     @property
     def streams(self) -> Mapping[str, Stream]:
@@ -175,7 +175,9 @@ def _unit(unit: str | int) -> tuple[str, int]:
     try:
         nbytes = operator.index(unit)
     except TypeError:
-        raise WrongType(f"unit is {unit!r}, it must be a text or a number of bytes") from None
+        raise WrongType(
+            f"unit is {unit!r}; it must be 'step', 'array' or a number of bytes"
+        ) from None
     if nbytes < 1:
-        raise InvalidArgument(f"unit is {nbytes} bytes, it must be at least 1")
+        raise InvalidArgument(f"unit is {nbytes} bytes; it must be at least 1")
     return "step", _count(nbytes, "unit")

@@ -60,7 +60,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
         wanted = tuple(sum(n) for n in zip(lower, extents, upper, strict=True))
         if tuple(shape) != wanted:
             raise Mismatch(
-                f"block {block} on process {rank} has shape {tuple(shape)}, it must be {wanted}"
+                f"block {block} on process {rank} has shape {tuple(shape)}; it must be {wanted}"
             )
         if 0 in wanted:
             continue

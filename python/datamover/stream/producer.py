@@ -69,7 +69,9 @@ class Stream:
         Most bytes that wait for a consumer, of all processes together, None for no limit; as many
         more may be on their way to it. A consumer for which one step takes more is refused.
     consumers : int
-        The first `send` waits until so many consumers are there.
+        The first `send` waits until so many consumers have asked for arrays. By default it does not
+        wait, and steps that are sent before a consumer is there go to nobody. Pass 1 if the other
+        program needs every step, as one that also sends to this program does.
     every_step : bool
         Whether each step waits for `consumers`, not the first `send` alone: nothing is sent while
         fewer listen. What was sent to one that goes, and not taken, is lost all the same.
@@ -233,7 +235,7 @@ class Stream:
             if local is not None:
                 return None, local, known.memory.words
         if known is None and not text(name, "name").isprintable():
-            raise InvalidArgument(f"name is {name!r}, which cannot be printed")
+            raise InvalidArgument(f"the array name {name!r} is not printable text")
         layout = self._layout_of(array, layout, known)
         said = None if known is not None and layout is known.layout else layout
         local = known.memory.find(array) if known is not None else None
@@ -243,7 +245,9 @@ class Stream:
         dtype = given.dtype
         words = ("", 0) if dtype is None else _said_of(dtype)
         if layout.nprocs != self._group.size:
-            raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
+            raise Mismatch(
+                f"the layout has {layout.nprocs} processes; the stream has {self._group.size}"
+            )
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
         if known is not None:
             known.memory.remember(array, local, words)
@@ -256,10 +260,10 @@ class Stream:
             elif known is not None:
                 return known.layout
             else:
-                raise InvalidArgument("layout is needed where the array is no XArray")
+                raise InvalidArgument("pass layout= for an array that is not an XArray")
         checked(layout)
         if isinstance(array, XArray) and layout != array.layout:
-            raise Mismatch("the layout is not that of the XArray")
+            raise Mismatch("layout= differs from the layout of the XArray")
         return layout
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
@@ -303,10 +307,13 @@ class Stream:
         `bytes_kept` wait for consumers or are on their way; `bytes_held` are these and memory that
         is there to be packed into again. `connections_refused` were ended by this process: what
         came over them made no sense, or not in time, or there were too many.
-        `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed,
-        also before they listened;
-        `steps_dropped` were dropped, for all consumers together; what `close` cuts on its way, of
-        which nobody here knows whether it came, its consumer alone counts.
+        A consumer counts in `consumers_came` when the first step begins after it has called
+        `steps()`. After that it counts in exactly one of `consumers`, while it gets steps;
+        `consumers_left`, when all its processes left without an error or the stream has ended; and
+        `consumers_lost`, when one of its processes failed, was killed or was refused. A program
+        that connects and never gets a step, such as `datamover stream ADDRESS --info`, is not
+        counted. `steps_dropped` were dropped, for all consumers together; what `close` cuts on its
+        way, of which nobody here knows whether it came, its consumer alone counts.
         """
         return self._end.counters()
 
@@ -361,7 +368,7 @@ class Stream:
 def _text(value: Any, name: str) -> str:
     """Give a text that can be told."""
     if not text(value, name).isprintable():
-        raise InvalidArgument(f"{name} has characters that cannot be printed")
+        raise InvalidArgument(f"{name} is not printable text")
     return value
 
 
@@ -369,7 +376,7 @@ def _count(value: Any, name: str) -> int:
     """Give an integer; whether it makes sense the engine says."""
     count = integer(value, name)
     if not 0 <= count <= wire.MAX_NUMBER:
-        raise InvalidArgument(f"{name} is {count}, it must be 0 to {wire.MAX_NUMBER}")
+        raise InvalidArgument(f"{name} is {count}; it must be 0 to {wire.MAX_NUMBER}")
     return count
 
 

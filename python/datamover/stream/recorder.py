@@ -207,7 +207,7 @@ def _record_as_they_come(
 def _refuse_unsent(names: Collection[str], sent: Collection[str]) -> None:
     missing = [name for name in names if name not in sent]
     if missing:
-        raise InvalidArgument(f"the stream sends {sorted(sent)}, not {missing}")
+        raise InvalidArgument(f"the stream does not send {missing}; it sends {sorted(sent)}")
 
 
 @contextlib.contextmanager
@@ -218,7 +218,7 @@ def _naming_output(path: str) -> Iterator[None]:
     except Error:
         raise
     except FileExistsError as error:  # since it was looked for
-        raise IoError(f"there is something already: {error.filename or path}") from error
+        raise IoError(f"{error.filename or path} already exists") from error
     except OSError as error:
         if is_no_space(error):
             raise IoError(no_space(path, error)) from error
@@ -230,7 +230,7 @@ def _recorder(to: str) -> tuple[Recorder, str]:
     if not colon or not path or kind not in _RECORDERS:
         raise InvalidArgument(f'--to is "{to}", it must be npy:DIRECTORY or zarr:PATH')
     if os.path.lexists(path):
-        raise IoError(f"there is something already: {path}")
+        raise IoError(f"{path} already exists")
     return _RECORDERS[kind](Path(path)), path
 
 
@@ -241,8 +241,8 @@ def _file_name(name: str) -> str:
         quoted = "%2E" + quoted[1:]
     if len(f"{quoted}.steps") > MAX_FILE_NAME_BYTES:
         raise Unsupported(
-            f"the name {name[:24]!r}... of an array makes a file's name of {len(quoted):,} bytes, "
-            "which is too long to be recorded"
+            f"the array name {name[:24]!r}... needs a file name of {len(quoted):,} bytes; at most "
+            f"{MAX_FILE_NAME_BYTES} are possible"
         )
     return quoted
 

@@ -49,9 +49,9 @@ class View:
 def why_not_shown(info: ArrayInfo) -> str:
     """Say why an array has no picture; "" where it has."""
     if info.dtype.kind not in "biufcV" or info.dtype.names or info.dtype.subdtype:
-        return f"elements of type {info.dtype} are no numbers"
+        return f"elements of type {info.dtype} are not numbers"
     if info.dtype.kind == "V" and not _is_number(info.dtype):
-        return f"elements of type {info.dtype} are no numbers"
+        return f"elements of type {info.dtype} are not numbers"
     return "" if all(info.shape) else "it has no elements"
 
 
@@ -82,10 +82,10 @@ def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
     """
     name, axes, at = words.get("name"), words.get("axes"), words.get("at")
     if not isinstance(name, str):
-        raise InvalidArgument("a view has the name of an array")
+        raise InvalidArgument("a view must name an array")
     info = known.get(name)
     if info is None:
-        raise Mismatch("the stream sends no array of this name")
+        raise Mismatch("the stream does not send an array of this name")
     if why_not_shown(info):
         raise Mismatch(f"this array cannot be shown: {why_not_shown(info)}")
     if axes is None and at is None:
@@ -93,13 +93,15 @@ def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
     dims = len(info.shape)
     for numbers in (axes, at):
         if not isinstance(numbers, list) or any(type(number) is not int for number in numbers):
-            raise InvalidArgument("the dimensions and indices of a view are lists of integers")
+            raise InvalidArgument("the dimensions and indices of a view must be lists of integers")
     if sorted(set(axes)) != axes:
-        raise InvalidArgument("the dimensions of a view are ascending")
+        raise InvalidArgument("the dimensions of a view must ascend")
     if len(axes) != min(dims, 2) or len(at) != dims or not all(0 <= axis < dims for axis in axes):
-        raise Mismatch("a view has two dimensions, and an index for each dimension")
+        raise Mismatch(
+            "a view must have two dimensions, and an index for each dimension of the array"
+        )
     if not all(0 <= place < n for place, n in zip(at, info.shape, strict=True)):
-        raise Mismatch("a view lies outside the array")
+        raise Mismatch("a view is outside the array")
     return View(name, tuple(axes), tuple(0 if d in axes else at[d] for d in range(dims)))
 
 

@@ -40,7 +40,9 @@ def words_of_dtype(dtype: np.dtype) -> Any:
         words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
         if dtype_of_words(words) == dtype:
             return words
-    raise Unsupported(f"dtype {dtype} cannot be told to another program; send a view of its bits")
+    raise Unsupported(
+        f"dtype {dtype} cannot be described to another program; send a view of its bits"
+    )
 
 
 def dtype_of_words(words: Any) -> np.dtype:
@@ -50,9 +52,9 @@ def dtype_of_words(words: Any) -> np.dtype:
         check_words(words)
         dtype = element_dtype(np.lib.format.descr_to_dtype(words))
     except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
-        raise IoError(f"a dtype cannot be read: {error}") from None
+        raise IoError(f"cannot read a dtype: {error}") from None
     if dtype.itemsize > MAX_ELEM_BYTES:
-        raise IoError(f"a dtype of {dtype.itemsize} bytes; at most {MAX_ELEM_BYTES} are read")
+        raise IoError(f"a dtype has {dtype.itemsize} bytes; at most {MAX_ELEM_BYTES} are accepted")
     return dtype
 
 
@@ -61,11 +63,13 @@ def _with_tuples(words: Any, depth: int = 0) -> Any:
     if isinstance(words, str) and len(words) <= MAX_NAME_BYTES:
         return words
     if not isinstance(words, list) or len(words) > MAX_ARRAYS or depth > 8:
-        raise IoError("a dtype that is neither a text nor a list of fields")
+        raise IoError("cannot read a dtype: it must be a string or a list of fields")
     fields = []
     for field in words:
         if not isinstance(field, list) or len(field) not in (2, 3):
-            raise IoError("a field of a dtype is a name, a type and perhaps a shape")
+            raise IoError(
+                "cannot read a dtype: a field must be a name, a type and optionally a shape"
+            )
         name, kind, *shape = field
         name = tuple(name) if isinstance(name, list) else name
         fields.append((name, _with_tuples(kind, depth + 1), *map(tuple, shape)))
@@ -75,5 +79,7 @@ def _with_tuples(words: Any, depth: int = 0) -> Any:
 def parse_address(address: Any) -> tuple[str, int]:
     """Give host and port of "tcp://host:port". Raises InvalidArgument."""
     if not isinstance(address, str) or not address.isprintable():
-        raise InvalidArgument(f"{address!r} is no address of a stream")
+        raise InvalidArgument(
+            f"{address!r} is not a valid stream address; pass one like 'tcp://127.0.0.1:5777'"
+        )
     return _plan.parse_address(address)
