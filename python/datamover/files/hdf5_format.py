@@ -139,7 +139,10 @@ def _labels(dataset: Any) -> list[str]:
     none = [""] * dataset.ndim
     if LABELS not in dataset.attrs:
         return none
-    words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
+    try:
+        words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
+    except (TypeError, ValueError):  # of a type that NumPy does not have
+        return none
     found = [w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words]
     is_usual = len(found) == dataset.ndim and all(isinstance(word, str) for word in found)
     return found if is_usual else none
