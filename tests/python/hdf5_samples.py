@@ -50,9 +50,18 @@ def special_types():
     padded.set_strpad(h5t.STR_SPACEPAD)
     tagged = h5t.create(h5t.OPAQUE, 2)
     tagged.set_tag(b"two bytes")
+    wide, three, quadruple = h5t.STD_I64LE.copy(), h5t.STD_I32LE.copy(), h5t.IEEE_F64LE.copy()
+    wide.set_size(16)
+    wide.set_precision(128)
+    three.set_size(3)
+    quadruple.set_size(16)
+    quadruple.set_precision(128)
+    quadruple.set_fields(127, 112, 15, 0, 112)
+    quadruple.set_ebias(16383)
     return {
         b"odd": odd, b"padded": padded, b"tagged": tagged, b"bits": h5t.STD_B16LE.copy(),
-        b"time": h5t.UNIX_D32LE.copy(),
+        b"time": h5t.UNIX_D32LE.copy(), b"wide": wide, b"three bytes": three,
+        b"quadruple": quadruple, b"long double": h5t.NATIVE_LDOUBLE.copy(),
     }  # fmt: skip
 
 
@@ -67,7 +76,7 @@ def _as_in_file(attribute):
     kind, space = attribute.get_type(), attribute.get_space()
     try:
         dtype = kind.dtype
-    except TypeError:
+    except (TypeError, ValueError):
         dtype = None
     values = None
     if space.get_simple_extent_type() != h5s.NULL and 0 not in attribute.shape:

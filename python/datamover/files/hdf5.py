@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, IoError, Unsupported
-from datamover.files import addresses, native_attributes
+from datamover.files import addresses, hdf5_plain, hdf5_types, native_attributes
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, check_shape
@@ -44,7 +44,15 @@ def h5py() -> Any:
 
 
 def recognizes(path: str) -> bool:
-    """Tell whether a file is HDF5; its signature stands at 0, or at 512, 1024, 2048, ..."""
+    """Return whether there is an HDF5 file; its signature is at 0, or at 512, 1024, 2048, ...
+
+    Raises
+    ------
+    IoError
+        The file cannot be read.
+    """
+    if not os.path.isfile(path):
+        return False
     try:
         with open(path, "rb") as file:
             size, at = os.fstat(file.fileno()).st_size, 0
@@ -53,8 +61,8 @@ def recognizes(path: str) -> bool:
                 if file.read(len(SIGNATURE)) == SIGNATURE:
                     return True
                 at = max(512, 2 * at)
-    except OSError:
-        return False
+    except OSError as e:
+        raise IoError(f"{path} cannot be read: {e.strerror}") from e
     return False
 
 
@@ -219,27 +227,28 @@ def datasets(file: Any) -> dict[str, Any]:
 
 
 def names(path: str) -> list[str]:
-    """Give the names of a file's datasets; none where it cannot be read."""
-    try:
-        with open_file(path) as file:
-            return list(datasets(file))
-    except (IoError, Unsupported):
-        return []
+    """Return the names of a file's datasets; errors as of `open_file`."""
+    with open_file(path) as file:
+        return list(datasets(file))
 
 
 class DatasetReader:
-    """A dataset that h5py reads: virtual, external, not yet written, or in chunks not read here.
+    """A dataset that h5py reads, as it is not plain (`hdf5_plain`) or not yet written.
 
     The file is closed with it. Any number of threads may read; h5py lets them one by one.
     """
 
-    def __init__(self, path: str, name: str, data: AddressBlocks | None = None):
+    def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
         self._path, self._name, self._data = path, name, data
         from datamover.files.zarr_output import chunk_shape
 
         self._file = open_file(path, data)
         self._dataset = self._file[name]
-        self.spec = ArraySpec(tuple(self._dataset.shape), self._dataset.dtype)
+        self.spec = spec
+        is_opaque = hdf5_types.is_opaque(spec.dtype)
+        self._memory_type = (
+            self._dataset.id.get_type() if is_opaque else h5py().h5t.py_create(spec.dtype)
+        )
         # What is not chunked, as a dataset of several files, is read in pieces of a megabyte.
         self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
 
@@ -249,9 +258,14 @@ class DatasetReader:
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
-        box = tuple(slice(a, a + n) for a, n in zip(lo, out.shape, strict=True))
+        low, values = h5py(), np.zeros(out.shape, self.spec.dtype)
         try:
-            out.view(self.spec.dtype)[...] = self._dataset[box]
+            here, memory = self._dataset.id.get_space(), low.h5s.create(low.h5s.SCALAR)
+            if lo:
+                here.select_hyperslab(lo, out.shape)
+                memory = low.h5s.create_simple(out.shape)
+            self._dataset.id.read(memory, here, values, self._memory_type)
+            out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters have many words for what they cannot decode
             where = f"{self._path}:/{self._name}"
             raise IoError(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
@@ -267,9 +281,11 @@ class DatasetReader:
 
 
 def open_reader(
-    path: str, name: str, data: AddressBlocks | None = None
+    path: str, name: str, data: AddressBlocks | None = None, as_stored: bool = False
 ) -> FlatFile | ChunkedArray | DatasetReader:
     """Open a dataset to be read; of what lies at an address, by its `data`.
+
+    `as_stored` is as of `hdf5_types.dtype_of`.
 
     Raises
     ------
@@ -285,20 +301,21 @@ def open_reader(
         where = f"{path}:/{name}"
         if dataset.shape is None:
             raise Unsupported(f"{where} holds no elements (a null dataspace)")
-        check_flat_dtype(dataset.dtype, where)
-        check_shape(dataset.shape, dataset.dtype, where)
+        dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, as_stored)
+        check_flat_dtype(dtype, where)
+        check_shape(dataset.shape, dtype, where)
         if data is not None and (dataset.is_virtual or dataset.external):
             raise Unsupported(f"{where} has its elements in other files; copy all of them here")
         if dataset.is_virtual:
             _check_sources(path, dataset, where)
-        plain = _is_plain(file, dataset)
-        offset = dataset.id.get_offset() if plain and not dataset.chunks else None
-        direct = plain and dataset.chunks and hdf5_chunks.can_read(dataset)
-        spec = ArraySpec(tuple(dataset.shape), dataset.dtype)
-    if direct:
+        plain = hdf5_plain.is_plain(file, dataset, dtype)
+        is_chunked = dataset.chunks is not None
+        offset = dataset.id.get_offset() if plain and not is_chunked else None
+        spec = ArraySpec(tuple(dataset.shape), dtype)
+    if plain and is_chunked:
         return hdf5_chunks.ChunkedDataset(path, name, spec, data)
     if offset is None:
-        return DatasetReader(path, name, data)
+        return DatasetReader(path, name, spec, data)
     if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
         raise IoError(f"{where} is truncated: the file ends within it")
     if data is not None:
@@ -368,35 +385,17 @@ def _check_sources(
                 _check_sources(found, source, where, above)
 
 
-def _is_plain(file: Any, dataset: Any) -> bool:
-    """Tell whether elements stand in the file, at places that HDF5 tells, as NumPy has them."""
-    if dataset.external or dataset.is_virtual or file.userblock_size:
-        return False
-    if dataset.file.filename != file.filename:
-        return False
-    # What HDF5 converts as it reads (integers of odd precision, say) has other bytes in the file.
-    return dataset.id.get_type().equal(h5py().h5t.py_create(dataset.dtype))
-
-
 def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = None) -> None:
     """Make a dataset of which the place in the file is settled, without writing its elements.
 
     `properties` are those of HDF5 with which it is made besides.
 
-    Raises
-    ------
-    Unsupported
-        HDF5 has no such dtype.
+    Errors as of `create_with`.
     """
     settled = properties or h5py().h5p.create(h5py().h5p.DATASET_CREATE)
     settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
     settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
-    try:
-        made = create_with(file, name, spec, settled)
-    except (TypeError, ValueError) as e:
-        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: {e}") from e
-    if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
-        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: it makes {made.dtype}")
+    made = create_with(file, name, spec, settled)
     if spec.nbytes and made.id.get_offset() is None:
         raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
 
@@ -412,10 +411,15 @@ def create_with(
 
     h5py by itself leaves out some: how the place of a single element is settled, and the order of
     attributes. `most` are the extents that it may grow to; None is without an end.
+
+    Raises
+    ------
+    Unsupported
+        HDF5 has no such dtype.
     """
     low = h5py()
     properties.set_obj_track_times(False)  # the same input gives the same bytes
-    kind = low.h5t.py_create(spec.dtype, logical=True)
+    kind = hdf5_types.kind_of(spec, repr(name))
     ends = most and tuple(low.h5s.UNLIMITED if n is None else n for n in most)
     space = low.h5s.create(low.h5s.SCALAR)
     if spec.shape:
@@ -493,7 +497,7 @@ def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
             value = attributes[name]
         except Error:  # of a server
             raise
-        except (OSError, TypeError, RuntimeError):  # of a type that NumPy does not have
+        except (OSError, TypeError, RuntimeError, ValueError):  # NumPy does not have the type
             continue
         if isinstance(value, bytes):
             value = value.decode("utf-8", "backslashreplace")

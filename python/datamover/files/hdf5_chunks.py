@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError
-from datamover.files import hdf5
+from datamover.files import hdf5, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.hdf5_address import AddressBlocks
@@ -40,7 +40,7 @@ class ChunkedDataset(ChunkedArray):
         self.granule: Shape = tuple(self._dataset.chunks)
         self._filters = filters(self._dataset)
         self.is_encoded = bool(self._filters)
-        self.fill_bytes = np.asarray(self._dataset.fillvalue, spec.dtype).tobytes()
+        self.fill_bytes = hdf5_types.fill_bytes(self._dataset)
         self._opaque = np.dtype((np.void, spec.dtype.itemsize))
         self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
         self._fd = -1 if data is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -82,7 +82,11 @@ class ChunkedDataset(ChunkedArray):
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
             # No more than a chunk has, whatever the file claims; one byte more tells of it.
-            return zlib.decompressobj().decompress(data, self._chunk_bytes + 1)
+            decoder = zlib.decompressobj()
+            decoded = decoder.decompress(data, self._chunk_bytes + 1)
+            if not decoder.eof and len(decoded) <= self._chunk_bytes:
+                raise ValueError("its compressed bytes end too early")
+            return decoded
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
         if rest:
@@ -108,21 +112,3 @@ def is_compressed(dataset: Any) -> bool:
     """Tell whether chunks have fewer bytes in the file than in memory, by whatever filter."""
     h5z = hdf5.h5py().h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
-
-
-def can_read(dataset: Any) -> bool:
-    """Tell whether HDF5 tells the places of a dataset's chunks, and all filters are known here."""
-    h5z = hdf5.h5py().h5z
-    known = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE}
-    return dataset.size > 0 and set(filters(dataset)) <= known and _are_places_right(dataset)
-
-
-def _are_places_right(dataset: Any) -> bool:
-    """Tell whether HDF5 tells the places of chunks rightly.
-
-    With one dimension without an end, the newer of its two indexes has that dimension first. Asked
-    for a place HDF5 (2.0 too) forgets that, and tells the place of another chunk. Which of the two
-    indexes a dataset has, it does not say.
-    """
-    endless = [d for d, most in enumerate(dataset.maxshape) if most is None]
-    return len(endless) != 1 or endless == [0]

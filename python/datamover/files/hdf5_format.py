@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoError
 from datamover.files import (
     hdf5,
     hdf5_output,
     hdf5_parts,
     hdf5_traits,
+    hdf5_types,
     native_attributes,
     zarr_output,
 )
@@ -50,7 +51,8 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     data = hdf5.bytes_at(path)
     name = options.member or _only_dataset(path, data)
     with hdf5.reading(path):
-        found = hdf5.open_reader(path, name, data)
+        as_stored = options.output_format == "hdf5" and options.output_dtype is None
+        found = hdf5.open_reader(path, name, data, as_stored)
     with hdf5.reading(path), hdf5.open_file(path, data) as file:
         found.spec = dataclasses.replace(found.spec, kept=_kept(path, file, name, found.spec))
     return found
@@ -69,12 +71,16 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits
     dataset = file[name]
     attributes = json_attributes(dataset, is_netcdf(file))
     if FILL_VALUE in attributes:
-        attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
+        attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
     not_in_json = left_out(dataset, attributes)
-    native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json)
+    of_elements = hdf5_types.traits_of(dataset, spec.dtype)
+    native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json, of_elements)
     attributes = HeldAttributes(attributes, native)
     names = dimension_names(dataset, name)
-    fill = dataset.fillvalue if dataset.dtype.names is None else None
+    fill = None
+    if spec.dtype.names is None:
+        is_own = native.fill_value is None  # HDF5's, or none that is defined
+        fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
     chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
     metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
     others: dict[str, Any] = {"attributes": attributes}
@@ -133,7 +139,10 @@ def _labels(dataset: Any) -> list[str]:
     none = [""] * dataset.ndim
     if LABELS not in dataset.attrs:
         return none
-    words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
+    try:
+        words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
+    except (TypeError, ValueError):  # of a type that NumPy does not have
+        return none
     found = [w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words]
     is_usual = len(found) == dataset.ndim and all(isinstance(word, str) for word in found)
     return found if is_usual else none
@@ -150,19 +159,11 @@ def _scale_name(dim: Any) -> str | None:
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check the dtype and the compressor."""
     check_flat_dtype(spec.dtype, "the output")
-    _check_dtype(spec.dtype)
+    hdf5_types.kind_of(spec)
     hdf5_output.check(spec, options)
     if options.writers is not None:
         hdf5_parts.cut_of(spec, options)
     return dataclasses.replace(spec, order="C")
-
-
-def _check_dtype(dtype: np.dtype) -> None:
-    """Refuse what HDF5 has not, such as times and Unicode of a fixed length."""
-    try:
-        hdf5.h5py().h5t.py_create(dtype, logical=True)
-    except (TypeError, ValueError) as e:
-        raise Unsupported(f"HDF5 cannot hold dtype {dtype}: {e}") from e
 
 
 def _check_named_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:

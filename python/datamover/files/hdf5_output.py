@@ -88,13 +88,11 @@ def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) 
     chunks = chunk_shape(spec, options)
     try:
         properties.set_chunk(chunks)
-        made = hdf5.create_with(file, name, spec, properties, most_of(options))
+        hdf5.create_with(file, name, spec, properties, most_of(options))
     except (TypeError, ValueError) as e:
         raise Unsupported(
             f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"
         ) from e
-    if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
-        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: it makes {made.dtype}")
 
 
 class ChunkedOutput(ChunkedArray):
@@ -117,6 +115,7 @@ class ChunkedOutput(ChunkedArray):
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
         self.fill_bytes = hdf5_traits.fill_bytes(spec)
+        self._leaves_out_fill = not hdf5_traits.is_fill_undefined(spec)
         self._path = path
         # Locked already by who writes it, in a way of which HDF5 knows nothing.
         self._file = hdf5.h5py().File(path, "r+", locking=False) if path else None
@@ -132,7 +131,7 @@ class ChunkedOutput(ChunkedArray):
         Any process may.
         """
         elems = np.ascontiguousarray(chunk).reshape(-1)
-        if self.is_fill(elems):
+        if self._leaves_out_fill and self.is_fill(elems):
             return None
         data = elems.view(np.uint8)
         if not self.is_encoded:

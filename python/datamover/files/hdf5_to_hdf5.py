@@ -31,13 +31,15 @@ log = logging.getLogger("datamover")
 class Hdf5ToHdf5(WholeHdf5):
     """See `hierarchy.Way`."""
 
+    as_stored = True
+
     def datasets(self) -> dict[str, Any]:
         """Give each dataset by its first name."""
         return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
 
     def is_copied(self, dataset: Any) -> bool:
         """What has no elements of a fixed size, no shape, or was never written."""
-        return dataset.shape is None or dataset.dtype.hasobject or _is_unwritten(dataset)
+        return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
 
     def check(self) -> None:
         """Refuse what would mean something else in another file."""
@@ -81,7 +83,7 @@ class Hdf5ToHdf5(WholeHdf5):
             for name in self.datasets():
                 self._attach_scales(made, name)
             for name in self.copied if options.check else ():
-                if self.file[name].dtype.hasobject:
+                if _has_objects(self.file[name]):
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
@@ -198,9 +200,14 @@ def _is_unwritten(dataset: Any) -> bool:
 
     Not of chunks that a mover takes: it writes none that have the fill value only.
     """
-    if dataset.is_virtual or dataset.external or (dataset.chunks and not dataset.dtype.hasobject):
+    if dataset.is_virtual or dataset.external or (dataset.chunks and not _has_objects(dataset)):
         return False
     return bool(dataset.size) and dataset.id.get_storage_size() == 0
+
+
+def _has_objects(dataset: Any) -> bool:
+    """Return whether elements are more than bytes of a fixed number."""
+    return not native_attributes.is_of_fixed_size(dataset.id.get_type())
 
 
 def _scales(dim: Any) -> list[Any]:

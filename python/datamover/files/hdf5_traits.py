@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.files import hdf5_scales, native_attributes
+from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attributes
 from datamover.files.formats import ArraySpec
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
 from datamover.files.ordinary_layout import DTYPES, fill_value_of_json
@@ -44,6 +44,12 @@ def fill_value(spec: ArraySpec) -> Any:
     return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
 
 
+def is_fill_undefined(spec: ArraySpec) -> bool:
+    """Return whether what is never written has no value; None of `fill_value` is HDF5's own."""
+    attributes = attributes_of(spec.kept)
+    return isinstance(attributes, HeldAttributes) and attributes.native.is_fill_undefined
+
+
 def fill_bytes(spec: ArraySpec) -> bytes:
     """Give the bytes of the fill value."""
     found = fill_value(spec)
@@ -55,9 +61,10 @@ def creation_properties(spec: ArraySpec) -> Any:
     from h5py import h5p
 
     made = h5p.create(h5p.DATASET_CREATE)
-    fill = fill_value(spec)
-    if fill is not None:
-        made.set_fill_value(_for_h5py(fill, spec.dtype))
+    if is_fill_undefined(spec):
+        hdf5_calls.set_fill_value(made, hdf5_types.kind_of(spec), None)
+    elif fill_value(spec) is not None:
+        hdf5_calls.set_fill_value(made, hdf5_types.kind_of(spec), fill_bytes(spec))
     attributes = attributes_of(spec.kept)
     give_room(made, sizes_of(attributes))
     if isinstance(attributes, HeldAttributes) and attributes.native.is_ordered:
@@ -77,15 +84,6 @@ def give_room(properties: Any, sizes: Iterable[int]) -> None:
 
     if are_large(sizes):
         properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
-
-
-def _for_h5py(fill: Any, dtype: np.dtype) -> np.ndarray:
-    """Give a fill value as h5py takes it: strings of a fixed length as such of any length."""
-    from h5py import string_dtype
-
-    if dtype.kind == "S":
-        return np.array(bytes(fill), string_dtype("ascii"))
-    return np.array(fill, dtype)
 
 
 def sizes_of(attributes: dict[str, Any]) -> Iterator[int]:

@@ -26,6 +26,7 @@ from datamover.files import (
     address_place,
     addresses,
     formats,
+    hdf5_types,
     names,
     placing,
     write_back,
@@ -128,6 +129,7 @@ class Job:
             self.plan()
             if self.is_first and not is_made:
                 self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
+                hdf5_types.tell_of_change(self.spec)
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
         with together(self.comm):
@@ -159,6 +161,7 @@ class Job:
         options = MoveOptions(
             shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
             member=self.options.output_member or self.options.member,
+            output_format=self.format.name,
         )  # fmt: skip
         if self.spec.dtype.names:
             options = dataclasses.replace(options, dtype=self.spec.dtype)
@@ -191,7 +194,9 @@ class Job:
         formats.check_options(options, input_format, self.format)
         if self.format.name == "zarr" and options.zarr_format is None:  # where that is, is unknown
             options = self.options = dataclasses.replace(options, zarr_format=3)
-        self.reader = input_format.functions(by_chunk=True).open_reader(self.source, options)
+        functions = input_format.functions(by_chunk=True)
+        for_output = dataclasses.replace(options, output_format=self.format.name)
+        self.reader = functions.open_reader(self.source, for_output)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
         given = self.reader.spec

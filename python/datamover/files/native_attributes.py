@@ -71,21 +71,30 @@ class NativeTraits:
         Of the dataset; and those of the file that say what the dataset's mean.
     is_ordered : bool
         Whether the order in which attributes were made is known.
-    fill_value : object
-        None where HDF5's own (zero) was not replaced.
     left_out : dict
         By the names of attributes that cannot be in another file: why.
     not_in_json : tuple of str
         Names of attributes that JSON cannot hold.
+    fill_value : object
+        None where HDF5's own (zero) was not replaced.
+    is_fill_undefined : bool
+        Whether elements that were never written have no value at all.
+    kind : bytes or None
+        The datatype of elements that are moved as they are stored, as HDF5 encodes it.
+    change : str
+        The elements in words, if only HDF5 has such and they become others.
     """
 
     where: str
     attributes: tuple[NativeAttribute, ...]
     of_file: tuple[NativeAttribute, ...]
     is_ordered: bool
-    fill_value: Any
     left_out: dict[str, str]
     not_in_json: tuple[str, ...]
+    fill_value: Any
+    is_fill_undefined: bool
+    kind: bytes | None
+    change: str
 
     def converted(self, dtype: np.dtype) -> NativeTraits:
         """Give those of a dataset with elements of another type of numbers."""
@@ -93,8 +102,9 @@ class NativeTraits:
         with np.errstate(all="ignore"):
             fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
         return dataclasses.replace(
-            self, fill_value=fill, attributes=tuple(_converted(a, dtype) for a in self.attributes)
-        )
+            self, fill_value=fill, attributes=tuple(_converted(a, dtype) for a in self.attributes),
+            change="",
+        )  # fmt: skip
 
 
 class HeldAttributes(dict):
@@ -105,18 +115,16 @@ class HeldAttributes(dict):
         self.native = native
 
 
-def read(where: str, file: Any, dataset: Any, not_in_json: Iterable[str]) -> NativeTraits:
-    """Read what an open dataset has."""
-    import h5py
-
-    made = dataset.id.get_create_plist()
+def read(
+    where: str, file: Any, dataset: Any, not_in_json: Iterable[str], of_elements: dict[str, Any]
+) -> NativeTraits:
+    """Read what an open dataset has; `of_elements` is as of `hdf5_types.traits_of`."""
     is_ordered = is_in_order(dataset)
     attributes, left_out = read_attributes(dataset, OF_DIMENSIONS)
-    is_set = made.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
     of_file = [_read(file, OF_NETCDF.encode())] if OF_NETCDF in file.attrs else []
     return NativeTraits(
         where, tuple(attributes), tuple(a for a in of_file if isinstance(a, NativeAttribute)),
-        is_ordered, dataset.fillvalue if is_set else None, left_out, tuple(not_in_json),
+        is_ordered, left_out, tuple(not_in_json), **of_elements,
     )  # fmt: skip
 
 
@@ -179,7 +187,7 @@ def has_references(kind: Any) -> bool:
     """Tell whether elements of a type of HDF5 refer to what is in their file."""
     from h5py import h5t
 
-    return _consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
+    return consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
 
 
 def are_lists_misread(kind: Any) -> bool:
@@ -193,9 +201,9 @@ def are_lists_misread(kind: Any) -> bool:
         is_number = part.get_class() in (h5t.INTEGER, h5t.FLOAT) and part.get_size() > 1
         return is_number and part.get_order() != h5t.NATIVE_INT32.get_order()
 
-    return _consists_of(
+    return consists_of(
         kind,
-        lambda part: part.get_class() == h5t.VLEN and _consists_of(part.get_super(), is_swapped),
+        lambda part: part.get_class() == h5t.VLEN and consists_of(part.get_super(), is_swapped),
     )
 
 
@@ -209,7 +217,7 @@ def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
     shape = space.get_simple_extent_dims()
     if space.get_simple_extent_type() == h5s.NULL or 0 in shape:
         return None, kind
-    if not _consists_of(kind, _is_of_any_length):
+    if not consists_of(kind, _is_of_any_length):
         return np.empty(shape, f"V{kind.get_size()}"), kind
     dtype = kind.dtype
     memory = h5t.py_create(dtype)
@@ -219,6 +227,11 @@ def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
     return np.zeros(shape, dtype), memory
 
 
+def is_of_fixed_size(kind: Any) -> bool:
+    """Return whether the bytes of elements are all that they are."""
+    return not has_references(kind) and not consists_of(kind, _is_of_any_length)
+
+
 def _is_of_any_length(kind: Any) -> bool:
     from h5py import h5t
 
@@ -226,18 +239,18 @@ def _is_of_any_length(kind: Any) -> bool:
     return kind.is_variable_str() if is_string else kind.get_class() == h5t.VLEN
 
 
-def _consists_of(kind: Any, is_such: Any) -> bool:
+def consists_of(kind: Any, is_such: Any) -> bool:
     """Tell whether a type, or one that it is made of, is such a one."""
     from h5py import h5t
 
     if is_such(kind):
         return True
     if kind.get_class() in (h5t.VLEN, h5t.ARRAY):
-        return _consists_of(kind.get_super(), is_such)
+        return consists_of(kind.get_super(), is_such)
     if kind.get_class() != h5t.COMPOUND:
         return False
     members = range(kind.get_nmembers())
-    return any(_consists_of(kind.get_member_type(k), is_such) for k in members)
+    return any(consists_of(kind.get_member_type(k), is_such) for k in members)
 
 
 def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
@@ -249,7 +262,10 @@ def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
     kind = h5t.decode(attribute.kind)
     if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
         return attribute
-    own = kind.dtype
+    try:
+        own = kind.dtype
+    except (TypeError, ValueError):  # of a type that NumPy does not have
+        return attribute
     if own.kind not in "iufc" or not np.can_cast(own, dtype, "same_kind"):
         return attribute
     with np.errstate(all="ignore"):

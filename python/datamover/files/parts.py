@@ -50,11 +50,11 @@ def named_by(path: str, output: str) -> set[str] | None:
 
     Those alone that a move to that output makes: whatever else the file names is not its own.
     """
-    if not os.path.isfile(path) or not hdf5.recognizes(path):  # to open a pipe would wait
-        return set()
     directory, name = os.path.split(output)
     pattern = re.compile(re.escape(name) + TOKEN_PATTERN + re.escape(SUFFIX))
     try:
+        if not hdf5.recognizes(path):
+            return set()
         with hdf5.h5py().File(path, "r", locking=False) as file:
             named = {
                 os.path.dirname(source.file_name.replace("%%", "%"))

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, formats, hdf5, names, parts, zarr_group
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
@@ -171,8 +171,8 @@ def check_place(
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
-    if not overwrite_group and hdf5.recognizes(output):
-        there = hdf5.names(output)
+    if not overwrite_group:
+        there = _datasets_in(output, overwrite_group)
         if len(there) > 1:
             raise IoError(
                 f"{output} is an HDF5 file of several datasets: {_how_to_replace(overwrite_group)}"
@@ -191,15 +191,36 @@ def check_place(
 
 def _refuse_further_dataset(output: str, member: str | None) -> None:
     """Do not advise to replace a file whose other datasets would be lost."""
-    if member is None or not os.path.isfile(output) or not hdf5.recognizes(output):
-        return
-    there = hdf5.names(output)
+    there = [] if member is None else _datasets_in(output, overwrite_group=False)
     if there and member not in there:
         raise IoError(
             f"{output} exists, with the dataset {there[0]!r}"
             f"{' and others' if len(there) > 1 else ''}: none is added to a file that is there; "
             "dm.save writes several"
         )
+
+
+def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
+    """Return the names of the datasets in an HDF5 file that is there; none of another file.
+
+    A file that is called as one is another only if it is empty.
+
+    Raises
+    ------
+    IoError
+        The file cannot be read, so that nobody knows what would be lost.
+    """
+    by_name = formats.by_suffix(output)
+    try:
+        is_called_so = by_name is not None and by_name.name == "hdf5" and os.path.isfile(output)
+        if hdf5.recognizes(output) or (is_called_so and os.path.getsize(output)):
+            return hdf5.names(output)
+    except (IoError, Unsupported, OSError) as e:
+        raise IoError(
+            f"{e}; the datasets in it would be lost: close it in the program that has it open, or "
+            f"else {_how_to_replace(overwrite_group)}"
+        ) from e
+    return []
 
 
 def _check_length(output: str) -> None:

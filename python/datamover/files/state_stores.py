@@ -7,6 +7,7 @@ as the distributed ones are.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -20,6 +21,7 @@ from datamover.files import (
     formats,
     hdf5,
     hdf5_scales,
+    hdf5_types,
     npy,
     state_dimensions,
     zarr_format_2,
@@ -293,10 +295,8 @@ class Origin:
             found = dict(hdf5.values_of(file.attrs))
             for name, dataset in hdf5.datasets(file).items():
                 if dataset.shape == ():
-                    text = hdf5.h5py().check_string_dtype(dataset.dtype)
-                    found[name] = (
-                        dataset.asstr(errors="backslashreplace")[()] if text else dataset[()]
-                    )
+                    with contextlib.suppress(Unsupported):  # it need not be wanted
+                        found[name] = _single_element(self.path, name, dataset)
         return found
 
     def _single_elements(self) -> dict[str, Any]:
@@ -306,7 +306,7 @@ class Origin:
             if metadata.get("shape") == []:
                 try:
                     found[name] = whole(self.open(name))[()]
-                except (IoError, Unsupported):  # it need not be wanted
+                except Unsupported:  # it need not be wanted
                     continue
         return found
 
@@ -327,6 +327,15 @@ class Origin:
     def __del__(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
+
+
+def _single_element(path: str, name: str, dataset: Any) -> Any:
+    """Read a dataset of HDF5 of no dimension."""
+    dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{path}:/{name}")
+    if hdf5.h5py().check_string_dtype(dtype):
+        return dataset.asstr(errors="backslashreplace")[()]
+    is_opaque = hdf5_types.is_opaque(dtype)  # h5py does not read all of these
+    return whole(hdf5.open_reader(path, name))[()] if is_opaque else dataset[()]
 
 
 def _open_zarr(path: str, name: str | None) -> Any:

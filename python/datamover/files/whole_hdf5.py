@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import hdf5
+from datamover.files import hdf5, hdf5_types
 from datamover.files.formats import ArraySpec, Shape
 
 
@@ -22,7 +22,11 @@ class WholeHdf5:
         While it is open.
     arrays, copied : dict
         See `hierarchy.Way`.
+    as_stored : bool
+        As of `hdf5_types.dtype_of`.
     """
+
+    as_stored = False
 
     def __init__(self, source: str):
         self.source = source
@@ -40,7 +44,12 @@ class WholeHdf5:
             self.tree = hdf5.tree(self.file)
             self._check_names()
             datasets = self.datasets()
-            dtypes = {name: self._dtype_of(name) for name in datasets}
+            dtypes = {
+                name: hdf5_types.dtype_of(
+                    dataset.id.get_type(), f"{self.source}:/{name}", self.as_stored
+                )
+                for name, dataset in datasets.items()
+            }
             self.copied = {
                 name: ArraySpec(dataset.shape or (), dtypes[name])
                 for name, dataset in datasets.items()
@@ -62,15 +71,6 @@ class WholeHdf5:
                 raise Unsupported(
                     f"{self.source} has {name!r}, which is no UTF-8; move its datasets one by one"
                 ) from None
-
-    def _dtype_of(self, name: str) -> Any:
-        try:
-            return self.file[name].dtype
-        except TypeError as e:
-            raise Unsupported(
-                f"{self.source}:/{name} has elements of a type that NumPy has not; move the other "
-                f"datasets one by one: {e}"
-            ) from e
 
     @property
     def groups(self) -> Iterable[str]:
