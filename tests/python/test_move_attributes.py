@@ -300,6 +300,21 @@ def test_bare_names_of_numbers_in_an_input_are_written_as_valid_json(
         assert attributes == {"a": "NaN", "b": {"c": [1, ["-Infinity"]]}}
 
 
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_lists_in_lists_without_end_are_one_clear_line(tmp_path, kind, output):
+    for depth in (100, 400, 800):
+        made = zarr.create_group(tmp_path / "a.zarr", overwrite=True)
+        array = made.create_array("u", data=np.arange(3.0))
+        path = tmp_path / "a.zarr" / (array.path if kind == "array" else "") / "zarr.json"
+        nested = '"attributes": {"a": ' + "[" * depth + "]" * depth + "}"
+        path.write_text(path.read_text().replace('"attributes": {}', nested))
+        try:
+            move(None, tmp_path / "a.zarr", tmp_path / output, overwrite_group=True)
+        except dm.Unsupported as e:
+            assert depth == 800 and "too many lists" in str(e)
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("missing", [np.nan, -999.0])
 def test_xarray_decodes_what_stands_for_missing_elements(tmp_path, missing, zarr_format):

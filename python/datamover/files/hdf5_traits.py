@@ -129,6 +129,6 @@ def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
             if not key:
                 raise ValueError("it has no name")
             held.attrs[key] = numbers(value, key)
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, RecursionError) as e:
             what = f"{where}: its attribute {key} is left out"
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)

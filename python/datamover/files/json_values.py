@@ -12,6 +12,8 @@ import json
 import math
 from typing import Any
 
+from datamover.errors import Unsupported
+
 MISSING_VALUE = "missing_value"
 SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -19,19 +21,31 @@ SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 def valid(value: Any) -> Any:
     """Return a copy of a value with words in place of the numbers that JSON lacks.
 
+    Raises
+    ------
+    Unsupported
+        Lists or objects in each other, more than Python calls itself.
+
     Examples
     --------
     >>> from datamover.files.json_values import valid
     >>> valid({"range": [float("-inf"), 1.5], "missing": float("nan")})
     {'range': ['-Infinity', 1.5], 'missing': 'NaN'}
     """
+    try:
+        return _valid(value)
+    except RecursionError:
+        raise Unsupported("attributes have too many lists or objects in each other") from None
+
+
+def _valid(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: None if key == MISSING_VALUE and _is_nan(held) else valid(held)
+            key: None if key == MISSING_VALUE and _is_nan(held) else _valid(held)
             for key, held in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [valid(held) for held in value]
+        return [_valid(held) for held in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
