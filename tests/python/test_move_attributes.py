@@ -10,9 +10,12 @@ import sys
 import h5py
 import numpy as np
 import pytest
+import xarray
 import zarr
 from hdf5_samples import RECORD, attributes_as_in_file, give_attributes
+from mpi4py import MPI
 
+import datamover as dm
 from datamover.files import move
 
 #: How the output is written.
@@ -197,7 +200,7 @@ def test_what_stands_for_missing_elements_is_converted_as_they_are(tmp_path, bef
         }  # fmt: skip
         for one in (said["_FillValue"], said["missing_value"], made.fillvalue):
             assert (made[...] == one).all()
-        of_zarr = zarr.open_array(tmp_path / "b.zarr", mode="r").attrs["missing_value"]
+        of_zarr = np.array(zarr.open_array(tmp_path / "b.zarr").attrs["missing_value"], after)
         assert (made[...] == of_zarr).all()
 
 
@@ -229,6 +232,127 @@ def test_attributes_that_hdf5_cannot_hold_are_left_out_and_named(tmp_path, caplo
     with h5py.File(tmp_path / "b.h5") as file:
         assert set(file["g/u"].attrs) == set(kept)
         assert (file["g/u"][...] == 1).all()
+
+
+def strict_json(path):
+    """Read all of Zarr's metadata as parsers do that know JSON alone; by names of files."""
+
+    def refuse(word):
+        raise ValueError(f"{word} is not JSON")
+
+    kinds = ("zarr.json", ".zarray", ".zattrs", ".zgroup")
+    files = [file for file in path.rglob("*") if file.name in kinds]
+    assert files
+    return {
+        str(file.relative_to(path)): json.loads(file.read_text(), parse_constant=refuse)
+        for file in files
+    }
+
+
+SPECIAL = {
+    "missing_value": np.float32("nan"), "valid_range": np.array([-np.inf, 5.5]),
+    "nested": np.array([[np.nan, 1], [np.inf, 2]], "f4"), "units": "m", "words": ["NaN", "m"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"output_dtype": "f4"}, {"compressor": "blosc"}])
+@pytest.mark.parametrize("source", ["a.h5", "a.h5:/g/u"])
+def test_nan_and_infinities_are_valid_json_and_come_back(tmp_path, source, options, zarr_format):
+    with make(tmp_path / "a.h5", np.arange(4.0)) as file:
+        file["texts"] = np.array(["a", "b"], h5py.string_dtype())
+        for held in (file, file["g"], file["g/u"], file["texts"]):
+            held.attrs.update(SPECIAL)
+    if source == "a.h5" and "output_dtype" in options:
+        options = {}
+    move(None, f"{tmp_path}/{source}", tmp_path / "b.zarr", zarr_format=zarr_format, **options)
+    strict_json(tmp_path / "b.zarr")
+    move(None, tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=5 - zarr_format)
+    strict_json(tmp_path / "c.zarr")
+    move(None, tmp_path / "c.zarr", tmp_path / ("d.h5" if source == "a.h5" else "d.h5:/g/u"))
+    with h5py.File(tmp_path / "d.h5") as file:
+        names = ("/", "g", "g/u", "texts") if source == "a.h5" else ("g/u",)
+        for name in names:
+            found = dict(file[name].attrs)
+            assert found.pop("words").tolist() == SPECIAL["words"]
+            assert found.pop("units") == "m" and set(found) == {*SPECIAL} - {"words", "units"}
+            for key, value in found.items():
+                np.testing.assert_array_equal(value, SPECIAL[key])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("is_ordinary", [True, False])
+def test_bare_names_of_numbers_in_an_input_are_written_as_valid_json(
+    tmp_path, zarr_format, is_ordinary
+):
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    said = {} if is_ordinary else {"compressors": None, "dtype": ">f8"}
+    made = group.create_array("u", shape=(4,), **{"dtype": "f8", **said}, fill_value=np.nan)
+    made[:2] = 1
+    for held in (group, made):
+        held.attrs.update({"a": np.nan, "b": {"c": [1, [-np.inf]]}})
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=zarr_format)
+    found = strict_json(tmp_path / "b.zarr")
+    for name in ("", "u/"):
+        attributes = (
+            found[f"{name}zarr.json"]["attributes"] if zarr_format == 3 else found[f"{name}.zattrs"]
+        )
+        assert attributes == {"a": "NaN", "b": {"c": [1, ["-Infinity"]]}}
+
+
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5"])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_lists_in_lists_without_end_are_one_clear_line(tmp_path, kind, output):
+    for depth in (100, 400, 800):
+        made = zarr.create_group(tmp_path / "a.zarr", overwrite=True)
+        array = made.create_array("u", data=np.arange(3.0))
+        path = tmp_path / "a.zarr" / (array.path if kind == "array" else "") / "zarr.json"
+        nested = '"attributes": {"a": ' + "[" * depth + "]" * depth + "}"
+        path.write_text(path.read_text().replace('"attributes": {}', nested))
+        try:
+            move(None, tmp_path / "a.zarr", tmp_path / output, overwrite_group=True)
+        except dm.Unsupported as e:
+            assert depth == 800 and "too many lists" in str(e)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("missing", [np.nan, -999.0])
+def test_xarray_decodes_what_stands_for_missing_elements(tmp_path, missing, zarr_format):
+    array = np.array([1, missing, 3], "f4")
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["x"] = np.arange(3.0)
+        file["x"].make_scale("x")
+        file["u"] = array
+        file["u"].dims[0].attach_scale(file["x"])
+        file["u"].attrs.update(
+            {"_FillValue": np.float32(missing), "missing_value": np.float32(missing)}
+        )
+    move(None, tmp_path / "a.nc", tmp_path / "b.zarr", zarr_format=zarr_format)
+    strict_json(tmp_path / "b.zarr")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
+        after = xarray.open_zarr(tmp_path / "b.zarr", consolidated=False, chunks=None)
+        np.testing.assert_array_equal(after["u"], before["u"])
+        after.to_netcdf(tmp_path / "c.nc", engine="h5netcdf")
+    move(None, tmp_path / "b.zarr", tmp_path / "d.nc")
+    for name in ("c.nc", "d.nc"):
+        with h5py.File(tmp_path / name) as file:
+            np.testing.assert_array_equal(file["u"].attrs["_FillValue"], np.float32(missing))
+            if name == "d.nc" or missing == -999:  # xarray leaves out what says nothing more
+                found = file["u"].attrs["missing_value"]
+                np.testing.assert_array_equal(found, np.float32(missing))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_saved_values_that_json_has_no_numbers_for_come_back(tmp_path, zarr_format):
+    values = {"t": np.nan, "of/it": -np.inf, "n": 1.5, "text": "NaN"}
+    comm = MPI.COMM_SELF
+    for name in ("s.zarr", "memory://nan/s.zarr"):
+        place = name if "memory" in name else tmp_path / name
+        dm.save(place, values, comm=comm, zarr_format=zarr_format, overwrite=True)
+        found = dm.load(place, {}, comm=comm)
+        assert np.isnan(found["t"]) and found["of/it"] == -np.inf
+        assert found["n"] == 1.5 and found["text"] == "NaN"
+    strict_json(tmp_path / "s.zarr")
 
 
 @pytest.mark.parametrize("source", ["a.h5", "a.h5:/g/u"])

@@ -230,6 +230,100 @@ def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, outpu
     np.testing.assert_array_equal(back[...], moved.transpose(axes))
 
 
+def random_chain(random, extents, depth):
+    """Codecs of chunks of such extents, of which each that divides them may be a shard of others.
+
+    As tensorstore and others write them: with shards in shards, and codecs around and within.
+    """
+    dims, found = len(extents), []
+    for _ in range(int(random.integers(3))):
+        order = random.permutation(dims).tolist()
+        found.append(codecs.TransposeCodec(order=order))
+        extents = [extents[k] for k in order]
+    if depth:
+        inner = [int(random.choice([n // m for m in (1, 2, 3) if n % m == 0])) for n in extents]
+        index = [[codecs.BytesCodec(), codecs.Crc32cCodec()], [codecs.BytesCodec(endian="big")]]
+        found.append(
+            codecs.ShardingCodec(
+                chunk_shape=inner,
+                codecs=random_chain(random, inner, depth - 1),
+                index_codecs=index[random.integers(2)],
+                index_location=str(random.choice(["start", "end"])),
+            )
+        )
+    else:
+        found.append(codecs.BytesCodec(endian=str(random.choice(["little", "big"]))))
+    around = [[], [codecs.GzipCodec(level=1)], [codecs.ZstdCodec(), codecs.Crc32cCodec()]]
+    return found + around[random.integers(3)]
+
+
+@pytest.mark.filterwarnings("ignore:.*sharding_indexed")
+@pytest.mark.parametrize("seed", range(10))
+def test_shards_among_any_other_codecs(tmp_path, seed):
+    random = np.random.default_rng(seed)
+    extents = [int(random.choice([4, 6, 12]))] * int(random.integers(1, 4))
+    shape = [n * int(random.integers(1, 3)) + int(random.integers(n)) for n in extents]
+    array = random.integers(0, 5, shape).astype(random.choice(["f4", "i2", "u1"]))
+    chain = random_chain(random, extents, int(random.integers(1, 4)))
+    zarr.create(
+        store=tmp_path / "a.zarr", shape=shape, chunk_shape=extents, dtype=array.dtype,
+        zarr_format=3, codecs=chain, fill_value=1,
+    )[...] = array  # fmt: skip
+    chunks = tuple(int(random.integers(2, 7)) for _ in extents)
+    shards = tuple(n * int(random.integers(1, 4)) for n in chunks)
+    axes = random.permutation(len(extents)).tolist()
+    for said in ({}, {"chunks": chunks}, {"chunks": chunks, "shards": shards}):
+        if random.integers(2):
+            said |= {"axes": axes, "compressor": "none"}
+        move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite=True, check="crc32c", **said)
+        moved = zarr.open_array(tmp_path / "b.zarr", mode="r")
+        expected = array.transpose(said.get("axes", range(array.ndim)))
+        np.testing.assert_array_equal(moved[...], expected)
+        names = [codec["name"] for codec in metadata(tmp_path / "b.zarr")["codecs"]]
+        assert "sharding_indexed" not in names or names == ["sharding_indexed"]
+        assert moved.shards == said.get("shards") if "chunks" in said else moved.shards is not None
+        assert moved.chunks == said.get("chunks", moved.chunks)
+
+
+@pytest.mark.filterwarnings("ignore:.*sharding_indexed")
+def test_codecs_within_shards_that_others_are_around_are_kept(tmp_path):
+    inner = [
+        codecs.TransposeCodec(order=(0, 1)),
+        codecs.BytesCodec(endian="big"),
+        codecs.GzipCodec(),
+    ]
+    shards = codecs.ShardingCodec(chunk_shape=(8, 4), codecs=inner)
+    zarr.create(
+        store=tmp_path / "a.zarr", shape=(40, 24), chunk_shape=(16, 16), dtype="f4", zarr_format=3,
+        codecs=[codecs.TransposeCodec(order=(1, 0)), shards, codecs.Crc32cCodec()],
+    )[...] = sample("f4", (40, 24))  # fmt: skip
+    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    made = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    assert (made.chunks, made.shards) == ((4, 8), (16, 16))
+    assert [codec.to_dict()["name"] for codec in made.filters] == ["transpose"] * 2
+    assert made.serializer == codecs.BytesCodec(endian="big")
+    assert [codec.to_dict()["name"] for codec in made.compressors] == ["gzip", "crc32c"]
+
+
+def test_shards_that_are_no_multiples_of_their_chunks_are_refused(tmp_path):
+    """zarr-python reads some of their elements, and leaves the others as memory was."""
+    made = source_array(tmp_path / "a.zarr", shards=None, chunks=(4, 6), filters=None)
+    found = metadata(tmp_path / "a.zarr")
+    inner = {
+        "chunk_shape": [4, 3],
+        "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
+    }
+    inner |= {"index_codecs": inner["codecs"], "index_location": "end"}
+    found["codecs"] = [
+        {"name": "transpose", "configuration": {"order": [1, 0]}},
+        {"name": "sharding_indexed", "configuration": inner},
+    ]
+    assert made.shape == (8, 6)
+    (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(found))
+    with pytest.raises(dm.IoError, match=r"shards of \(4, 6\) are no multiples|divisible"):
+        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+
+
 @pytest.mark.parametrize("shards", [None, (20,)])
 @pytest.mark.parametrize("kept", [
     (), (codecs.GzipCodec(level=7),), (codecs.ZstdCodec(level=2), codecs.Crc32cCodec()),

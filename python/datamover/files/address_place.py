@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import writers
+from datamover.files import consolidated, writers
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -29,6 +29,7 @@ from datamover.files.addresses import (
     store_at,
     words_of,
 )
+from datamover.files.json_values import dumps
 
 #: The object that says what is being written, and is no more there when all of it is.
 MARKER = ".datamover.partial"
@@ -326,8 +327,10 @@ class AddressPlace:
         self._nodes = Nodes.of_arrays(dims, groups)
         arrays = {name: sorted(n) for name, n in (self._nodes | self._there).dims.items()}
         marker = {"by": self._token, "arrays": arrays, "writers": self._writers}
-        put(self.path, MARKER, json.dumps(marker).encode())
+        put(self.path, MARKER, dumps(marker).encode())
         replaced = [key for key in self._replaced if key != MARKER]
+        if replaced:
+            consolidated.remove_around(self.path)
         _remove_at(self.path, replaced, "what is there")
         self._is_claimed = True
 
@@ -345,6 +348,7 @@ class AddressPlace:
     def finish(self, writer: Any) -> None:
         """Write the metadata: from now on the array is there."""
         self._check_is_ours()
+        consolidated.remove_around(self.path)
         try:
             writer.publish()
         except IoError:

@@ -218,6 +218,11 @@ def get(address: str, key: str) -> bytes | None:
     return None if found is None else found.to_bytes()
 
 
+def is_refused(e: BaseException | None) -> bool:
+    """Tell whether a store does not let this process look, by an error of its library."""
+    return type(e).__name__ in ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
+
+
 def listed(address: str) -> list[str]:
     """Name the objects, and what has others in it, directly at an address.
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
-from datamover.files import bounded_decode, write_back
+from datamover.files import bounded_decode, json_values, write_back
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
@@ -281,7 +281,7 @@ def create(path: str, metadata: dict[str, Any], spec: ArraySpec) -> None:
     """Write the metadata; chunks come when they are written."""
     try:
         with open(os.path.join(path, "zarr.json"), "w", encoding="utf-8") as file:
-            json.dump(metadata, file, indent=2)
+            file.write(json_values.dumps(metadata))
     except OSError as e:
         if is_no_space(e):
             words = no_space(path, e, spec.nbytes)

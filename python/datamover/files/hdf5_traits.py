@@ -11,6 +11,7 @@ import numpy as np
 
 from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attributes
 from datamover.files.formats import ArraySpec
+from datamover.files.json_values import numbers
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
 from datamover.files.ordinary_layout import DTYPES, fill_value_of_json
 from datamover.files.ordinary_metadata import Kept, attributes_of
@@ -125,7 +126,7 @@ def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
         try:
             if not key:
                 raise ValueError("it has no name")
-            held.attrs[key] = value
-        except (TypeError, ValueError) as e:
+            held.attrs[key] = numbers(value, key)
+        except (TypeError, ValueError, RecursionError) as e:
             what = f"{where}: its attribute {key} is left out"
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)

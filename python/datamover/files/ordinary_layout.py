@@ -14,6 +14,7 @@ import numpy as np
 
 from datamover.dtype_words import dtype_of
 from datamover.files.formats import Shape
+from datamover.files.json_values import SPECIAL_FLOATS
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -24,7 +25,6 @@ DTYPES = {
     )
 }
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
-SPECIAL_FLOATS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
 V3_KEYS = {
     "shape",
     "data_type",

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.json_values import valid
 from datamover.files.ordinary_layout import DTYPES, Layout, fill_value_of_json, require
 from datamover.files.zarr_traits import (
     DIMENSIONS_V2,
@@ -140,9 +140,7 @@ def _json_value(value: Any) -> Any:
     """Write a fill value as Zarr v3 does."""
     if value.dtype.kind == "c":
         return [_json_value(value.real), _json_value(value.imag)]
-    if value.dtype.kind == "f" and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value.item()
+    return valid(value.item())
 
 
 def _new_metadata(dtype: np.dtype, fill_value: Any) -> dict[str, Any]:
@@ -176,7 +174,7 @@ def output_metadata(spec: ArraySpec, chunks: Shape, options: MoveOptions) -> dic
         metadata = _new_metadata(spec.dtype, plain.type(0))
         metadata["codecs"].append(_zstd(0))
     elif isinstance(spec.kept, Kept):
-        metadata = json.loads(json.dumps(spec.kept.metadata))
+        metadata = valid(spec.kept.metadata)
     else:
         return None
     if spec.dimension_names is not None:

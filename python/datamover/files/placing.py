@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats, hdf5, names, parts, zarr_group
+from datamover.files import addresses, consolidated, formats, hdf5, names, parts, zarr_group
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
 
@@ -272,6 +272,7 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
         The output came into being meanwhile and is not to be replaced.
     """
     old = None
+    consolidated.remove_around(output)
     if not overwrite:
         _place_new(temporary, output)
     elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
@@ -341,6 +342,32 @@ def _sync_directory(directory: str) -> None:
             os.close(fd)
     except OSError as e:
         log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Replace a small file at once, so that others see the old one or the new one, on the disk."""
+    tell_of_leftovers(remove_leftovers(path))
+    temporary = temporary_path(path, os.urandom(6).hex())
+    lock = claim(temporary, is_directory=False)
+    try:
+        shutil.copymode(path, temporary)
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_directory(os.path.dirname(path))
+    except BaseException:
+        remove(temporary)
+        raise
+    finally:
+        let_go(lock)
+
+
+def remove_file(path: str) -> None:
+    """Remove a file, also from the disk, if it is there."""
+    remove(path)
+    _sync_directory(os.path.dirname(path))
 
 
 def claim(temporary: str, is_directory: bool) -> int:

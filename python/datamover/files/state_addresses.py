@@ -109,7 +109,8 @@ class AddressOrigin:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return zarr.open(addresses.store_at(self.path, read_only=True), mode="r")
+                store = addresses.store_at(self.path, read_only=True)
+                return zarr.open(store, mode="r", use_consolidated=False)
         except Error:
             raise
         except Exception as e:  # zarr, json and the stores have many words
@@ -135,7 +136,8 @@ class AddressOrigin:
         if not self._root.store.supports_listing:
             return found
         try:
-            names = [name for name, array in self._root.arrays() if array.shape == ()]
+            nodes = self._root.members(max_depth=None)
+            names = [name for name, node in nodes if getattr(node, "shape", None) == ()]
             found |= {name: whole(self.open(name))[()] for name in names}
         except Error:
             raise

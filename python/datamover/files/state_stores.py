@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How do arrays and values of a program stand in a Zarr group, an HDF5 file, an .npy file?
 
-Values are attributes of the group or file; arrays that all processes have alike are arrays in it
-as the distributed ones are.
+Values are attributes of the group or file, but in Zarr NaN and infinities are arrays of no
+dimension; arrays that all processes have alike are arrays in it as the distributed ones are.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ZarrTarget:
     is_directory = True
 
     def __init__(self, path: str, state: State, options: StoreOptions):
-        self._state = state
+        state = self._state = _of_json(state)
         self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
         self._functions = formats.named("zarr").functions(by_chunk=True)
@@ -132,6 +132,17 @@ class ZarrTarget:
             if is_no_space(e):
                 raise IoError(no_space(path, e)) from e
             raise
+
+
+def _of_json(state: State) -> State:
+    """Make NaN and infinities, which JSON has no numbers for, arrays of one element."""
+    arrays = {
+        name: np.asarray(value)
+        for name, value in state.values.items()
+        if isinstance(value, float) and not math.isfinite(value)
+    }
+    values = {name: value for name, value in state.values.items() if name not in arrays}
+    return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
 class Hdf5Target:

@@ -56,7 +56,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = zarr.open(store, mode="r")
+            found = zarr.open(store, mode="r", use_consolidated=False)
     except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
         if not at_address and not recognizes(path):
             raise IoError(

@@ -11,6 +11,7 @@ from typing import Any
 
 from datamover.errors import IoError, Unsupported
 from datamover.files import addresses
+from datamover.files.json_values import dumps
 
 #: Objects that are the metadata of a group, not something in it.
 METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")
@@ -33,7 +34,7 @@ def metadata(path: str) -> dict[str, Any]:
 
 def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     """Read a JSON object from a file of a node; None where there is no such file."""
-    data = _content_of(path, name)
+    data = content_of(path, name)
     if data is None:
         return None
     try:
@@ -45,7 +46,8 @@ def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     return found
 
 
-def _content_of(path: str, name: str) -> bytes | None:
+def content_of(path: str, name: str) -> bytes | None:
+    """Read a file, or object, directly in a node; None where there is none."""
     if addresses.is_address(path):
         return addresses.get(path, name)
     try:
@@ -86,6 +88,31 @@ def array_around(path: str) -> str | None:
             return None
         above = os.path.dirname(above)
     return None
+
+
+def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Go through the groups that something is in, innermost first: places and metadata.
+
+    They end where this process may not look.
+
+    Raises
+    ------
+    IoError
+        Metadata at an address that cannot be read, or a server that does not answer.
+    """
+    at_address = addresses.is_address(path)
+    above = os.path.dirname(path)
+    while above != os.path.dirname(above) and addresses.is_address(above) == at_address:
+        try:
+            found = metadata(above)
+        except (IoError, OSError) as e:
+            if at_address and not addresses.is_refused(e.__cause__):
+                raise
+            return
+        if found.get("node_type") != "group":
+            return
+        yield above, found
+        above = os.path.dirname(above)
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -217,9 +244,9 @@ def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
     """Give what makes a group, by names of files or objects; the last one makes it visible."""
     if zarr_format == 3:
         found = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-        return {"zarr.json": json.dumps(found, indent=2).encode()}
+        return {"zarr.json": dumps(found).encode()}
     return {
-        ".zattrs": json.dumps(attributes, indent=2).encode(),
+        ".zattrs": dumps(attributes).encode(),
         ".zgroup": b'{"zarr_format": 2}',
     }
 

@@ -14,6 +14,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.json_values import valid
 from datamover.files.ordinary_metadata import Kept
 from datamover.files.zarr_store import zarr_python
 
@@ -198,11 +199,13 @@ def compressors_of(name: str) -> Any:
 
 def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
     """Make the array in a store of zarr-python's."""
+    arguments = _arguments(spec, options)
+    arguments["attributes"] = valid(arguments.get("attributes", {}))
     return zarr_python().create_array(
         store=store,
         shape=spec.shape,
         dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
         shards=_shards(spec, options),
-        **_arguments(spec, options),
+        **arguments,
     )

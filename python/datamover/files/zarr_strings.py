@@ -10,6 +10,7 @@ from typing import Any
 from datamover.errors import IoError, Unsupported
 from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import MoveOptions, Shape
+from datamover.files.json_values import valid
 from datamover.files.zarr_output import compressors_of
 from datamover.files.zarr_store import late_store_at, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
@@ -29,9 +30,10 @@ def create_strings(
     At an address its metadata are held back, by its store. `kept` are further arguments of
     zarr-python's `create_array`.
     """
+    attributes = valid(attributes)
     said: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
     if zarr_format == 2:
-        said = {"attributes": dict(attributes)}
+        said = {"attributes": attributes}
         if dimension_names is not None or not shape:
             said["attributes"][DIMENSIONS_V2] = list(dimension_names or ())
             # xarray takes it for missing.

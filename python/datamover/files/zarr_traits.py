@@ -7,11 +7,12 @@ import base64
 import contextlib
 import dataclasses
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datamover.files.formats import Shape
+from datamover.files.json_values import numbers
 from datamover.files.native_attributes import FILL_VALUE, MISSING, HeldAttributes
 
 #: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
@@ -38,7 +39,10 @@ def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
 
 def missing_from_zarr(value: Any, dtype: np.dtype) -> Any:
     """The way back; what is something else, or no value of that type, stays as it is."""
+    value = numbers(value)
     try:
+        if dtype.kind == "f" and isinstance(value, float):
+            return dtype.type(value)
         if dtype.kind == "f" and isinstance(value, str):
             with np.errstate(all="ignore"):
                 return dtype.type(_double(value))
@@ -160,21 +164,74 @@ def traits_of(array: Any) -> ZarrTraits:
 
 def _of_v3(array: Any) -> ZarrTraits:
     metadata = array.metadata
-    # The byte order in which records stand is not the codec's: they are written as in memory.
-    serializer = {} if array.dtype.names else {"serializer": array.serializer}
+    stored = tuple(metadata.chunk_grid.chunk_shape)
+    inner = _innermost(metadata.codecs, stored)
+    codecs = {} if inner is None else {"filters": inner.filters, "serializer": inner.serializer}
+    if array.dtype.names:  # the byte order in which records stand is not the codec's
+        codecs.pop("serializer", None)
     return ZarrTraits(
-        chunks=tuple(array.chunks),
-        shards=None if array.shards is None else tuple(array.shards),
+        chunks=stored if inner is None else inner.chunks,
+        shards=stored if inner is not None and inner.are_in_shards else None,
         dimension_names=metadata.dimension_names,
-        compressors=array.compressors or None,
+        compressors="auto" if inner is None else inner.compressors,
         others={
             "attributes": array.attrs.asdict(),
             "fill_value": metadata.fill_value,
-            "filters": array.filters or None,
-            **serializer,
+            **codecs,
             "chunk_key_encoding": metadata.chunk_key_encoding,
         },
     )
+
+
+class _Innermost(NamedTuple):
+    """The smallest chunks that an array consists of, and their codecs, as `create_array` has them.
+
+    `chunks` are in the dimensions of the array.
+    """
+
+    chunks: Shape
+    are_in_shards: bool
+    filters: tuple[Any, ...] | None
+    serializer: Any
+    compressors: tuple[Any, ...] | None
+
+
+def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
+    """Look through shards at what is in them; None where a codec around them is not known.
+
+    Codecs around shards become the chunks' own: that holds the same elements, and zarr-python,
+    as others, makes arrays only of shards that no codec is around.
+
+    Raises
+    ------
+    ValueError
+        Shards are no multiples of what is in them. zarr-python reads them, except for the rest.
+    """
+    from zarr.abc.codec import ArrayBytesCodec
+    from zarr.codecs import ShardingCodec, TransposeCodec
+
+    filters, compressors, are_in_shards = (), (), False
+    axes = range(len(chunks))  # of the array, in the order in which the next codec has them
+    while True:
+        at = next(k for k, codec in enumerate(chain) if isinstance(codec, ArrayBytesCodec))
+        filters, serializer, compressors = (
+            filters + chain[:at],
+            chain[at],
+            chain[at + 1 :] + compressors,
+        )
+        if not isinstance(serializer, ShardingCodec):
+            return _Innermost(
+                chunks, are_in_shards, filters or None, serializer, compressors or None
+            )
+        for codec in chain[:at]:
+            if not isinstance(codec, TransposeCodec):
+                return None
+            axes = [axes[k] for k in codec.order]
+        of_axis = dict(zip(axes, serializer.chunk_shape, strict=True))
+        if any(n < 1 or chunks[d] % n for d, n in of_axis.items()):
+            raise ValueError(f"shards of {chunks} are no multiples of the chunks in them")
+        chunks = tuple(of_axis[d] for d in range(len(chunks)))
+        chain, are_in_shards = serializer.codecs, True
 
 
 def _of_v2(array: Any) -> ZarrTraits:

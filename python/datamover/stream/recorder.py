@@ -19,7 +19,7 @@ import numpy as np
 from datamover._plan import whole_of
 from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import npy, zarr_output
+from datamover.files import consolidated, npy, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.space import is_no_space, no_space
 from datamover.layouts import Layout
@@ -341,6 +341,7 @@ class _ZarrRecorder:
         dims = (name_of_steps, *(f"{name}_{d}" for d in range(len(shape))))
         if self._group is None:
             self._path.mkdir(parents=True)  # of two recorders at once one alone makes it
+            consolidated.remove_around(os.path.realpath(self._path))
             self._group = self._open_group()
         stored = zarr_output.stored_dtype(dtype)
         data = self._group.create_array(
