@@ -116,17 +116,19 @@ StartedMove::~StartedMove() {
 }
 
 bool StartedMove::in_flight() const {
-    return round_.in_flight();
+    return !is_told_ && !round_.has_failed();
 }
 
 bool StartedMove::test() {
     if (!round_.test()) return false;
+    is_told_ = true;
     steps_->raise_refusals();
     return true;
 }
 
 void StartedMove::wait(std::optional<double> timeout_seconds) {
     round_.wait(timeout_seconds);
+    is_told_ = true;
     steps_->raise_refusals();
 }
 

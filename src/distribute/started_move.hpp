@@ -34,6 +34,7 @@ public:
     /// Both are collective only where some process could not take part: then they raise that.
     bool test();
     void wait(std::optional<double> timeout_seconds);
+    /// Until test or wait has told of its end, whichever thread completed it.
     bool in_flight() const;
 
 private:
@@ -42,6 +43,7 @@ private:
     SlotClaim claim_;
     std::unique_ptr<Steps> steps_;
     Round round_;
+    bool is_told_ = false;  ///< of the thread that uses the distribution
 };
 
 }  // namespace datamover::distribute

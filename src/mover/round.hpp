@@ -74,6 +74,8 @@ public:
         const Status status = status_.load(std::memory_order_acquire);
         return status != Status::idle && status != Status::held;
     }
+    /// Whether it is over because something went wrong.
+    bool has_failed() const { return !in_flight() && error_.has_value(); }
     /// Keeps other threads from starting a round while the operation changes; false in flight, and
     /// where another thread holds it.
     bool hold() {
