@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/offer.hpp"
+#include "mpi/message_tags.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover::distribute {
@@ -140,6 +141,7 @@ private:
     bool messages_needed_ = false;
     std::uint64_t claims_ = 0;
     std::int64_t distributions_ = 0;
+    mpi::ClaimedTags tags_;
     memory::AllocationPtr memory_;
     std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
     std::vector<std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>>> mapped_;

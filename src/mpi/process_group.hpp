@@ -25,6 +25,7 @@ struct MethodTimes;
 
 namespace datamover::mpi {
 
+class MessageTags;
 class NeighbourGraphs;
 struct GroupWindow;
 class ProcessGroup;
@@ -90,10 +91,8 @@ public:
     /// Collective.
     void find_nodes();
 
-    /// The first of `count` message tags that follow each other, for one more mover; the same on
-    /// all processes that call it in the same order.
-    int next_tags(int count);
-    int next_tag() { return next_tags(1); }
+    /// For messages.
+    MessageTags& tags() const { return *tags_; }
 
     /// A communicator of the same processes, the caller's to free. Collective.
     MPI_Comm duplicate() const;
@@ -201,7 +200,7 @@ private:
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
     mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
     mutable std::atomic<bool> is_lent_{false};
-    int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
+    int rank_ = 0, size_ = 1, my_node_position_ = 0;
     std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;
     std::string why_no_shared_memory_;
@@ -211,6 +210,7 @@ private:
     std::shared_ptr<const distribute::MethodTimes> method_times_;
     mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
     std::shared_ptr<GroupWindow> window_;
+    std::shared_ptr<MessageTags> tags_;
     std::vector<std::int64_t> nodes_;
     bool peers_readable_ = false;
 };
