@@ -32,6 +32,7 @@
 #include "datamover/x_array.hpp"
 #include "memory/large_pages.hpp"
 #include "memory/segment_pool.hpp"
+#include "mpi/process_group.hpp"
 #include "mpi_test.hpp"
 
 namespace {
@@ -415,6 +416,11 @@ TEST(ReadingOfAnotherProcess, IsNoSuccessWhereItHasGivenUpMeanwhile) {
     }
     mover.reset();
     MPI_Barrier(MPI_COMM_WORLD);
+    // MPICH ends a program that frees a communicator when the notice has come and was not received.
+    const auto hear = [&] {
+        for (;;) mpi::ProcessGroup::of(comm)->check_alive_while_waiting();
+    };
+    EXPECT_THROW(hear(), Error);
     MPI_Comm_free(&comm);
 }
 

@@ -194,10 +194,10 @@ def test_the_core_checks_that_every_plan_has_its_arrays(comm, sources, destinati
     """On the last process; the others bind the same plans with theirs."""
     line = dm.BlockCyclic((4 * comm.size,), "block", nprocs=comm.size)
     plan = dm.redistribute(line, line)
-    a, b = dm.XArray(comm, line, "i8"), dm.XArray(comm, line, "i8")
+    a, b, c = (dm.XArray(comm, line, "i8") for _ in range(3))
     with pytest.raises(dm.InvalidArgument, match=f"2 plans.* {sources} of sources"):
         if comm.rank < comm.size - 1:
-            dm.MoverSet([(plan, a, b), (plan, b, a)], comm=comm)
+            dm.MoverSet([(plan, a, b), (plan, a, c)], comm=comm)
         else:
             core().Mover(
                 comm_address(comm), [plan] * 2, [[]] * sources, [[]] * destinations,
