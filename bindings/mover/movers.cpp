@@ -13,6 +13,7 @@
 #include "datamover/mover.hpp"
 #include "datamover/progress.hpp"
 #include "errors.hpp"
+#include "geometry/make_error.hpp"
 #include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "transport/transport.hpp"
@@ -76,6 +77,12 @@ bool needs_common_node(const transport::TransportKind& kind) {
     return !kind.carries(far);
 }
 
+/// Takes part in a binding of the other processes as one that cannot. Collective.
+void refuse_binding(std::uintptr_t comm, const Error& error) {
+    const Unlocked released;
+    Mover::refuse(comm_at(comm), error);
+}
+
 /// A call by which a mover takes part in what the others do, as one that cannot.
 template <void (Mover::*refuse)(const Error&)>
 auto refusing() {
@@ -96,6 +103,12 @@ void bind_movers(nb::module_& m) {
                const std::vector<std::vector<ArrayPart>>& destinations, const std::string& op,
                const std::string& transport, std::complex<double> alpha, std::complex<double> beta,
                bool conjugate, bool check, std::int64_t max_bytes, bool in_phases) {
+                if (sources.size() != plans.size() || destinations.size() != plans.size())
+                    refuse_binding(
+                        comm, make_error(ErrorCode::invalid_argument, plans.size(),
+                                         " plans need as many lists of arrays; there are ",
+                                         sources.size(), " of sources and ", destinations.size(),
+                                         " of destinations"));
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
                     moves.push_back({plans[i], sources[i], destinations[i]});
@@ -144,9 +157,9 @@ void bind_movers(nb::module_& m) {
     m.def(
         "refuse_binding",
         [](std::uintptr_t comm, const std::string& code, const std::string& message) {
-            Mover::refuse(comm_at(comm), Error(error_code_from_name(code), message));
+            refuse_binding(comm, Error(error_code_from_name(code), message));
         },
-        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), Released(),
+        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"),
         "Takes part in a binding of the other processes as one that cannot. Collective.");
     nb::class_<ProgressThread>(m, "ProgressThread", "A thread that pushes on movers in flight.")
         .def(nb::init<>())

@@ -22,9 +22,12 @@ DATAMOVER_PUBLIC_BEGIN
  * - It returns DATAMOVER_SUCCESS or the code of what went wrong; then nothing has been made or
  * moved, results are not written, and datamover_error_message() says more.
  * - "Collective": every process of the communicator calls it, in the same order as other collective
- *   calls; where one fails, all return the same code and message. All others are local. A NULL
- *   handle on one process leaves the others waiting where the call is given no communicator: those
- *   of a distribution, a stream, or a source.
+ *   calls; if the call fails on one, all return the same code and message. The exception is a
+ *   process that fails, leaves, or gives up a move: the others then return DATAMOVER_PEER_FAILED
+ *   from the call that they are in or from their next one, so one may return it from a call that
+ *   has succeeded on another. All other functions are local. A NULL handle on one process leaves
+ *   the others waiting where the call is given no communicator: those of a distribution, a stream,
+ *   or a source.
  * - After DATAMOVER_PEER_FAILED from a move the communicator is out of use: every call with it
  *   returns that again, and one made by MPI_Comm_dup works.
  * - An index, extent or region is an array of as many int64_t as there are dimensions (1 to 8).

@@ -84,11 +84,11 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
     }
     mapped_.resize(ranks_.size());
     messages_needed_ = static_cast<int>(ranks_.size()) < group.size();
-    const int first_tag = group.next_tags(2 * most_in_flight);
+    tags_ = mpi::claim_tags(group, 2 * most_in_flight);
     for (int s = 0; s < most_in_flight; ++s) {
         NodeSlot& slot = slots_[static_cast<std::size_t>(s)];
         slot.me_ = me_;
-        slot.tag_ = first_tag + 2 * s;
+        slot.tag_ = *tags_ + 2 * s;
     }
 }
 

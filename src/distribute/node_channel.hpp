@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "memory/offer.hpp"
+#include "mpi/message_tags.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover::distribute {
@@ -145,6 +146,7 @@ private:
     std::vector<int> ranks_;
     int me_ = 0;
     bool messages_needed_ = false;
+    mpi::ClaimedTags tags_;
     memory::AllocationPtr memory_;
     std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
     // Of the thread in a call of all processes.

@@ -199,6 +199,10 @@ void FlatFile::write(std::int64_t position, std::span<const std::byte> bytes) co
     }
 }
 
+void FlatFile::set_permissions(std::filesystem::perms permissions) const {
+    if (::fchmod(fd_, static_cast<mode_t>(permissions)) != 0) refuse(path_, "written", errno);
+}
+
 void FlatFile::sync() const {
     if (::fsync(fd_) != 0) refuse(path_, "brought to the disk", errno);
 }

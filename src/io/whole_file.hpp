@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ public:
     void read(std::int64_t position, std::span<std::byte> bytes) const;
     /// Throws io.
     void write(std::int64_t position, std::span<const std::byte> bytes) const;
+    /// Throws io.
+    void set_permissions(std::filesystem::perms permissions) const;
     /// Brings what was written to the disk. Throws io.
     void sync() const;
 

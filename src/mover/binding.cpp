@@ -20,6 +20,7 @@
 #include "choice.hpp"
 #include "geometry/checked.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/message_tags.hpp"
 #include "plan/in_place.hpp"
 #include "plan/run_length.hpp"
 #include "slot_offers.hpp"
@@ -122,11 +123,18 @@ private:
         error_ = mine;
         survey();
         if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
-        first_tag_ = group_->next_tags(BindContext::tags_per_kind *
-                                       static_cast<int>(transport::transport_kinds().size()));
+        claim_tags();
         std::optional<Binding> bound = attempt(true);
         if (!bound) bound = attempt(false);
         return *std::move(bound);
+    }
+
+    void claim_tags() {
+        mpi::MessageTags& tags = group_->tags();
+        const int count =
+            BindContext::tags_per_kind * static_cast<int>(transport::transport_kinds().size());
+        first_tag_ = tags.next(*group_, count);
+        alone([&] { tags_ = tags.claim(first_tag_, count); });
     }
 
     /// Runs what one process does alone; an error waits for the next agreement.
@@ -408,6 +416,7 @@ private:
     Binding bind_transports(BindContext& context, const FactFinder& facts, const SlotOffers& slots,
                             const MessageSizes& sizes) const {
         Binding bound;
+        bound.tags = tags_;
         bound.remembered = !remembered_.empty() && transports_ == remembered_;
         for (std::size_t m = 0; m < moves_.motions.size(); ++m)
             count_moves(bound.per_round, moves_.parts_of(m), group_->rank(),
@@ -458,6 +467,7 @@ private:
     std::vector<MotionSurvey> motions_;
     memory::AllocationPtr signals_;
     int first_tag_ = 0;
+    mpi::ClaimedTags tags_;
     std::uint64_t number_ = next_number();  ///< of this binding, among this process's
 };
 

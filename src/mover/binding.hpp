@@ -45,6 +45,7 @@ struct PairReason {
 
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct Binding {
+    std::shared_ptr<const int> tags;  ///< of its messages; given back after the transports
     std::vector<std::unique_ptr<transport::Transport>> transports;
     bool sends_messages = false;
     bool takes_turns = false;  ///< a transport in which all processes take part

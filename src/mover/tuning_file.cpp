@@ -5,13 +5,12 @@
 // more than could be lost: who writes at the same time loses what the other one added.
 #include "tuning_file.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <locale>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -19,6 +18,7 @@
 
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
+#include "io/whole_file.hpp"
 
 namespace datamover {
 namespace {
@@ -70,24 +70,22 @@ bool may_be_replaced(const std::string& path) {
     return fs::file_size(path) == 0 || (file && words == first_words);
 }
 
-/// What a symbolic link leads to is replaced, and the link stays; so do the permissions.
+/// Replaces the file that a symbolic link leads to; the link and the file's permissions stay. The
+/// fresh file has a name that nobody foresees: in a directory that others may write to, nothing of
+/// theirs is followed or overwritten.
 void replace_file(const std::string& named, const std::vector<TunedEntry>& entries) {
     if (!may_be_replaced(named)) return;
     const bool is_there = fs::exists(named);
     const std::string path = is_there ? fs::canonical(named).string() : named;
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty()) fs::create_directories(folder);
-    const std::string fresh = concat(path, ".", getpid());
-    std::ofstream file(fresh);
-    file.imbue(std::locale::classic());
-    file << first_line << '\n';
+    std::string text = concat(first_line, '\n');
     for (const TunedEntry& entry : entries)
-        file << entry.first << ' ' << entry.second << ' ' << checksum(entry) << '\n';
-    file.close();
-    std::error_code failed;
-    if (is_there) fs::permissions(fresh, fs::status(path).permissions(), failed);
-    if (file) fs::rename(fresh, path, failed);
-    if (!file || failed) fs::remove(fresh, failed);
+        text += concat(entry.first, ' ', entry.second, ' ', checksum(entry), '\n');
+    io::NewFile fresh(path, io::hidden_name(path, io::drawn_token()), std::ssize(text), true);
+    if (is_there) fresh.file().set_permissions(fs::status(path).permissions());
+    fresh.file().write(0, std::as_bytes(std::span(text)));
+    fresh.place();
 }
 
 std::string environment(const char* name) {

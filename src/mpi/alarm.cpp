@@ -8,12 +8,13 @@
 
 namespace datamover::mpi {
 
-Alarm::Alarm(ProcessGroupPtr group) : group_(std::move(group)), tag_(group_->next_tag()) {}
+Alarm::Alarm(ProcessGroupPtr group) : group_(std::move(group)), tag_(claim_tags(*group_, 1)) {}
 
 void Alarm::ring() {
     if (has_rung_) return;
     has_rung_ = true;
     try {
+        group_->keep(tag_);  // what is sent may never be received
         for (int rank = 0; rank < group_->size(); ++rank)
             if (rank != group_->rank()) send(rank);
     } catch (...) {
@@ -24,14 +25,14 @@ void Alarm::ring() {
 
 void Alarm::send(int rank) const {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(nullptr, 0, MPI_BYTE, rank, tag_, group_->comm(), &request), "MPI_Isend");
+    check(MPI_Isend(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), &request), "MPI_Isend");
     check(MPI_Request_free(&request), "MPI_Request_free");
 }
 
 bool Alarm::rings() const {
     group_->check_alive_while_waiting();
     int arrived = 0;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, tag_, group_->comm(), &arrived, MPI_STATUS_IGNORE),
+    check(MPI_Iprobe(MPI_ANY_SOURCE, *tag_, group_->comm(), &arrived, MPI_STATUS_IGNORE),
           "MPI_Iprobe");
     return arrived != 0;
 }
@@ -41,7 +42,7 @@ void Alarm::settle() {
     for (int rank = 0; rank < group_->size(); ++rank) {
         if (rank == group_->rank() || rang[static_cast<std::size_t>(rank)][0] == 0) continue;
         group_->carry_out("MPI_Irecv", nullptr, [&](MPI_Request* request) {
-            return MPI_Irecv(nullptr, 0, MPI_BYTE, rank, tag_, group_->comm(), request);
+            return MPI_Irecv(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), request);
         });
     }
 }

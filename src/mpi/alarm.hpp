@@ -2,6 +2,7 @@
 // By what does a process have the others stop what each of them does by itself?
 #pragma once
 
+#include "message_tags.hpp"
 #include "process_group.hpp"
 
 namespace datamover::mpi {
@@ -11,7 +12,7 @@ namespace datamover::mpi {
 /// the group anyway.
 class Alarm {
 public:
-    /// Collective, though nobody waits: all processes make their alarms and movers in one order.
+    /// Collective, like a mover's.
     explicit Alarm(ProcessGroupPtr group);
 
     /// Tells all others, at the first call. Never waits.
@@ -25,7 +26,7 @@ private:
     void send(int rank) const;
 
     ProcessGroupPtr group_;
-    int tag_;
+    ClaimedTags tag_;
     bool has_rung_ = false;
 };
 

@@ -20,6 +20,7 @@
 #include "environment.hpp"
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
+#include "message_tags.hpp"
 #include "thread_level.hpp"
 #include "usable_processors.hpp"
 #include "window.hpp"
@@ -71,7 +72,8 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) : window_(std::make_shared<GroupW
     int present = 0;
     check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&tag_ub), &present),
           "MPI_Comm_get_attr");
-    if (present) tag_limit_ = *tag_ub;
+    constexpr int least_tag_ub = 32767;
+    tags_ = std::make_shared<MessageTags>(present ? *tag_ub : least_tag_ub);
     agree_on_environment();
     find_node();
     try_reading();
@@ -309,14 +311,6 @@ MPI_Comm ProcessGroup::duplicate() const {
 
 void ProcessGroup::prepare_turns() {
     if (turns_comm_ == MPI_COMM_NULL) turns_comm_ = duplicate();
-}
-
-int ProcessGroup::next_tags(int count) {
-    static_assert(FailureNotice::tag == 0);
-    if (tag_count_ > tag_limit_ - count) tag_count_ = 0;
-    const int first = tag_count_ + 1;
-    tag_count_ += count;
-    return first;
 }
 
 }  // namespace datamover::mpi

@@ -26,6 +26,7 @@ struct MethodTimes;
 
 namespace datamover::mpi {
 
+class MessageTags;
 class NeighbourGraphs;
 struct GroupWindow;
 class ProcessGroup;
@@ -91,10 +92,8 @@ public:
     /// Collective.
     void find_nodes();
 
-    /// The first of `count` message tags that follow each other, for one more mover; the same on
-    /// all processes that call it in the same order.
-    int next_tags(int count);
-    int next_tag() { return next_tags(1); }
+    /// For messages.
+    MessageTags& tags() const { return *tags_; }
 
     /// A communicator of the same processes, the caller's to free. Collective.
     MPI_Comm duplicate() const;
@@ -203,7 +202,7 @@ private:
     // Set by the constructor, then read by any thread.
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;
-    int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_limit_ = 32767;
+    int rank_ = 0, size_ = 1, my_node_position_ = 0;
     std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;
     std::string why_no_shared_memory_;
@@ -213,11 +212,11 @@ private:
     // Of the thread in a collective call: nothing that a round does needs them. The communicator of
     // turns is set before the first mover that takes turns is bound, and read by its rounds.
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
-    int tag_count_ = 0;
     std::shared_ptr<distribute::NodeChannel> node_channel_;  ///< what it holds: see there
     std::shared_ptr<const distribute::MethodTimes> method_times_;
     mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
     std::shared_ptr<GroupWindow> window_;
+    std::shared_ptr<MessageTags> tags_;
     std::vector<std::int64_t> nodes_;
 
     // Of any thread.

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <random>
 #include <utility>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::mpi {
 namespace {
+
+/// Each keeps a communicator, of which MPICH has 2048.
+constexpr std::size_t most_windows = 64;
 
 constexpr std::int64_t word_bytes = sizeof(std::int64_t);
 /// What each process writes to the next one, and reads from it, in the trial.
@@ -53,8 +58,8 @@ std::int64_t trial_word(int rank, std::int64_t i) {
 
 }  // namespace
 
-/// Those of this process, which are never freed. Two communicators find the same one only where all
-/// their processes do: threads may make windows of several communicators at a time.
+/// Windows of this process, which are never freed. A communicator uses a window only if all its
+/// processes find the same one: threads may make windows of several communicators at a time.
 class Windows {
 public:
     static Windows& of_process() {
@@ -62,29 +67,28 @@ public:
         return *windows;
     }
 
-    std::shared_ptr<Window> known(MPI_Comm comm) const {
-        const std::lock_guard lock(mutex_);
-        for (auto w = all_.rbegin(); w != all_.rend(); ++w)
-            if ((*w)->number_ > 0 && !(*w)->spoiled_ && (*w)->is_of(comm)) return *w;
-        return nullptr;
-    }
-
-    /// Collective. Null where some process has another one, or none.
+    /// The newest window that has all processes of the group, in any order, or null. Collective:
+    /// null if the processes find different ones.
     std::shared_ptr<Window> common(const ProcessGroup& group) const {
-        auto window = known(group.comm());
+        auto window = known(group);
         const std::int64_t number = window ? window->number_.load() : 0;
         const auto votes = group.maximum({number, -number});
         return votes[0] > 0 && votes[0] == -votes[1] ? window : nullptr;
     }
 
-    /// Collective. Null where data comes out wrong.
+    /// Collective. Null where data comes out wrong. Throws unsupported if a process has too many.
     std::shared_ptr<Window> make(const ProcessGroup& group) {
-        const std::shared_ptr<Window> made(new Window(group));
+        std::shared_ptr<Window> made;
+        collectively(group, [&] {
+            check_room(group);
+            made.reset(new Window(group));
+        });
+        collectively(group, [&] { made->make_comm(group); });
         {
             const std::lock_guard lock(mutex_);
             all_.push_back(made);
         }
-        collectively(group, [&] { made->open(group); });
+        collectively(group, [&] { made->open(); });
         made->exchange_marks(group);
         if (!made->works(group)) return nullptr;
         made->number_ = group.maximum({drawn_number()})[0];
@@ -92,20 +96,34 @@ public:
     }
 
 private:
+    std::shared_ptr<Window> known(const ProcessGroup& group) const {
+        const std::lock_guard lock(mutex_);
+        for (auto w = all_.rbegin(); w != all_.rend(); ++w)
+            if ((*w)->number_ > 0 && !(*w)->spoiled_ && !(*w)->ranks_of(group).empty()) return *w;
+        return nullptr;
+    }
+    void check_room(const ProcessGroup& group) const {
+        const std::lock_guard lock(mutex_);
+        if (all_.size() < most_windows) return;
+        throw make_error(ErrorCode::unsupported, "process ", group.rank(), " has ", all_.size(),
+                         " windows of MPI, the most there may be; bind the program's first mover "
+                         "with \"put\" or \"get\" on a communicator of all processes: its window "
+                         "also serves communicators of some of them");
+    }
+
     mutable std::mutex mutex_;
     std::vector<std::shared_ptr<Window>> all_;
 };
 
-std::shared_ptr<Window> window_of(const ProcessGroup& group) {
+const GroupWindow& window_of(const ProcessGroup& group) {
     GroupWindow& known = group.window();
     const auto refuse = [&] { throw Error(ErrorCode::unsupported, known.why_not); };
     if (!known.why_not.empty()) refuse();
-    if (known.window) return known.window;
+    if (known.window) return known;
     known.window = Windows::of_process().common(group);
-    if (known.window) return known.window;
     const std::string cannot = "transports \"put\" and \"get\" cannot carry here: ";
     try {
-        known.window = Windows::of_process().make(group);
+        if (!known.window) known.window = Windows::of_process().make(group);
         if (!known.window)
             known.why_not = cannot + "one-sided operations of this MPI bring wrong data";
     } catch (const Error& e) {
@@ -113,7 +131,8 @@ std::shared_ptr<Window> window_of(const ProcessGroup& group) {
         known.why_not = cannot + e.what();
     }
     if (!known.window) refuse();
-    return known.window;
+    known.ranks = known.window->ranks_of(group);
+    return known;
 }
 
 Window::Window(const ProcessGroup& group)
@@ -123,8 +142,15 @@ Window::Window(const ProcessGroup& group)
     std::memset(marks_->data, 0, static_cast<std::size_t>(marks_->bytes));
 }
 
-void Window::open(const ProcessGroup& group) {
-    check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm(), &window_), "MPI_Win_create_dynamic");
+/// MPICH gives a window the number of its communicator, which the next communicator gets once that
+/// one is freed. A split, unlike a duplicate, has no attributes of the user's.
+void Window::make_comm(const ProcessGroup& group) {
+    check(MPI_Comm_split(group.comm(), 0, group.rank(), &comm_), "MPI_Comm_split");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+void Window::open() {
+    check(MPI_Win_create_dynamic(MPI_INFO_NULL, comm_, &window_), "MPI_Win_create_dynamic");
     check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
     check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
     int* model = nullptr;
@@ -181,15 +207,18 @@ bool Window::works(const ProcessGroup& group) {
     return group.maximum({!right})[0] == 0;
 }
 
-bool Window::is_of(MPI_Comm comm) const {
-    MPI_Group mine = MPI_GROUP_NULL, theirs = MPI_GROUP_NULL;
-    int same = MPI_UNEQUAL;
-    if (MPI_Win_get_group(window_, &mine) == MPI_SUCCESS &&
-        MPI_Comm_group(comm, &theirs) == MPI_SUCCESS)
-        MPI_Group_compare(mine, theirs, &same);
-    for (MPI_Group* group : {&mine, &theirs})
-        if (*group != MPI_GROUP_NULL) MPI_Group_free(group);
-    return same == MPI_IDENT;
+std::vector<int> Window::ranks_of(const ProcessGroup& group) const {
+    std::vector<int> theirs(static_cast<std::size_t>(group.size())), mine(theirs.size());
+    std::iota(theirs.begin(), theirs.end(), 0);
+    MPI_Group users = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+    int code = MPI_Comm_group(group.comm(), &users);
+    if (code == MPI_SUCCESS) code = MPI_Comm_group(comm_, &all);
+    if (code == MPI_SUCCESS)
+        code = MPI_Group_translate_ranks(users, group.size(), theirs.data(), all, mine.data());
+    for (MPI_Group* made : {&users, &all})
+        if (*made != MPI_GROUP_NULL) MPI_Group_free(made);
+    if (code != MPI_SUCCESS || std::ranges::count(mine, MPI_UNDEFINED) > 0) mine.clear();
+    return mine;
 }
 
 std::size_t Window::regions() const {

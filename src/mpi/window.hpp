@@ -17,13 +17,17 @@
 
 namespace datamover::mpi {
 
-/// A dynamic window of MPI, open for all operations from the start. One serves all communicators of
-/// the same processes in the same order, and stays until the program ends: MPI frees windows only
-/// where all processes meet.
+/// A dynamic window of MPI, open for all operations from the start. It serves all communicators of
+/// its processes or some of them, and stays until the program ends: MPI frees windows only in a
+/// call of all their processes, and those need not meet again. Ranks are the window's: see
+/// GroupWindow.
 class Window {
 public:
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
+
+    /// The ranks here of a group's processes; none if it has processes that this window has not.
+    std::vector<int> ranks_of(const ProcessGroup& group) const;
 
     /// Lets the others reach memory here, until the last reference to the result goes. Memory of
     /// the library's is attached with the segment that it lies in. Null where MPI attaches no more,
@@ -64,13 +68,14 @@ private:
     using Regions = std::map<const std::byte*, Region>;
 
     explicit Window(const ProcessGroup& group);
-    void open(const ProcessGroup& group);
+    void make_comm(const ProcessGroup& group);
+    void open();
     void exchange_marks(const ProcessGroup& group);
     bool works(const ProcessGroup& group);
-    bool is_of(MPI_Comm comm) const;
     bool overlaps(const std::byte* begin, const std::byte* end) const;
     void release(const std::byte* begin);
 
+    MPI_Comm comm_ = MPI_COMM_NULL;  ///< the window's own, never freed
     MPI_Win window_ = MPI_WIN_NULL;
     /// The same on all its processes. 0: not usable; then only the thread that makes it is here.
     std::atomic<std::int64_t> number_{0};
@@ -83,15 +88,16 @@ private:
     std::vector<MPI_Aint> marks_of_;  ///< per process: where a word lies that may always be read
 };
 
-/// What a group knows of its window.
+/// The window that a group uses.
 struct GroupWindow {
     std::shared_ptr<Window> window;
+    std::vector<int> ranks;  ///< in the window, of each process of the group
     std::string why_not;
 };
 
-/// The window of a group's processes; made and tried at its first use, which blocks in MPI until
-/// all processes have come. Collective. Throws, on all processes, unsupported where MPI has none or
-/// moves wrong data.
-std::shared_ptr<Window> window_of(const ProcessGroup& group);
+/// The window of a group; made and tried at the first use by these processes, which blocks in MPI
+/// until all of them have come. Collective. Throws, on all processes, unsupported if MPI has none
+/// or moves wrong data, or a process has too many windows.
+const GroupWindow& window_of(const ProcessGroup& group);
 
 }  // namespace datamover::mpi

@@ -55,6 +55,7 @@ struct Place {
 /// One direction of one pair.
 struct WindowPair {
     std::int64_t peer = 0;
+    int target = 0;  ///< the peer's rank in the window
     bool sends = false, hosts = false;
     PairProgram program;
     std::size_t first_place = 0, width = 1;
@@ -119,13 +120,16 @@ public:
         if (!window_) return;
         window_->spoil();
         for (const Place& place : places_)
-            if (puts_ && is_moving(place)) window_->end_writing(pairs_[place.pair].rank());
+            if (puts_ && is_moving(place)) window_->end_writing(pairs_[place.pair].target);
     }
 
     void all_have_bound(std::int64_t) override {
         // A process has no pair with itself here, and some MPIs make no window for one process.
         if (group_->size() == 1) return;
-        window_ = mpi::window_of(*group_);
+        const mpi::GroupWindow& known = mpi::window_of(*group_);
+        window_ = known.window;
+        for (WindowPair& pair : pairs_)
+            pair.target = known.ranks[static_cast<std::size_t>(pair.peer)];
         mpi::collectively(*group_, [&] { prepare(); });
     }
 
@@ -321,10 +325,10 @@ private:
             has_moved(pair, place);
         } else if (place.stage == Stage::moving) {
             place.stage = Stage::probing;
-            window_->probe(pair.rank(), memory_->words[number].probed, waiting(number));
+            window_->probe(pair.target, memory_->words[number].probed, waiting(number));
         } else {
             place.stage = Stage::settling;
-            window_->end_writing(pair.rank());
+            window_->end_writing(pair.target);
         }
     }
 
@@ -334,12 +338,12 @@ private:
         const auto address = static_cast<MPI_Aint>(memory_->words[number].received);
         place.stage = Stage::moving;
         if (!puts_) {
-            window_->get(memory_of(place), bytes, pair.rank(), address, waiting(number));
+            window_->get(memory_of(place), bytes, pair.target, address, waiting(number));
             return;
         }
-        window_->begin_writing(pair.rank());
+        window_->begin_writing(pair.target);
         if (place.buffer) pair.program.pack(place.chunk, place.buffer);
-        window_->put(memory_of(place), bytes, pair.rank(), address, waiting(number));
+        window_->put(memory_of(place), bytes, pair.target, address, waiting(number));
     }
 
     /// Flushes what has been put; true where anything was.
@@ -348,7 +352,7 @@ private:
         for (Place& place : places_) {
             if (place.stage != Stage::settling) continue;
             WindowPair& pair = pairs_[place.pair];
-            if (!window_->flush_if_quiet(pair.rank())) continue;
+            if (!window_->flush_if_quiet(pair.target)) continue;
             has_moved(pair, place);
             any = true;
         }

@@ -11,6 +11,7 @@
 
 #include "datamover/datamover.h"
 #include "datamover/distribute.h"
+#include "mpi_test.hpp"
 
 namespace {
 
@@ -22,15 +23,11 @@ struct Element {
 };
 
 int rank() {
-    int r = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &r);
-    return r;
+    return mpi_test::world_rank();
 }
 
 int nprocs() {
-    int n = 1;
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    return n;
+    return mpi_test::world_size();
 }
 
 /// What process `r` gives; every process can tell.
@@ -286,10 +283,5 @@ TEST(AlltoallSpecific, AnExceptionOfTheTargetFunctionIsAnErrorEverywhere) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    testing::InitGoogleTest(&argc, argv);
-    int failed = RUN_ALL_TESTS();
-    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return failed;
+    return mpi_test::run(argc, argv);
 }

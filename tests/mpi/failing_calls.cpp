@@ -14,7 +14,7 @@
 namespace datamover {
 namespace {
 
-constexpr double deadline_seconds = 100;
+constexpr double deadline_seconds = 50;
 
 /// Movers of the same plan, in flight together: one for each way to use MPI, by messages also in
 /// rounds through little memory, and one by what the library prefers.

@@ -275,6 +275,7 @@ int code_of_another_try(MPI_Comm comm) {
 }
 
 int over_all(int mine, MPI_Op op) {
+    mpi_test::begin_step();
     int all = 0;
     PMPI_Allreduce(&mine, &all, 1, MPI_INT, op, MPI_COMM_WORLD);
     return all;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t part_size = 3;
 constexpr std::int64_t elems = 8192;  ///< of a message: shorter ones do not go in parts
-constexpr double deadline_seconds = 100;
+constexpr double deadline_seconds = 50;
 
 /// Three processes each are a part; in one mover the first of each part sends to the others, in one
 /// all do.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,6 +19,13 @@ namespace mpi_test {
 inline int environment_number(const char* name, int otherwise) {
     const char* text = std::getenv(name);
     return text ? std::atoi(text) : otherwise;
+}
+
+/// Begins the next step of a test. A step that takes longer than a minute, as those of all
+/// processes do when one has left them, ends the program by a signal.
+inline void begin_step() {
+    constexpr unsigned most_seconds = 70;  // more than tests give the library
+    alarm(most_seconds);
 }
 
 /// How many random cases to draw, relative to the usual number (1 in `make test`).
@@ -43,7 +51,10 @@ public:
     explicit Draws(unsigned test)
         : random_(static_cast<unsigned>(environment_number("DATAMOVER_TEST_SEED", 0)) * 1000u +
                   test) {}
-    int from(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random_); }
+    int from(int lo, int hi) {
+        begin_step();
+        return std::uniform_int_distribution<int>(lo, hi)(random_);
+    }
     bool one_in(int n) { return from(1, n) == 1; }
     /// `count` different numbers of 0 … n-1, in any order.
     std::vector<std::int64_t> ranks(int n, int count) {
@@ -73,7 +84,10 @@ inline int world_size() {
 /// A communicator of its own for one test, or for one thread.
 class OwnComm {
 public:
-    OwnComm() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+    OwnComm() {
+        begin_step();
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    }
     ~OwnComm() { MPI_Comm_free(&comm_); }
     OwnComm(const OwnComm&) = delete;
     OwnComm& operator=(const OwnComm&) = delete;
@@ -85,10 +99,16 @@ private:
 
 /// Whether something holds on all processes, so that all leave a test together.
 inline bool holds_everywhere(bool here) {
+    begin_step();
     int mine = here ? 1 : 0, all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     return all == 1;
 }
+
+class EachTestIsAStep : public ::testing::EmptyTestEventListener {
+    void OnTestStart(const ::testing::TestInfo&) override { begin_step(); }
+    void OnTestEnd(const ::testing::TestInfo&) override { begin_step(); }
+};
 
 /// Prints what failed, and on which process.
 class FailurePrinter : public ::testing::EmptyTestEventListener {
@@ -105,6 +125,7 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
 class Comparisons {
 public:
     void note(bool holds, const std::string& what) {
+        begin_step();
         if (!holds && failed_.empty()) failed_ = what;
     }
     void expect_all() const {
@@ -120,8 +141,9 @@ private:
 inline int run(int argc, char** argv, int thread_level = MPI_THREAD_SINGLE) {
     MPI_Init_thread(&argc, &argv, thread_level, &thread_level);
     ::testing::InitGoogleTest(&argc, argv);
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+    listeners.Append(new EachTestIsAStep);
     if (world_rank() != 0) {
-        auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
         delete listeners.Release(listeners.default_result_printer());
         listeners.Append(new FailurePrinter);
     }

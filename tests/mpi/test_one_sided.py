@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do transports by one-sided operations attach what they need, and go on after a failure?"""
 
+import contextlib
+
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import datamover as dm
+
+#: MPICH has no more.
+MOST_COMMUNICATORS = 2048
 
 
 def local(array):
@@ -93,3 +99,30 @@ class TestOneSided:
                 self.ring(broken, 1, transport)
         self.assert_moves(comm, kept)
         self.assert_moves(comm, self.ring(comm.Dup(), 10, transport))
+
+    def test_communicators_made_and_freed_again_and_again(self, comm, transport):
+        """MPICH identifies a window by a number that communicators made later would have too."""
+        for _ in range(4):
+            for color in (comm.rank // 2, comm.rank % 2, 0):
+                part = comm.Split(color)
+                self.assert_moves(part, self.ring(part, 100, transport))
+                part.Free()
+                comm.barrier()
+
+
+@pytest.mark.parametrize("transport", ["get", "put", "auto"])
+def test_communicators_do_not_run_out(comm, rng, transport):
+    """All but a few of MPI's are taken, and every step makes and frees some."""
+    mover, kept = TestOneSided(), []
+    mover.assert_moves(comm, mover.ring(comm, 10, transport))
+    with contextlib.suppress(MPI.Exception):
+        while len(kept) < MOST_COMMUNICATORS:
+            kept.append(comm.Dup())
+    for one in kept[-20:]:
+        one.Free()
+    for _ in range(40):
+        part = comm.Split(int(rng.integers(2, size=comm.size)[comm.rank]))
+        mover.assert_moves(part, mover.ring(part, 10, transport))
+        part.Free()
+    for one in kept[:-20]:
+        one.Free()

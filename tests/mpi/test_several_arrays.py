@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import datamover as dm
+from datamover.movers import MoverOptions
+from datamover.mpi import comm_address, core
 
 TRANSPORTS = drawn.transports("self")
 
@@ -185,3 +187,20 @@ class TestBadArguments:
         with pytest.raises(dm.WrongType, match=r"source array: 8 .* process 0, 4 .* process 1"):
             dm.Mover(plan, a, b, comm=comm)
         assert (b[0] == 1).all() and (b[1] == 1).all()
+
+
+@pytest.mark.parametrize("sources, destinations", [(1, 2), (2, 1), (0, 0), (3, 2)])
+def test_the_core_checks_that_every_plan_has_its_arrays(comm, sources, destinations):
+    """On the last process; the others bind the same plans with theirs."""
+    line = dm.BlockCyclic((4 * comm.size,), "block", nprocs=comm.size)
+    plan = dm.redistribute(line, line)
+    a, b, c = (dm.XArray(comm, line, "i8") for _ in range(3))
+    with pytest.raises(dm.InvalidArgument, match=f"2 plans.* {sources} of sources"):
+        if comm.rank < comm.size - 1:
+            dm.MoverSet([(plan, a, b), (plan, a, c)], comm=comm)
+        else:
+            core().Mover(
+                comm_address(comm), [plan] * 2, [[]] * sources, [[]] * destinations,
+                **vars(MoverOptions()), in_phases=False,
+            )  # fmt: skip
+    dm.Mover(plan, a, b, comm=comm)()

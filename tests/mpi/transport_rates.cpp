@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does "auto" go by the rates of transports, does it say so, and do all processes go by the same?
+// Rates of transports: "auto" goes by them, on all processes by the same. The file that keeps them.
 #include "datamover/transport_rates.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "datamover/floor_plan.hpp"
@@ -12,6 +21,8 @@
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
+#include "geometry/make_error.hpp"
+#include "mover/tuning_file.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover {
@@ -198,6 +209,82 @@ TEST(TransportRates, WithoutSenseAreRefused) {
         EXPECT_THROW(set_transport_rates(rates), Error);
         EXPECT_TRUE(transport_rates() == before);
     }
+}
+
+/// A directory of this process's with a tuning file in it, which go with this object.
+class Folder {
+public:
+    Folder() {
+        char name[] = "/tmp/datamover-tuning-XXXXXX";
+        EXPECT_NE(mkdtemp(name), nullptr);
+        path_ = name;
+        add_to_tuning_file(file(), 1, "p2p");
+    }
+    ~Folder() { std::filesystem::remove_all(path_); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    std::filesystem::path path() const { return path_; }
+    std::string file() const { return path_ / "tuning"; }
+    std::ptrdiff_t files() const {
+        return std::distance(std::filesystem::directory_iterator(path_), {});
+    }
+    static std::string content(const std::string& path) {
+        std::ifstream file(path);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+private:
+    std::filesystem::path path_;
+};
+
+TEST(TuningFile, OverwritesNothingThatOthersPutBesideIt) {
+    const Folder folder;
+    const std::string other = folder.path() / "other";
+    std::ofstream(other) << "theirs";
+    // A name that others could foresee.
+    std::filesystem::create_symlink("other", concat(folder.file(), ".", getpid()));
+    add_to_tuning_file(folder.file(), 2, "put");
+    EXPECT_EQ(Folder::content(other), "theirs");
+    EXPECT_EQ(find_in_tuning_file(folder.file(), 2), "put");
+    EXPECT_EQ(folder.files(), 3);
+}
+
+TEST(TuningFile, IsWholeAtAnyTimeThoughSeveralWrite) {
+    const Folder folder;
+    std::atomic<int> writing = 3;
+    std::vector<std::thread> writers;
+    for (int key = 2; key < 5; ++key)
+        writers.emplace_back([&, key] {
+            for (int i = 0; i < 100; ++i)
+                add_to_tuning_file(folder.file(), key, std::string(10 * key, 'x'));
+            --writing;
+        });
+    const std::string first_line = "datamover tuning 1\n";
+    bool is_whole = true;
+    while (writing > 0) {
+        const std::string text = Folder::content(folder.file());
+        is_whole = is_whole && text.starts_with(first_line) && text.size() > first_line.size() &&
+                   text.back() == '\n';
+    }
+    for (std::thread& writer : writers) writer.join();
+    EXPECT_TRUE(is_whole);
+    EXPECT_EQ(folder.files(), 1);
+    const std::string last = Folder::content(folder.file());
+    EXPECT_TRUE(last.find("xxx") != std::string::npos) << last;
+}
+
+TEST(TuningFile, StaysWithoutRoomForAnother) {
+    const Folder folder;
+    const std::string before = Folder::content(folder.file());
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    const rlimit little{before.size(), usual.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+    add_to_tuning_file(folder.file(), 2, "put");
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    EXPECT_EQ(Folder::content(folder.file()), before);
+    EXPECT_EQ(folder.files(), 1);
 }
 
 }  // namespace
