@@ -77,7 +77,7 @@ private:
 class Dealt {
 public:
     explicit Dealt(MPI_Comm comm)
-        : ranks_(made_ranks()), distribution_(comm, list_of(ranks_)), mine_(ranks_.size()) {}
+        : ranks_(made_ranks()), mine_(ranks_.size()), distribution_(comm, list_of(ranks_)) {}
 
     void start(std::int64_t step) {
         for (std::size_t i = 0; i < mine_.size(); ++i)
@@ -115,9 +115,9 @@ private:
     }
 
     std::vector<std::int32_t> ranks_;
-    datamover::Distribution distribution_;
     std::vector<std::int64_t> mine_;
     std::vector<datamover::ElementBuffer> results_;
+    datamover::Distribution distribution_;  ///< last: in flight it reads the others
 };
 
 /// What a program computes meanwhile.

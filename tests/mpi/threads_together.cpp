@@ -61,8 +61,7 @@ TEST_P(FailingPeers, EndAllMoversOfAProgressThread) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, FailingPeers,
-                         ::testing::Values("auto", "p2p", "datatype", "collective"),
+INSTANTIATE_TEST_SUITE_P(Transports, FailingPeers, ::testing::Values("auto", "p2p", "datatype"),
                          [](const auto& tested) { return tested.param; });
 
 /// Of a communicator.
