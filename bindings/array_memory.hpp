@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where do the elements of an array lie that a user hands over, and of which type are they?
+// Address, strides and element type of an array that a user passes.
 #pragma once
 
 #include <nanobind/nanobind.h>

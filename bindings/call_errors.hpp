@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call with arguments that fit no function become an error in one line?
+// Errors for calls whose arguments fit no overload, in one line.
 //
 // nanobind says it in several, in the words of its own, and has no place for others. So what it
 // calls its functions by (the first word behind the object's header) is replaced, where it is what

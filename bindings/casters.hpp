@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do Python's tuples and layout objects become Point and Layout, and back?
+// Conversions between Python's tuples and layout objects and Point and Layout.
 // Every file that binds functions with these types includes this one.
 #pragma once
 

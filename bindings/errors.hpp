@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does an error of the library become the Python exception of its code?
+// Translation of the library's errors to Python exceptions.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call go on without Python's interpreter lock, and what when Python ends meanwhile?
+// Releasing the interpreter lock during a call, also if Python ends meanwhile.
 #pragma once
 
 #include <Python.h>

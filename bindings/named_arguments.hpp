@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does an argument that is of another type become an error that names it?
+// Errors that name the argument that has a wrong type.
 //
 // Functions that take it as nb::handle, with `.none()`, hear of any object. nanobind's own error
 // lists signatures.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do tables of numbers go to NumPy without a copy, and come from anything array-like?
+// Tables of numbers to NumPy without a copy, and from anything array-like.
 #pragma once
 
 #include <nanobind/nanobind.h>

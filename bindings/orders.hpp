@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which order of elements do NumPy's letters "C" and "F" stand for?
+// Element orders by NumPy's letters "C" and "F".
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do Python's arrays, the library's and the user's, become parts that a mover can bind?
+// Python bindings of arrays: library arrays and NumPy arrays become parts that a mover binds.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>

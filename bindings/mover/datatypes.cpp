@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python get a relation as an MPI datatype?
+// Python bindings: a relation as an MPI datatype.
 #include <nanobind/stl/string.h>
 
 #include "casters.hpp"

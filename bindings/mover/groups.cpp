@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a communicator agree, and hear of each other's failures, in Python?
+// Python bindings of process groups: agreement and notification of failures.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python give each process's own index lists?
+// Python bindings: index lists of which each process passes its own.
 #include "datamover/index_lists.hpp"
 
 #include <nanobind/stl/string.h>

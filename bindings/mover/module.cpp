@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which parts of the library that need MPI does Python see?
+// The module datamover._mover: everything that needs MPI.
 #include "module.hpp"
 
 #include <mpi.h>

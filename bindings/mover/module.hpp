@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the files of this module share?
+// Declarations shared by the files of the module datamover._mover.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python say that an array lies in a shared window of MPI?
+// Python bindings: arrays in shared MPI windows.
 #include "datamover/shared_window.hpp"
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see what a plan does? As dicts of numbers and NumPy arrays, dressed in
+// Python bindings of explanations of plans. As dicts of numbers and NumPy arrays, dressed in
 // explain.py.
 #include "datamover/explain.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see who owns which ranges of a flattened array?
+// Python bindings of FlatCyclic.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see boxes and their owners? As FloorPlan.
+// Python bindings of FloorPlan. As FloorPlan.
 #include "datamover/floor_plan.hpp"
 
 #include <nanobind/nanobind.h>

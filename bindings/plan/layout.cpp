@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see who owns what? As BlockCyclic, FloorPlan, IndexList, and the memory of
-// blocks.
+// Python bindings of BlockCyclic and IndexList. As BlockCyclic, FloorPlan, IndexList, and the
+// memory of blocks.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
@@ -286,7 +286,7 @@ Examples
              R"doc(The global indices that a rank holds, one int64 array for each dimension.
 
 Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
-array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
+array. AcceptedOption time and memory in the sum of the local extents. Raises OutOfRange.
 )doc")
         .def("__hash__",
              [](const BlockCyclic& l) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do layouts of all kinds answer in Python?
+// Methods that all layouts have in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see where blocks lie in memory? As MemoryLayout and BlockMemory.
+// Python bindings of memory layouts. As MemoryLayout and BlockMemory.
 #include "datamover/memory_layout.hpp"
 
 #include <nanobind/nanobind.h>

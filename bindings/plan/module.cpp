@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is in the module datamover._plan? The rooms that need no MPI, a few functions for each.
+// The module datamover._plan: everything that needs no MPI. The rooms that need no MPI, a few
+// functions for each.
 #include "call_errors.hpp"
 #include "errors.hpp"
 

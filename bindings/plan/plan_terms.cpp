@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see the terms of a plan? As SectionCopy, Redistribution and HaloExchange.
+// Python bindings of the terms of a plan. As SectionCopy, Redistribution and HaloExchange.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>

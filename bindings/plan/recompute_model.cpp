@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python ask whether a relation is worth keeping? As RecomputeModel.
+// Python bindings of RecomputeModel. As RecomputeModel.
 #include "datamover/recompute_model.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are relations applied to arrays from Python? Checked against the arrays' memory first.
+// Python bindings: applying relations to arrays. Checked against the arrays' memory first.
 #include "relation_apply.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -216,7 +216,7 @@ void bindings::bind_applying(nb::module_& m, nb::class_<AddressRelation>& c) {
                   "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
           R"doc(Check arrays once, to move between them many times.
 
-Takes two of the three: source and destination to copy, source and buffer to gather, buffer and
+AcceptedOption two of the three: source and destination to copy, source and buffer to gather, buffer and
 destination to scatter.
 
 Parameters

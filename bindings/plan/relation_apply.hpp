@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the files that bind AddressRelation share?
+// Declarations shared by the files that bind AddressRelation.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python keep relations under a bound of memory? As RelationCache.
+// Python bindings of RelationCache. As RelationCache.
 #include "datamover/relation_cache.hpp"
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python hand relations on: as bytes, as pieces of memory, as messages?
+// Python bindings: relations as bytes, gather lists and messages.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does datamover.stream call? The two ends of a stream, and what tests and pages compute as
-// they do.
+// Python bindings of streams. The two ends of a stream, and what tests and pages compute as they
+// do.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

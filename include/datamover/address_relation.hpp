@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which byte address of one memory goes to which byte address of another, kept how compactly?
+// Address relations: which byte address of one memory goes to which of another, stored compactly.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What must a mover know of one process's part of an array?
+// One process's part of an array, as a mover binds it.
 #pragma once
 
 #include <cstddef>

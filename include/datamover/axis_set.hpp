@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which indices along one dimension does one block hold, and at which local position each?
+// The indices that one block holds along one dimension, and their local positions.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Along one dimension, which positions of a source meet which positions of a destination?
+// Pairs of matching source and destination positions along one dimension.
 #pragma once
 
 #include <cstdint>

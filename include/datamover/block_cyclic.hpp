@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who owns which element of an array that is dealt in blocks to a grid of processes?
+// Block-cyclic layouts: an array distributed in blocks over a process grid.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does it cost on this machine to decode a relation, and which encoding does that speak for?
+// Cost model for decoding relations on this machine, and the encoding it favors.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does every single element get to the process that is named for it, and how does it come back?
+// Distributions of single elements: each element goes to its target process, and results come
+// back.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where do the elements of a distribution, and the ranks that they go to, lie in memory?
+// Memory of the elements of a distribution and of their target ranks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to an element when it arrives: replaced, or combined with what lies there?
+// Updates: how an arriving element is combined with the value at its destination.
 #pragma once
 
 #include <complex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes wrong, and how does a caller tell one failure from another?
+// Errors and their codes.
 #pragma once
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a distributed array go to a flat file, and come back on other processes?
+// Saving a distributed array to a flat file and loading it on any number of processes.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who owns which element when contiguous ranges of the flattened array are dealt to processes?
+// Flat layouts: contiguous ranges of the flattened array, distributed cyclically or in uneven
+// ranges.
 #pragma once
 
 #include <cstdint>

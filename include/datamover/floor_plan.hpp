@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which boxes is an index space cut into, and which process owns each of them?
+// Floor plans: any boxes of an index space, each with an owner.
 #pragma once
 
 #include <cstdint>

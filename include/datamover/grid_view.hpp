@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a program read and write the elements of one local block by their indices?
+// Access to the elements of a local block by global index.
 #pragma once
 
 #include <array>

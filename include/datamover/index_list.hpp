@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who owns which element when each process simply lists the indices that it holds?
+// Index lists: each process lists the flat indices that it holds.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who owns which element when every process gives its own list and no process holds all?
+// Index lists that are distributed: every process passes its own list and none holds all.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do all ways to say "who owns what" have in common?
+// The common interface of all layouts.
 #pragma once
 
 #include <cstdint>

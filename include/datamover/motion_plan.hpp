@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which section of which block goes where?
+// Motion plans: which section of which block goes where.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes from one process to another, in the local indices of their blocks?
+// The part of a plan between one pair of processes, in the local indices of their blocks.
 #pragma once
 
 #include <array>

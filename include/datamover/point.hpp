@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is a place in index space, and what is the shape of a box?
+// Points of index space, which are also shapes of boxes.
 #pragma once
 
 #include <array>

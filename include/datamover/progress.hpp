@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who moves data while the program computes, and how long does anybody wait?
+// The progress thread and timeouts.
 #pragma once
 
 #include <memory>

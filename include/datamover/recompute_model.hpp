@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is it quicker to keep a relation and decode it, or to compute its addresses again every time?
+// The paper's model of decoding a relation compared with recomputing its addresses.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is a box of index space, and how are boxes combined?
+// Regions: boxes of index space and their calculus.
 #pragma once
 
 #include <cstdint>

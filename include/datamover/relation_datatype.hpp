@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is one side of a relation handed to MPI, as a derived datatype?
+// One side of a relation as a derived MPI datatype.
 #pragma once
 
 #include <mpi.h>

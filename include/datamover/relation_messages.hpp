@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does one process send another that knows only one side of the memory, or none?
+// Put and get messages for relations of which the other process knows one side or none.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a section of one ScaLAPACK matrix copied to a section of another?
+// Copying a section of one ScaLAPACK matrix to a section of another.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// On which side of a move does something lie: where elements come from, or where they go?
+// The two sides of a move: source and destination.
 #pragma once
 
 #include <array>

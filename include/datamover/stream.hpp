@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a distributed program send its arrays to another program, or to a page, while it runs?
+// Streams: a running program sends its distributed arrays to another program or a web page.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do many streams of a program share memory of which only a few can have a part?
+// The stream manager: many streams share buffer memory that only a few can hold at a time.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What may be said of a stream when it is opened, and what is counted of it?
+// Options and counters of a stream.
 #pragma once
 
 #include <cstdint>

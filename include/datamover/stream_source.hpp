@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a distributed program get, step by step, the arrays that another one sends?
+// Stream sources: receive, step by step, the arrays that another program sends.
 #pragma once
 
 #include <mpi.h>

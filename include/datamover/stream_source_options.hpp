@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What may be said when a program connects to a stream, and what is counted there?
+// Options and counters of a stream source.
 #pragma once
 
 #include <cstdint>

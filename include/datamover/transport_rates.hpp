@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does it cost on this machine to bring elements to another process of the node?
+// Cost model for moving elements to another process of the node.
 #pragma once
 
 #include <cstdint>

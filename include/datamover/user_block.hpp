@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the arrays that a program already has become a part that a mover can bind?
+// User arrays: arrays that a program already has become a part that a mover binds.
 #pragma once
 
 #include <cstddef>

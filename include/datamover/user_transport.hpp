@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a program add a way of its own to carry data between processes?
+// User transports: a program adds a transport of its own.
 //
 // Movers named for it (transport = "NAME") then use it like the library's own: see
 // docs/transports.md and examples/own_transport.cpp.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which command line do the words after `datamover` belong to?"""
+"""The command `datamover`: selects the command line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is one array, or a view of one, copied to another within this process?
+"""Copying one array or view to another within a process.
 
 >>> import numpy as np, datamover as dm
 >>> turned = np.empty((3, 2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where do the elements of a distributed array live: in the library's memory, or in the user's?"""
+"""Distributed arrays in the library's memory (`XArray`) or the user's (`UserArrays`)."""
 
 from __future__ import annotations
 

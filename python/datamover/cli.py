@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done from a shell? `datamover explain`, `move`, `stream`, `bench` and `app`."""
+"""The command line of datamover. `datamover explain`, `move`, `stream`, `bench` and `app`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a number of things said: 1 message, 2 messages?"""
+"""Counts with their nouns: 1 message, 2 messages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does a daemon thread hear of its call when the program ends meanwhile? Nothing.
+"""Calls of daemon threads when the program ends. Nothing.
 
 Python ends such threads when they come back from a call. What the program has open is closed before
 that, and the call fails: a thread that tells so while Python ends may end the program by a signal.

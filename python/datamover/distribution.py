@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does every single element get to its process, and how does it come back?"""
+"""Distributions of single elements to their target processes, and back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a distribution say what carries its elements, and why?"""
+"""Text of `explain` for a distribution's method."""
 
 from __future__ import annotations
 

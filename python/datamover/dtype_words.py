@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which words of others may NumPy read as a dtype?"""
+"""Validation of dtype strings from other programs."""
 
 from __future__ import annotations
 

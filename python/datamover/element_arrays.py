@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do NumPy arrays tell a distribution where elements, and their target ranks, lie?"""
+"""NumPy arrays as element columns and target ranks of a distribution."""
 
 from __future__ import annotations
 

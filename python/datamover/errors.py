@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong, and how does a program tell one failure from another?
+"""Errors and their codes.
 
 There is one exception class per kind of failure. All derive from `Error`, and also from the
 built-in exception that a Python programmer expects. `code` is the stable name of the kind, the same

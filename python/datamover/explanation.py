@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does a plan do: how many messages, how large, from whom to whom, encoded and carried how?"""
+"""Explanations of plans: messages, sizes, peers, encodings and transports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an explanation look on a terminal?"""
+"""Tables of an explanation on a terminal."""
 
 from __future__ import annotations
 

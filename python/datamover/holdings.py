@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which process holds what a pixel of a picture of an array shows?"""
+"""The owner of each pixel of a picture of an array."""
 
 from __future__ import annotations
 

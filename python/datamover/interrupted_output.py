@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of an output whose move was interrupted, and what of it is to be removed?"""
+"""Removal of the output of an interrupted move."""
 
 from __future__ import annotations
 

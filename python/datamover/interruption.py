@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does the command `datamover` do where it is interrupted while it loads?
+"""Interrupts while the command `datamover` loads.
 
 It ends by the signal, as other programs do: for a shell that is 130. Python would tell in which of
 its imports it was. So this is the first module that the package loads.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are MPI processes started, and is this one of several that a launcher started?"""
+"""Starting MPI processes, and detecting a launcher."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a layout look: who holds what of an array, as a bar, a square or three faces?"""
+"""Pictures of layouts: a bar, a square or three faces of a cuboid."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do processes that one process starts through a launcher end with it, however it ends?
+"""Ending launched processes when the process that started them ends.
 
 Every process that was started keeps a connection to the one that started all. When it closes,
 because that one gives up or is gone, they end at once; when all have closed, that one knows that

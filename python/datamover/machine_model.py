@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What has been measured of this machine, and where is it kept?
+"""Measured rates of this machine, and their file.
 
 `datamover bench model` writes the costs of decoding to the user's cache; they are read when
 datamover is imported, and encodings are chosen by them. Without them, built-in costs are used.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does `datamover move` do? Its options, and what it prints.
+"""The command `datamover move`. Its options, and what it prints.
 
 It is what many call for a small file: it loads little, and nothing of MPI unless several processes
 are wanted.

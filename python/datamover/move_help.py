@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does `datamover move --help` look? As the help of the other commands, which Typer writes."""
+"""The help of `datamover move`. As the help of the other commands, which Typer writes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a mover carry what goes to and comes from each process?"""
+"""The pairs of a mover: what is sent to and received from each process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a plan carried out between arrays, again and again?"""
+"""Movers: execute a plan between arrays, repeatedly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does this process run under one MPI, the right one, started the right way?
+"""Checks of the MPI that a process runs with.
 
 It loads `mpi4py` and the library's own MPI module on first use, so that planning needs no MPI.
 """

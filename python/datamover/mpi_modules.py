@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which of the package's MPI modules fits the MPI that mpi4py has loaded?
+"""Selection of the extension module for the MPI that mpi4py has loaded.
 
 A build from source has one, `_mover`, for the MPI that it was built with. A wheel has one for each
 binary interface of MPI, `_mover_<name>`; all but one stay unloaded.

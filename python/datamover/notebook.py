@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do layouts and plans show themselves in a notebook? As tables, layouts as pictures too."""
+"""Layouts and plans in notebooks. As tables, layouts as pictures too."""
 
 from __future__ import annotations
 

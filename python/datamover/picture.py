@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a plan look: who holds what before and after, and who sends how much to whom?"""
+"""Pictures of plans: owners before and after, and bytes sent between processes."""
 
 from __future__ import annotations
 

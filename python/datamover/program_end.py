@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the other processes hear that an exception has ended the program on this one?
+"""Notification of other processes when an exception ends the program.
 
 Its MPI waits for theirs at the end, and they wait for it in what all do together: for ever.
 """

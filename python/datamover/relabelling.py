@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which rank should play which role of a destination layout, so that the least crosses?"""
+"""Relabeling of ranks to minimize the data moved."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which address goes to which address, kept compactly?
+"""Address relations between two memories.
 
 >>> import numpy as np, datamover as dm
 >>> relation = dm.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0], elem_bytes=4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""To which process does an element go, by its key or by the cell of space that it lies in?
+"""Target maps: the target process of an element by its key or by its cell of space.
 
 Maps for `datamover.distribute`, evaluated by the library's own loops, once per element.
 

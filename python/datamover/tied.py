@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a process end with the one that started it, even where that one is killed?
+"""Processes that end with their parent, even if it is killed.
 
 The kernel sees to it (Linux). As a program, `python -I -S tied.py PID PROGRAM ...`, it becomes
 another program that ends with process PID. That takes no step between fork and exec, where a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a time said: 1.23 µs, 7.5 s?"""
+"""Times as text: 1.23 µs, 7.5 s."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do Ctrl-C, and other signals that end programs, wait until something is whole?"""
+"""Deferring Ctrl-C and other signals until an output is complete."""
 
 from __future__ import annotations
 

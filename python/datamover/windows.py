@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does the library learn that an array lies in memory that the processes of a node share?"""
+"""Registration of arrays that are located in shared memory of a node."""
 
 from __future__ import annotations
 

@@ -16,12 +16,13 @@ constexpr Alternative all[] = {
 
 }  // namespace
 
-void move(const Alternative& how, State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
-    distribute::telling_failures(s, [&] { how.move(s, slot, carriage, stable); });
+void move(const Alternative& how, State& s, NodeSlot& slot, const ColumnTransfer& transfer,
+          bool stable) {
+    distribute::propagating_errors(s, [&] { how.move(s, slot, transfer, stable); });
 }
 
 void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
-    distribute::telling_failures(s, [&] { how.move_in_place(s, slot, buffer, stable); });
+    distribute::propagating_errors(s, [&] { how.move_in_place(s, slot, buffer, stable); });
 }
 
 const Alternative* find(const std::string& name) {

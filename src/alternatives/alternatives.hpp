@@ -13,10 +13,10 @@ inline std::size_t at(std::int64_t i) {
     return static_cast<std::size_t>(i);
 }
 
-void carry_by_alltoallv(State&, NodeSlot&, const Carriage&, bool stable);
-void carry_by_alltoallw(State&, NodeSlot&, const Carriage&, bool stable);
-void carry_by_sendrecv(State&, NodeSlot&, const Carriage&, bool stable);
-void carry_by_sort(State&, NodeSlot&, const Carriage&, bool stable);
+void carry_by_alltoallv(State&, NodeSlot&, const ColumnTransfer&, bool stable);
+void carry_by_alltoallw(State&, NodeSlot&, const ColumnTransfer&, bool stable);
+void carry_by_sendrecv(State&, NodeSlot&, const ColumnTransfer&, bool stable);
+void carry_by_sort(State&, NodeSlot&, const ColumnTransfer&, bool stable);
 void exchange_by_alltoallv(State&, NodeSlot&, const Buffer&, bool stable);
 void exchange_by_sort(State&, NodeSlot&, const Buffer&, bool stable);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the paper's implementations with MPI's collective operations move elements?
+// The paper's implementations with MPI_Alltoallv and MPI_Alltoallw.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
 #include "alternatives.hpp"
@@ -155,14 +155,14 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, const Elem
 
 }  // namespace
 
-void carry_by_alltoallv(State& s, NodeSlot&, const Carriage& carriage, bool) {
-    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c]);
+void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
+        carry_column_by_alltoallv(s, transfer.columns[c], transfer.results[c]);
 }
 
-void carry_by_alltoallw(State& s, NodeSlot&, const Carriage& carriage, bool) {
-    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c]);
+void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
+        carry_column_by_alltoallw(s, transfer.columns[c], transfer.results[c]);
 }
 
 }  // namespace datamover::alternatives

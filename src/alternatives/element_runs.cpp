@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which elements lie one behind the other, and how are they put in order with little extra memory?
+// Runs of elements, sorted with little extra memory.
 #include "element_runs.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which elements lie one behind the other, and how are they put in order with little extra memory?
+// Runs of elements, sorted with little extra memory.
 //
 // A run stands for elements with the same target and source, in their order at the source. It is
 // the distinct key (target, source, position) that makes a distribution by sorting stable, told

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do sorted elements change processes inside the buffers that they lie in?
+// In-place exchange of sorted elements between processes.
 //
 // After t of R rounds a pair has sent floor(t/R) of its elements. A process then holds its share of
 // what it had and of what it gets, which is no more than the larger of both; rounding leaves fewer

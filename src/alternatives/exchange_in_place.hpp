@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do sorted elements change processes inside the buffers that they lie in?
+// In-place exchange of sorted elements between processes.
 #pragma once
 
 #include <cstddef>

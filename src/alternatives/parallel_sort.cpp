@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do processes sort all their elements by target, each keeping its number of elements?
+// Parallel sort by target in which each process keeps its number of elements.
 //
 // A pair of processes tells each other its runs; from them both know how many elements change
 // sides: the last of the lower process for as many of the first of the upper. Batcher's network

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do processes sort all their elements by target, each keeping its number of elements?
+// Parallel sort by target in which each process keeps its number of elements.
 #pragma once
 
 #include <cstddef>

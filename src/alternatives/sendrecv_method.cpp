@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the paper's implementation with aggregated messages move elements?
+// The paper's implementation with aggregated messages.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4 (sendrecv).
 #include <algorithm>
@@ -71,11 +71,11 @@ private:
 /// other is under way.
 class Aggregator {
 public:
-    Aggregator(State& state, NodeSlot& slot, const Carriage& carriage, bool stable)
+    Aggregator(State& state, NodeSlot& slot, const ColumnTransfer& transfer, bool stable)
         : s_(state),
-          carriage_(carriage),
-          elem_bytes_(carriage.elem_bytes()),
-          one_column_(carriage.columns.size() == 1),
+          transfer_(transfer),
+          elem_bytes_(transfer.elem_bytes()),
+          one_column_(transfer.columns.size() == 1),
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
           buffer_elems_(buffer_elems(state, elem_bytes_)),
@@ -125,16 +125,16 @@ private:
             next_[at(source)] += to.end - to.begin;
             elems -= to.end - to.begin;
             if (one_column_ && stride == elem_bytes_) {
-                std::memcpy(carriage_.results.front().data + to.begin * elem_bytes_, from,
+                std::memcpy(transfer_.results.front().data + to.begin * elem_bytes_, from,
                             at((to.end - to.begin) * elem_bytes_));
                 from += (to.end - to.begin) * elem_bytes_;
                 continue;
             }
             for (std::int64_t i = to.begin; i < to.end; ++i, from += stride) {
                 const std::byte* part = from;
-                for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
-                    const std::int64_t bytes = carriage_.columns[c].elem_bytes;
-                    std::memcpy(carriage_.results[c].data + i * bytes, part, at(bytes));
+                for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+                    const std::int64_t bytes = transfer_.columns[c].elem_bytes;
+                    std::memcpy(transfer_.results[c].data + i * bytes, part, at(bytes));
                     part += bytes;
                 }
             }
@@ -147,10 +147,10 @@ private:
 
     void pack(std::byte* to, std::int64_t elem) const {
         if (one_column_) {
-            std::memcpy(to, place_in(carriage_.columns.front(), elem), at(elem_bytes_));
+            std::memcpy(to, place_in(transfer_.columns.front(), elem), at(elem_bytes_));
             return;
         }
-        for (const ElementColumn& column : carriage_.columns) {
+        for (const ElementColumn& column : transfer_.columns) {
             std::memcpy(to, place_in(column, elem), at(column.elem_bytes));
             to += column.elem_bytes;
         }
@@ -177,9 +177,9 @@ private:
         if (here_.begin == here_.end) here_ = more_places_here();
         const std::int64_t place = here_.begin++;
         --left_[at(s_.rank())];
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
-            const ElementColumn& column = carriage_.columns[c];
-            std::memcpy(carriage_.results[c].data + place * column.elem_bytes,
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            const ElementColumn& column = transfer_.columns[c];
+            std::memcpy(transfer_.results[c].data + place * column.elem_bytes,
                         place_in(column, elem), at(column.elem_bytes));
         }
     }
@@ -235,14 +235,14 @@ private:
             receives_.wait();
             return place(rank, incoming_->data, elem_bytes_, elems);
         }
-        const auto& result = carriage_.results.front();
+        const auto& result = transfer_.results.front();
         receives_.receive({result.data + *begin * elem_bytes_, bytes}, rank, result.owner);
         receives_.wait();
         left_[at(rank)] -= elems;
     }
 
     State& s_;
-    const Carriage& carriage_;
+    const ColumnTransfer& transfer_;
     std::int64_t elem_bytes_;  ///< of all columns
     bool one_column_;
     distribute::Messages sends_, receives_;
@@ -257,8 +257,8 @@ private:
 
 }  // namespace
 
-void carry_by_sendrecv(State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
-    Aggregator(s, slot, carriage, stable).run();
+void carry_by_sendrecv(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
+    Aggregator(s, slot, transfer, stable).run();
 }
 
 }  // namespace datamover::alternatives

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do elements get to their processes by sorting, and within the buffers that they lie in?
+// The paper's implementation by sorting, out of place and in place.
 //
 // Sorting by target over all processes, then a balancing step that gives each process its part of
 // the sorted list. A stable distribution sorts by (target, source, position) instead; these keys
@@ -85,9 +85,9 @@ std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes) {
     return std::max(s.limit_bytes / elem_bytes, fewest);
 }
 
-void carry_by_sort(State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
-    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        sort_column(s, slot.tag(), carriage.columns[c], carriage.results[c], stable);
+void carry_by_sort(State& s, NodeSlot& slot, const ColumnTransfer& transfer, bool stable) {
+    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
+        sort_column(s, slot.tag(), transfer.columns[c], transfer.results[c], stable);
 }
 
 void exchange_by_sort(State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program take every element to the process that is named for it?
+// The C operation of the paper on distribution, with its prototype.
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program make arrays, or show the ones it has?
+// C interface: arrays of the library and of the user.
 #include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program carry a distribution of elements out?
+// C interface: distributions of single elements.
 #include "distributions.hpp"
 
 #include "geometry/checked.hpp"

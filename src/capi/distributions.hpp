@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind C's handle of a distribution, and what may be said of one?
+// The object behind C's handle of a distribution, and its options.
 #pragma once
 
 #include "datamover/distribute.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program learn what went wrong?
+// C interface: errors.
 #include <algorithm>
 #include <cstring>
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program save and load distributed arrays?
+// C interface: saving and loading distributed arrays.
 #include "datamover/files.hpp"
 
 #include "handles.hpp"

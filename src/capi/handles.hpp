@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind the handles of the C face, and how do arguments and exceptions cross it?
+// Handles of the C interface, and how arguments and exceptions cross it.
 #pragma once
 
 #include <cmath>

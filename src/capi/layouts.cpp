@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program say and ask who owns what?
+// C interface: layouts.
 #include <algorithm>
 #include <limits>
 #include <memory>

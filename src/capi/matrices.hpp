@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do C's descriptors and process grids become the library's?
+// C's matrix descriptors and process grids, converted to the library's.
 #pragma once
 
 #include <algorithm>

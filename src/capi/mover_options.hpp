@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do C's options of a mover, and its account of a pair, cross the face?
+// C's mover options and the description of a pair, converted.
 #pragma once
 
 #include "datamover/datamover.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program carry a plan out?
+// C interface: movers.
 #include <algorithm>
 #include <complex>
 

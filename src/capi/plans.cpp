@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program say which section goes where?
+// C interface: plans.
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program have data moved while it computes, and limit how long it waits?
+// C interface: the progress thread and timeouts.
 #include "datamover/progress.hpp"
 
 #include <mutex>

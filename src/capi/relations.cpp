@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program move elements from addresses to addresses within one process?
+// C interface: address relations.
 #include <span>
 
 #include "datamover/relation_datatype.hpp"

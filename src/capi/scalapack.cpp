@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program copy sections between ScaLAPACK's matrices without BLACS?
+// C interface: copying sections of ScaLAPACK matrices without BLACS.
 #include <algorithm>
 #include <bit>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program get the arrays that another program sends?
+// C interface: receiving the arrays of a stream.
 #include <algorithm>
 
 #include "datamover/stream_source.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program send its arrays out while it runs?
+// C interface: sending arrays by a stream.
 #include "datamover/stream.hpp"
 #include "datamover/stream_manager.hpp"
 #include "geometry/make_error.hpp"

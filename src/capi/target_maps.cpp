@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C program tell by keys, or by positions in space, to which process elements go?
+// C interface: target maps.
 #include <algorithm>
 
 #include "datamover/distribution.hpp"

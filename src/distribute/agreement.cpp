@@ -63,7 +63,7 @@ std::string Call::describe() const {
     return text;
 }
 
-void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const Trouble& mine,
+void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const LocalError& mine,
                      const Call& call) {
     if (!all.failed && !all.differ) return;
     try {
@@ -75,7 +75,7 @@ void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const T
     }
 }
 
-bool agree(State& s, NodeSlot& slot, const Trouble& mine, const Call& call, bool limited) {
+bool agree(State& s, NodeSlot& slot, const LocalError& mine, const Call& call, bool limited) {
     const auto all = exchange_notices(s, slot, {mine.told.has_value(), limited, call.signature()});
     raise_if_needed(*s.group, all, mine, call);
     return all.limited;

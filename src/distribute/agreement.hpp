@@ -13,7 +13,7 @@
 namespace datamover::distribute {
 
 /// What kept a process from taking part.
-struct Trouble {
+struct LocalError {
     std::optional<Error> told;  ///< what all hear; empty: nothing did
     std::exception_ptr own{};   ///< what this process throws, where it is no Error
 
@@ -24,7 +24,7 @@ struct Trouble {
 
 /// Runs `work`; any exception becomes trouble.
 template <class Work>
-Trouble trouble_of(const mpi::ProcessGroup& group, Work&& work) {
+LocalError local_error_of(const mpi::ProcessGroup& group, Work&& work) {
     try {
         work();
         return {};
@@ -65,10 +65,10 @@ private:
 
 /// All throw the error of the lowest process that has one; likewise where they call different
 /// things. True when anybody has to keep to a limit. Collective.
-bool agree(State& state, NodeSlot& slot, const Trouble& mine, const Call& call,
+bool agree(State& state, NodeSlot& slot, const LocalError& mine, const Call& call,
            bool limited = false);
 /// The part of it after notices have been exchanged.
-void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const Trouble& mine,
+void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const LocalError& mine,
                      const Call& call);
 
 }  // namespace datamover::distribute

@@ -10,7 +10,7 @@
 
 namespace datamover::alternatives {
 
-using distribute::Carriage;
+using distribute::ColumnTransfer;
 using distribute::ElementRange;
 using distribute::NodeSlot;
 using distribute::State;
@@ -27,7 +27,7 @@ struct Buffer {
 struct Alternative {
     const char* name;
     /// Moves columns; in stable order where that is asked for, else in one for all columns.
-    void (*move)(State&, NodeSlot&, const Carriage&, bool stable);
+    void (*move)(State&, NodeSlot&, const ColumnTransfer&, bool stable);
     /// Likewise within a dense buffer, or nullptr where it cannot.
     void (*move_in_place)(State&, NodeSlot&, const Buffer&, bool stable);
     /// Whether `move` keeps to a limit of extra memory.
@@ -39,7 +39,7 @@ const Alternative* find(const std::string& name);
 std::string names();
 
 /// Moves columns; whatever goes wrong is told to all processes. Collective.
-void move(const Alternative& how, State& state, NodeSlot& slot, const Carriage& carriage,
+void move(const Alternative& how, State& state, NodeSlot& slot, const ColumnTransfer& transfer,
           bool stable);
 /// Likewise in place.
 void exchange(const Alternative& how, State& state, NodeSlot& slot, const Buffer& buffer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order has a distribution delivered its elements?
+// The order in which a distribution delivered its elements.
 #include "arrival_order.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
             const alternatives::Buffer buffer{data, bytes, how.capacity_elems, how.scratch_elems};
             alternatives::exchange(*alternative, s, slot, buffer, false);
         } else {
-            run(s, *carrying_in_place(s, slot, data, bytes, false));
+            run(s, *make_in_place_transfer(s, slot, data, bytes, false));
         }
         labels.resize(static_cast<std::size_t>(s.received()));
         return labels;
@@ -85,7 +85,7 @@ const std::vector<std::int64_t>& ArrivalOrders::places(State& s, NodeSlot& slot,
     known_.reset();
     if (!delivery) return places_;
     // All have agreed to go on: who has no memory for it does not leave the others waiting.
-    telling_failures(s, [&] { places_ = places_of(delivered(s, slot, *delivery)); });
+    propagating_errors(s, [&] { places_ = places_of(delivered(s, slot, *delivery)); });
     known_ = delivery;
     return places_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order has a distribution delivered its elements?
+// The order in which a distribution delivered its elements.
 //
 // In stable order as a rule. Otherwise an order follows from how it was delivered, and is found out
 // only when values go back: labels are delivered in the same way.

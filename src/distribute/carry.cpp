@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do elements get to their processes in one pass over them?
+// Moving elements to their targets in one pass.
 //
 // Every target has a place where its next element is written: this process's result for elements
 // that stay, the window that the receiver offers where its result lies in shared memory, else
@@ -17,19 +17,19 @@ namespace {
 /// Results beyond this are written past the caches.
 constexpr std::int64_t streamed_bytes = std::int64_t{4} << 20;
 
-class Carrier final : public SlotOperation {
+class FanOut final : public SlotOperation {
 public:
-    Carrier(State& state, NodeSlot& slot, const Carriage& carriage)
+    FanOut(State& state, NodeSlot& slot, const ColumnTransfer& transfer)
         : SlotOperation(state, slot),
-          carriage_(carriage),
-          elem_bytes_(carriage.elem_bytes()),
+          transfer_(transfer),
+          elem_bytes_(transfer.elem_bytes()),
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
           places_(at(state.nprocs()) + 1, nullptr),
           range_(state.all_elems()) {
         range_.end_elem = 0;
         range_.streams = s_.received() * elem_bytes_ > streamed_bytes;
-        for (const ElementBuffer& result : carriage.results) owners_->push_back(result.owner);
+        for (const ElementBuffer& result : transfer.results) owners_->push_back(result.owner);
     }
 
     void begin() override {
@@ -97,9 +97,9 @@ private:
             std::ranges::any_of(arrivals_, [](const Arrival& a) { return a.position >= 0; });
         std::vector<std::optional<memory::SharedPlace>> windows;
         bool reachable = true;
-        for (std::size_t c = 0; any && reachable && c < carriage_.columns.size(); ++c) {
+        for (std::size_t c = 0; any && reachable && c < transfer_.columns.size(); ++c) {
             windows.push_back(
-                share(carriage_.results[c].data, s_.received() * carriage_.columns[c].elem_bytes));
+                share(transfer_.results[c].data, s_.received() * transfer_.columns[c].elem_bytes));
             reachable = windows.back().has_value();
         }
         for (const Arrival& arrival : arrivals_) {
@@ -108,7 +108,7 @@ private:
             offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
             for (std::size_t c = 0; reachable && c < windows.size(); ++c) {
                 offer.places[c] = *windows[c];
-                offer.places[c].offset_bytes += arrival.next_elem * carriage_.columns[c].elem_bytes;
+                offer.places[c].offset_bytes += arrival.next_elem * transfer_.columns[c].elem_bytes;
             }
             slot_.publish(Topic::windows, arrival.position);
         }
@@ -129,9 +129,9 @@ private:
 
     std::vector<std::byte*> own_places() const {
         std::vector<std::byte*> places;
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c)
-            places.push_back(carriage_.results[c].data +
-                             s_.recv_starts[at(s_.rank())] * carriage_.columns[c].elem_bytes);
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c)
+            places.push_back(transfer_.results[c].data +
+                             s_.recv_starts[at(s_.rank())] * transfer_.columns[c].elem_bytes);
         return places;
     }
 
@@ -146,7 +146,7 @@ private:
                 return true;
             }
             Direct direct{target.rank, target.position, {}};
-            for (std::size_t c = 0; c < carriage_.columns.size(); ++c)
+            for (std::size_t c = 0; c < transfer_.columns.size(); ++c)
                 direct.next.push_back(channel_.address(target.position, offer->places[c]));
             direct_.push_back(std::move(direct));
             return true;
@@ -179,7 +179,7 @@ private:
         range_.begin_elem = range_.end_elem;
         range_.end_elem = std::min(round_end(), s_.elems);
         stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) fan_out_column(c);
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) fan_out_column(c);
         for (Staged& target : staged_) dispatch(target);
         fanned_out_ = range_.end_elem >= s_.elems;
         for (const Direct& target : direct_)
@@ -213,11 +213,11 @@ private:
 
     void fan_out_column(std::size_t c) {
         std::int64_t before = 0;
-        for (std::size_t i = 0; i < c; ++i) before += carriage_.columns[i].elem_bytes;
+        for (std::size_t i = 0; i < c; ++i) before += transfer_.columns[i].elem_bytes;
         for (const Direct& target : direct_) places_[at(target.rank)] = target.next[c];
         for (const Staged& target : staged_)
             places_[at(target.rank)] = staging_->data + target.offset_bytes + target.elems * before;
-        fan_out(range_, carriage_.columns[c], places_.data());
+        fan_out(range_, transfer_.columns[c], places_.data());
         for (Direct& target : direct_) target.next[c] = places_[at(target.rank)];
     }
 
@@ -278,9 +278,9 @@ private:
 
     std::vector<Part> parts_of(const Arrival& arrival) const {
         std::vector<Part> parts;
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
-            const std::int64_t bytes = carriage_.columns[c].elem_bytes;
-            parts.push_back({carriage_.results[c].data + arrival.next_elem * bytes,
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            const std::int64_t bytes = transfer_.columns[c].elem_bytes;
+            parts.push_back({transfer_.results[c].data + arrival.next_elem * bytes,
                              arrival.coming_elems * bytes});
         }
         return parts;
@@ -306,16 +306,16 @@ private:
             return;
         }
         const std::byte* from = channel_.address(arrival.position, offer.places[0]);
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
-            const std::int64_t bytes = carriage_.columns[c].elem_bytes;
-            std::memcpy(carriage_.results[c].data + arrival.next_elem * bytes, from,
+        for (std::size_t c = 0; c < transfer_.columns.size(); ++c) {
+            const std::int64_t bytes = transfer_.columns[c].elem_bytes;
+            std::memcpy(transfer_.results[c].data + arrival.next_elem * bytes, from,
                         at(offer.elems * bytes));
             from += offer.elems * bytes;
         }
         take(arrival, offer.elems);
     }
 
-    Carriage carriage_;
+    ColumnTransfer transfer_;
     std::int64_t elem_bytes_;
     Messages sends_, receives_;
     std::vector<std::byte*> places_;
@@ -333,8 +333,8 @@ private:
 
 }  // namespace
 
-OperationPtr carrying(State& state, NodeSlot& slot, const Carriage& carriage) {
-    return std::make_unique<Carrier>(state, slot, carriage);
+OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& transfer) {
+    return std::make_unique<FanOut>(state, slot, transfer);
 }
 
 }  // namespace datamover::distribute

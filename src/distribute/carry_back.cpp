@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do values of received elements get to where the elements came from?
+// Moving values of received elements back to where the elements came from.
 //
 // Values for one home lie one behind the other where they are: nothing is packed. On a node the
 // home reads them straight from the holder's memory, or from a shared copy where that is private.
@@ -14,13 +14,13 @@ namespace {
 
 class BackCarrier final : public SlotOperation {
 public:
-    BackCarrier(State& state, NodeSlot& slot, const WayBack& way)
+    BackCarrier(State& state, NodeSlot& slot, const ReverseTransfer& way)
         : SlotOperation(state, slot),
           way_(way),
-          elem_bytes_(way.carriage.elem_bytes()),
+          elem_bytes_(way.transfer.elem_bytes()),
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
-          sources_(way.carriage.columns.size()) {}
+          sources_(way.transfer.columns.size()) {}
 
     void begin() override {
         for (std::size_t c = 0; c < sources_.size(); ++c) make_dense(c);
@@ -61,7 +61,7 @@ private:
         std::size_t number = 0;  ///< of the message
     };
 
-    const ElementColumn& column(std::size_t c) const { return way_.carriage.columns[c]; }
+    const ElementColumn& column(std::size_t c) const { return way_.transfer.columns[c]; }
     std::int64_t bytes_of(std::int64_t elems, std::size_t c) const {
         return elems * column(c).elem_bytes;
     }
@@ -183,14 +183,14 @@ private:
 
     void collect_column(std::size_t c) {
         const ElementRange all = s_.all_elems();
-        std::byte* const result = way_.carriage.results[c].data;
+        std::byte* const result = way_.transfer.results[c].data;
         if ((all.drops || !all.rows.one_each()) && s_.elems > 0)
             std::memset(result, 0, at(bytes_of(s_.elems, c)));
         collect_combined(all, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
                          column(c).type);
     }
 
-    WayBack way_;
+    ReverseTransfer way_;
     std::int64_t elem_bytes_;  ///< of all columns
     Messages sends_, receives_;
     std::vector<Source> sources_;
@@ -202,7 +202,7 @@ private:
 
 }  // namespace
 
-OperationPtr carrying_back(State& state, NodeSlot& slot, const WayBack& way) {
+OperationPtr make_reverse_transfer(State& state, NodeSlot& slot, const ReverseTransfer& way) {
     return std::make_unique<BackCarrier>(state, slot, way);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do values of received elements get home within a limit of extra memory?
+// Moving values back within a limit on extra memory.
 //
 // They come in messages of few values. A holder sends the next one to a home only when the one
 // before has been taken; a home asks for more when it has used what it had, and takes its elements
@@ -17,7 +17,7 @@ namespace {
 
 class BoundedBackCarrier final : public SlotOperation {
 public:
-    BoundedBackCarrier(State& state, NodeSlot& slot, const WayBack& way)
+    BoundedBackCarrier(State& state, NodeSlot& slot, const ReverseTransfer& way)
         : SlotOperation(state, slot),
           way_(way),
           messages_(*state.group, slot.tag()),
@@ -26,7 +26,7 @@ public:
     void begin() override { begin_column(0); }
 
     bool advance() override {
-        while (column_ < way_.carriage.columns.size()) {
+        while (column_ < way_.transfer.columns.size()) {
             push_messages();
             take_values();
             if (range_.begin_elem < s_.elems || !all_sent()) return false;
@@ -64,8 +64,8 @@ private:
 
     void begin_column(std::size_t column) {
         column_ = column;
-        if (column == way_.carriage.columns.size()) return;
-        values_ = way_.carriage.columns[column];
+        if (column == way_.transfer.columns.size()) return;
+        values_ = way_.transfer.columns[column];
         bytes_ = values_.elem_bytes;
         chunk_ = std::max<std::int64_t>(1, s_.limit_bytes / (2 * bytes_) / s_.nprocs());
         sends_.assign(at(s_.nprocs()), {});
@@ -75,7 +75,7 @@ private:
             std::memset(result(), 0, at(s_.elems * bytes_));
     }
 
-    std::byte* result() const { return way_.carriage.results[column_].data; }
+    std::byte* result() const { return way_.transfer.results[column_].data; }
 
     /// Combines values for as many elements as have all of theirs.
     void take_values() {
@@ -205,7 +205,7 @@ private:
         });
     }
 
-    WayBack way_;
+    ReverseTransfer way_;
     Messages messages_;
     std::vector<const std::byte*> places_;
     std::size_t column_ = 0;
@@ -219,7 +219,8 @@ private:
 
 }  // namespace
 
-OperationPtr carrying_back_bounded(State& state, NodeSlot& slot, const WayBack& way) {
+OperationPtr make_bounded_reverse_transfer(State& state, NodeSlot& slot,
+                                           const ReverseTransfer& way) {
     return std::make_unique<BoundedBackCarrier>(state, slot, way);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do arriving elements take the places of those that leave?
+// In-place moves: arriving elements take the places of departing ones.
 //
 // Only elements that leave are read; they are staged, and arrivals fill the holes from the front.
 // Few stay unfilled at the end, where fewer arrive than leave: only from there on elements move up.
@@ -183,8 +183,8 @@ std::int64_t in_place_bytes(const State& s, std::int64_t elem_bytes) {
     return elems * elem_bytes;
 }
 
-OperationPtr carrying_in_place(State& state, NodeSlot& slot, std::byte* data,
-                               std::int64_t elem_bytes, bool stable) {
+OperationPtr make_in_place_transfer(State& state, NodeSlot& slot, std::byte* data,
+                                    std::int64_t elem_bytes, bool stable) {
     return std::make_unique<InPlaceCarrier>(state, slot, data, elem_bytes, stable);
 }
 

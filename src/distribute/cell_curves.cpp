@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// At which position does a space-filling curve pass each cell of a box?
+// Positions of the cells of a box along a space-filling curve.
 #include <cstdint>
 #include <limits>
 #include <numeric>

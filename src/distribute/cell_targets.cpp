@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which process owns the cell of space that a position lies in?
+// Target maps by cells of space.
 //
 // Three passes over a block of positions: their cells, as row-major or Z-order numbers; for
 // Hilbert's curve its places; the owners. Equal parts of a curve need no table of cells: they are

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which process owns the cell of space that a position lies in?
+// Target maps by cells of space.
 #pragma once
 
 #include <array>

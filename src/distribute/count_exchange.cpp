@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does every process learn how many elements come to it, without asking all others?
+// Exchange of element counts, sparse if few processes exchange elements.
 //
 // On a node counts go through shared memory. Beyond it only pairs with elements exchange a message;
 // that no more are coming is found out by a reduction that starts when all own messages have been
@@ -69,13 +69,13 @@ Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
 
 Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
     Notices all;
-    telling_failures(s, [&] { all = told_counts(s, slot, mine); });
+    propagating_errors(s, [&] { all = told_counts(s, slot, mine); });
     return all;
 }
 
 Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
     NoticeExchange exchange(s, slot, mine);
-    telling_failures(s, [&] {
+    propagating_errors(s, [&] {
         exchange.begin();
         s.group->wait_until([&] { return exchange.is_complete(); });
     });

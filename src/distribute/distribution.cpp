@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does every single element get to the process that is named for it, and how does it come back?
+// Distributions of single elements: each element goes to its target process, and results come
+// back.
 #include "datamover/distribution.hpp"
 
 #include <algorithm>
@@ -159,8 +160,8 @@ void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
     } else {
         for (std::size_t c = 0; c < columns.size(); c += distribute::offered_columns) {
             const std::size_t n = std::min(distribute::offered_columns, columns.size() - c);
-            const distribute::Carriage some{columns.subspan(c, n), results.subspan(c, n)};
-            distribute::run(s, *distribute::carrying(s, slot, some));
+            const distribute::ColumnTransfer some{columns.subspan(c, n), results.subspan(c, n)};
+            distribute::run(s, *distribute::make_transfer(s, slot, some));
         }
     }
     std::optional<distribute::Delivery> delivery;
@@ -214,7 +215,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
       elems(targets.elems),
       per_elem(targets.targets_per_elem),
       row_starts(targets.row_starts.begin(), targets.row_starts.end()) {
-    const auto mine = distribute::trouble_of(*group, [&] {
+    const auto mine = distribute::local_error_of(*group, [&] {
         if (options.max_bytes < 0)
             throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
         alternative_of(options.carry.method);
@@ -286,7 +287,7 @@ void Distribution::move(std::span<const ElementColumn> columns,
     State& s = bound(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
-    const auto mine = distribute::trouble_of(*s.group, [&] {
+    const auto mine = distribute::local_error_of(*s.group, [&] {
         check_idle(s);
         full = with_strides(columns);
         check_columns(s, full, s.elems, results, s.received());
@@ -303,7 +304,7 @@ std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> col
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
     std::vector<ElementBuffer> results;
-    const auto mine = distribute::trouble_of(*s.group, [&] {
+    const auto mine = distribute::local_error_of(*s.group, [&] {
         check_idle(s);
         full = with_strides(columns);
         check_method(s, how.method, full, false);
@@ -329,7 +330,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
     const CarryOptions how = in_place_options(s, given);
     const std::int64_t bytes = buffer.elem_bytes;
     bool beyond_limit = false;
-    const auto mine = distribute::trouble_of(*s.group, [&] {
+    const auto mine = distribute::local_error_of(*s.group, [&] {
         check_idle(s);
         if (!s.all_elems().rows.one_each())
             throw Error(ErrorCode::unsupported,
@@ -363,7 +364,8 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
         if (!stable)
             delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
     } else {
-        distribute::run(s, *distribute::carrying_in_place(s, claim.slot(), data, bytes, stable));
+        distribute::run(s,
+                        *distribute::make_in_place_transfer(s, claim.slot(), data, bytes, stable));
         if (!stable) delivery = {method, true};
     }
     s.orders.record(ArrivedBy::move_in_place, delivery);
@@ -374,7 +376,7 @@ void Distribution::reverse(std::span<const ElementColumn> values,
     State& s = bound(state_);
     std::vector<ElementColumn> full;
     std::optional<distribute::Delivery> delivery;
-    const auto mine = distribute::trouble_of(*s.group, [&] {
+    const auto mine = distribute::local_error_of(*s.group, [&] {
         check_idle(s);
         full = with_strides(values);
         check_columns(s, full, s.received(), results, s.elems);
@@ -394,12 +396,12 @@ void Distribution::reverse(std::span<const ElementColumn> values,
     distribute::agree(s, claim.slot(), mine, call);
     const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
-    const auto carrying =
-        s.limit_bytes > 0 ? distribute::carrying_back_bounded : distribute::carrying_back;
+    const auto make_transfer = s.limit_bytes > 0 ? distribute::make_bounded_reverse_transfer
+                                                 : distribute::make_reverse_transfer;
     for (std::size_t c = 0; c < full.size(); c += distribute::offered_columns) {
         const std::size_t n = std::min(distribute::offered_columns, full.size() - c);
-        const distribute::Carriage some{std::span(full).subspan(c, n), results.subspan(c, n)};
-        distribute::run(s, *carrying(s, claim.slot(), {some, op, places}));
+        const distribute::ColumnTransfer some{std::span(full).subspan(c, n), results.subspan(c, n)};
+        distribute::run(s, *make_transfer(s, claim.slot(), {some, op, places}));
     }
 }
 
@@ -412,15 +414,15 @@ void Distribution::start(std::span<const ElementColumn> columns,
                          std::span<const ElementBuffer> results) {
     State& s = bound(state_);
     check_idle(s);
-    distribute::Brought brought;
-    brought.trouble = distribute::trouble_of(*s.group, [&] {
+    distribute::StartArguments arguments;
+    arguments.local_error = distribute::local_error_of(*s.group, [&] {
         check_startable(s);
-        brought.columns = with_strides(columns);
-        check_columns(s, brought.columns, s.elems, results, s.received());
-        brought.results.assign(results.begin(), results.end());
+        arguments.columns = with_strides(columns);
+        check_columns(s, arguments.columns, s.elems, results, s.received());
+        arguments.results.assign(results.begin(), results.end());
     });
     begin_move(s, "partition");
-    s.started = std::make_shared<distribute::StartedMove>(s, std::move(brought));
+    s.started = std::make_shared<distribute::StartedMove>(s, std::move(arguments));
 }
 
 std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> columns) {
@@ -442,8 +444,8 @@ std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> co
 void Distribution::start_refused(const Error& error) {
     State& s = bound(state_);
     check_idle(s);
-    s.started =
-        std::make_shared<distribute::StartedMove>(s, distribute::Brought{{error, {}}, {}, {}});
+    s.started = std::make_shared<distribute::StartedMove>(
+        s, distribute::StartArguments{{error, {}}, {}, {}});
 }
 
 bool Distribution::test() {
@@ -479,7 +481,7 @@ std::vector<MethodTime> Distribution::measured_methods() const {
 
 std::string Distribution::chosen_method(std::int64_t elem_bytes, bool in_place) const {
     State& s = bound(state_);
-    const auto mine = distribute::trouble_of(*s.group, [&] {
+    const auto mine = distribute::local_error_of(*s.group, [&] {
         if (elem_bytes < 1)
             throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
                              "; it must be at least 1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a distribution keep between its set-up and its moves?
+// The state of a distribution between set-up and moves.
 #pragma once
 
 #include <atomic>
@@ -82,7 +82,7 @@ struct [[gnu::visibility("hidden")]] Distribution::State {
 namespace datamover::distribute {
 
 /// Where the columns of a move come from and go to.
-struct Carriage {
+struct ColumnTransfer {
     std::span<const ElementColumn> columns;
     std::span<const ElementBuffer> results;
 
@@ -94,8 +94,8 @@ struct Carriage {
 };
 
 /// What goes back: columns of values, into as many results.
-struct WayBack {
-    Carriage carriage;
+struct ReverseTransfer {
+    ColumnTransfer transfer;
     Op op = Op::replace;
     /// Where the value that is number i in stable order lies; empty: at place i.
     std::span<const std::int64_t> places{};
@@ -142,24 +142,25 @@ private:
 
 using OperationPtr = std::unique_ptr<Operation>;
 /// Moves the elements of at most offered_columns columns.
-OperationPtr carrying(State& state, NodeSlot& slot, const Carriage& carriage);
+OperationPtr make_transfer(State& state, NodeSlot& slot, const ColumnTransfer& transfer);
 /// Replaces the elements of a buffer by those that arrive, in stable order or keeping that of those
 /// that stay.
-OperationPtr carrying_in_place(State& state, NodeSlot& slot, std::byte* data,
-                               std::int64_t elem_bytes, bool stable);
+OperationPtr make_in_place_transfer(State& state, NodeSlot& slot, std::byte* data,
+                                    std::int64_t elem_bytes, bool stable);
 /// The extra memory that it takes on this process.
 std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
 /// Takes values of received elements, of at most offered_columns columns, to where the elements
 /// came from.
-OperationPtr carrying_back(State& state, NodeSlot& slot, const WayBack& way);
+OperationPtr make_reverse_transfer(State& state, NodeSlot& slot, const ReverseTransfer& way);
 /// Likewise within the limit of extra memory, but for one value per process and element.
-OperationPtr carrying_back_bounded(State& state, NodeSlot& slot, const WayBack& way);
+OperationPtr make_bounded_reverse_transfer(State& state, NodeSlot& slot,
+                                           const ReverseTransfer& way);
 
 /// Carries an operation out; whatever goes wrong is told to all processes. Collective.
 void run(State& state, Operation& operation);
 /// Whatever goes wrong in `work` is told to all processes. Throws peer_failed where another one has
 /// failed before.
-void telling_failures(const State& state, const std::function<void()>& work);
+void propagating_errors(const State& state, const std::function<void()>& work);
 /// What a process tells all others before it moves anything.
 struct Notice {
     bool failed = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are keys of elements read from memory, whatever numbers they are?
+// Reading the keys of elements, of any number type.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does each process learn who holds the indices of its lists, when nobody holds all lists?
+// Finding the holders of indices if no process knows all lists.
 //
 // A directory is cut into equal ranges of indices, one for each process. All tell it what they hold
 // and ask it about what they hold; three distributions carry that.

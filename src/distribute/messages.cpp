@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the elements of a pair of processes go in one MPI message?
+// One MPI message for all elements of a pair of processes.
 #include "messages.hpp"
 
 #include <deque>

@@ -92,7 +92,7 @@ void measure_moves(const State& of, NodeSlot& slot, std::int64_t elem_bytes, Met
             if (method)
                 alternatives::move(*method, s, slot, {{&column, 1}, {&result, 1}}, true);
             else
-                run(s, *carrying(s, slot, {{&column, 1}, {&result, 1}}));
+                run(s, *make_transfer(s, slot, {{&column, 1}, {&result, 1}}));
         });
         all.times.push_back({name, false, elem_bytes, seconds});
     }
@@ -110,7 +110,7 @@ void measure_in_place(const State& of, NodeSlot& slot, std::int64_t elem_bytes, 
             if (method)
                 alternatives::exchange(*method, s, slot, buffer, true);
             else
-                run(s, *carrying_in_place(s, slot, buffer.data, elem_bytes, false));
+                run(s, *make_in_place_transfer(s, slot, buffer.data, elem_bytes, false));
         });
         all.times.push_back({name, true, elem_bytes, seconds});
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a node tell each other counts and addresses without a message?
+// Mailboxes in shared memory: counts and addresses for the processes of a node, without messages.
 #include "node_channel.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process hear the notices of all others?
+// Exchange of notices between all processes.
 #include "notices.hpp"
 
 #include "mpi/checked_call.hpp"

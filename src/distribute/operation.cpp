@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a move pushed on until it is complete, and what is kept where it fails?
+// Running the operation of a move, and memory that is retained if it fails.
 #include "distribution_state.hpp"
 #include "mpi/byte_message.hpp"
 
@@ -22,7 +22,7 @@ void run(State& state, Operation& operation) {
     round.wait({});
 }
 
-void telling_failures(const State& state, const std::function<void()>& work) {
+void propagating_errors(const State& state, const std::function<void()>& work) {
     mpi::check_still_running();
     state.group->check_alive();
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do elements lie where memory can be, and would results be written over what is still to be read?
+// Checks of element buffers: valid addresses, and no result that overwrites elements still to be
+// read.
 #include "overlaps.hpp"
 
 #include <algorithm>

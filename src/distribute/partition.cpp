@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do elements fan out to as many places as there are targets, in one pass, and how are they
-// collected again?
+// Partitioning elements by target in one pass, and collecting them again.
 #include "partition.hpp"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do elements fan out to as many places as there are targets, in one pass, and how are they
-// collected again?
+// Partitioning elements by target in one pass, and collecting them again.
 //
 // The loops run over target codes directly instead of an AddressRelation: a relation would keep two
 // addresses per element, while a code is one byte and the places follow from counting.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are small elements written to the places of few targets, many at a time?
+// Partitioning small elements over few targets with AVX-512.
 #include "partition_compress.hpp"
 
 #include <cstring>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order does a space-filling curve pass the cells of a cube, and where does it pass a
-// cell?
+// Space-filling curves over the cells of a cube.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between which of many ascending values does a key lie, whatever numbers both are?
+// Binary search of keys among ascending splitters, of any number types.
 #include "splitters.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a move of elements go on between start and wait?
+// A move of elements between start and wait.
 #include "started_move.hpp"
 
 #include <algorithm>
@@ -20,12 +20,13 @@ std::shared_ptr<NodeChannel> with_room(std::shared_ptr<NodeChannel> channel) {
 
 class StartedMove::Steps final : public Operation {
 public:
-    Steps(State& state, NodeSlot& slot, Brought brought)
+    Steps(State& state, NodeSlot& slot, StartArguments arguments)
         : s_(state),
           slot_(slot),
-          brought_(std::move(brought)),
+          brought_(std::move(arguments)),
           call_(Call("start of a move", {"partition", true}, state.number).with(brought_.columns)),
-          notices_(state, slot, {brought_.trouble.told.has_value(), false, call_.signature()}) {}
+          notices_(state, slot, {brought_.local_error.told.has_value(), false, call_.signature()}) {
+    }
 
     void announce() override { notices_.begin(); }
     void begin() override {}
@@ -45,7 +46,7 @@ public:
 
     /// Once complete: throws what kept any process from taking part. Collective where it throws.
     void raise_refusals() const {
-        if (heard_) raise_if_needed(*s_.group, *heard_, brought_.trouble, call_);
+        if (heard_) raise_if_needed(*s_.group, *heard_, brought_.local_error, call_);
     }
 
     std::vector<std::int64_t> waiting_for() const override {
@@ -84,16 +85,16 @@ private:
 
     void begin_next() {
         const std::size_t n = std::min(offered_columns, brought_.columns.size() - next_);
-        const Carriage some{std::span(brought_.columns).subspan(next_, n),
-                            std::span(brought_.results).subspan(next_, n)};
+        const ColumnTransfer some{std::span(brought_.columns).subspan(next_, n),
+                                  std::span(brought_.results).subspan(next_, n)};
         next_ += n;
-        now_ = carrying(s_, slot_, some);
+        now_ = make_transfer(s_, slot_, some);
         now_->begin();
     }
 
     State& s_;
     NodeSlot& slot_;
-    Brought brought_;
+    StartArguments brought_;
     Call call_;
     NoticeExchange notices_;
     std::optional<Notices> heard_;
@@ -101,9 +102,9 @@ private:
     OperationPtr now_;
 };
 
-StartedMove::StartedMove(State& state, Brought brought)
+StartedMove::StartedMove(State& state, StartArguments arguments)
     : claim_(with_room(state.channel)),
-      steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(brought))),
+      steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(arguments))),
       round_(state.group, *steps_, "distribution") {
     round_.start();
     claim_.give_up_after([this] { return round_.test(); });

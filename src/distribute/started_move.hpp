@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a move of elements go on between start and wait?
+// A move of elements between start and wait.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 namespace datamover::distribute {
 
 /// What a process brings to a move that it starts.
-struct Brought {
-    Trouble trouble;  ///< what kept it from taking part
+struct StartArguments {
+    LocalError local_error;  ///< what kept it from taking part
     std::vector<ElementColumn> columns;
     std::vector<ElementBuffer> results;
 };
@@ -26,7 +26,7 @@ public:
     /// Begins, and waits for nobody, unless the operation that was begun as many before as there
     /// may be in flight is not complete: then for that. All processes begin theirs in the same
     /// order. Throws peer_failed, invalid_state (too many in flight).
-    StartedMove(State& state, Brought brought);
+    StartedMove(State& state, StartArguments arguments);
     ~StartedMove();
     StartedMove(const StartedMove&) = delete;
     StartedMove& operator=(const StartedMove&) = delete;

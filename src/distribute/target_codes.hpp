@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which element goes where, kept in as few bytes as the number of processes allows?
+// Target codes: the target of each element in as few bytes as possible.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are many targets turned into codes and counted at a time?
+// Target codes, encoded and counted with AVX-512.
 #pragma once
 
 #include <cstdint>

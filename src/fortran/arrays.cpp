@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a Fortran array, with its strides as they are, become a block of datamover's, and a
-// communicator's integer a communicator?
+// Fortran arrays with their strides as blocks, and Fortran's communicators as C's.
 #include <mpi.h>
 
 #include <array>

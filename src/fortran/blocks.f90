@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Which memory of the program holds a block of a layout?
+! Memory of the program for a block of a layout.
 submodule (datamover) datamover_arrays
     implicit none
 

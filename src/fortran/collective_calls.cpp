@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a Fortran call reach a function of C that is collective over a communicator, which it
-// has as an integer?
+// Collective C functions for Fortran, which has communicators as integers.
 #include <mpi.h>
 
 #include "memory.hpp"

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How does a Fortran program move the elements of distributed arrays?
+! The Fortran interface of datamover.
 !
 ! Indices count as in Fortran: index ranges are lo:hi with both ends in them, a distributed array of
 ! `shape` has the indices 1 to shape(d), blocks and dimensions count from 1; ranks are MPI's, from 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do Fortran arrays become columns of elements, their keys, and the room for those that arrive?
+// Fortran arrays as element columns, keys and result buffers.
 #include <mpi.h>
 
 #include <climits>

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How does every element get to the process that is named for it?
+! Distributions of single elements.
 submodule (datamover) datamover_distributions
     implicit none
 

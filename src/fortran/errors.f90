@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! What does a call tell that failed, and how do its arguments become those of C?
+! Status of failed calls, and conversion of arguments to C.
 submodule (datamover) datamover_errors
     implicit none
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How is an array kept in a file, and filled from one?
+! Saving and loading arrays.
 submodule (datamover) datamover_files
     implicit none
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Who owns what?
+! Layouts.
 submodule (datamover) datamover_layouts
     implicit none
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do Fortran's arrays look to the functions of C behind the module?
+// Fortran's array descriptors, as the C functions of the module read them.
 #pragma once
 
 #include <ISO_Fortran_binding.h>

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How is a plan carried out?
+! Movers.
 submodule (datamover) datamover_movers
     implicit none
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Which section goes where?
+! Plans.
 submodule (datamover) datamover_plans
     implicit none
 

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How does a program get the arrays that another one sends?
+! Receiving the arrays of a stream.
 submodule (datamover) datamover_stream_sources
     implicit none
 

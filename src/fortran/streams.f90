@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How are arrays sent to other programs?
+! Sending arrays by a stream.
 submodule (datamover) datamover_streams
     implicit none
 

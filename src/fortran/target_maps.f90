@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! To which process does an element go, by its key or by its position in space?
+! Target maps.
 submodule (datamover) datamover_target_maps
     implicit none
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are coordinates added, subtracted and multiplied without silent overflow?
+// Overflow-checked arithmetic on coordinates.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is each kind of failure called?
+// Names of the error codes.
 
 #include "datamover/error.hpp"
 

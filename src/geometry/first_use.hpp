@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is worked out only where somebody asks for it, and then once?
+// Values computed once, at first use.
 #pragma once
 
 #include <atomic>

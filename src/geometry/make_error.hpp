@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is what an error says put together of texts and numbers?
+// Building error messages from texts and numbers.
 #pragma once
 
 #include <array>

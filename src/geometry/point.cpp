@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are points made, combined and written?
+// Points: construction, arithmetic, text.
 
 #include "datamover/point.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of the records kept so far equals a given one?
+// Index of records, to find an equal one.
 #pragma once
 
 #include <array>

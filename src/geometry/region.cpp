@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are boxes grown, cut and joined?
+// Regions: grow, cut, join.
 
 #include "datamover/region.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which version is this library?
+// The version of the library.
 #include "datamover/version.h"
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which number do equal sequences of words share, and different ones almost surely not?
+// Digests of sequences of words.
 #pragma once
 
 #include <cstdint>

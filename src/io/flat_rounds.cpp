@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which rounds does an array go to or from a file that holds it as one piece?
+// Rounds in which an array is moved to or from a flat file.
 #include "flat_rounds.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of one end of a stream agree, where they are those of a communicator?
+// Agreement of the processes at one end of a stream, by a communicator.
 #include "group_together.hpp"
 
 #include "mpi/byte_message.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does NumPy's header say of the elements behind it, and what is written there?
+// NumPy's .npy header: reading and writing.
 #include "npy_header.hpp"
 
 #include <bit>

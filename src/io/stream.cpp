@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a communicator send their arrays out?
+// Streams of a communicator: the sending end.
 #include "datamover/stream.hpp"
 
 #include "io/group_together.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are streams of a communicator opened that share places?
+// Streams of a communicator that share a manager.
 #include "datamover/stream_manager.hpp"
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a communicator get the arrays of a stream?
+// Streams of a communicator: the receiving end.
 #include "datamover/stream_source.hpp"
 
 #include "geometry/make_error.hpp"

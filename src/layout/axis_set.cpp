@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where do two periodic sets of indices meet, without walking over the indices?
+// Intersection of periodic index sets, without enumerating indices.
 #include "datamover/axis_set.hpp"
 
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which process of a grid owns which part of a block-cyclic array?
+// Block-cyclic layouts.
 #include "datamover/block_cyclic.hpp"
 
 #include <algorithm>

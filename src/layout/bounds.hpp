@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are numbers of processes, blocks and ranks refused that a layout does not have?
+// Range checks for numbers of processes, blocks and ranks of layouts.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is the tree over the boxes built and searched?
+// Search tree over boxes.
 
 #include "box_index.hpp"
 

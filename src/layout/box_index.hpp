@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of very many boxes meet a given box?
+// Search tree over boxes: which of very many meet a given box.
 #pragma once
 
 #include <cstdint>

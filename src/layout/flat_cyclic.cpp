@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which process owns which ranges of a flattened array?
+// Flat layouts: ranges of the flattened array.
 #include "datamover/flat_cyclic.hpp"
 
 #include <algorithm>

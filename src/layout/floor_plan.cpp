@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a table of blocks kept, checked and looked up?
+// Floor plans: storage, checks, lookup.
 
 #include "datamover/floor_plan.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a domain cut into the blocks of a floor plan?
+// Builders of floor plans: uniform, tiles, splits, bisection.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who holds which index, when each process lists its own?
+// Index lists.
 #include "datamover/index_list.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does any layout answer, whichever kind it is?
+// The common interface of all layouts.
 #include "datamover/layout.hpp"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// At which byte address does one process keep each element of its blocks?
+// Memory layouts: the byte address of each element of a process's blocks.
 #include "datamover/memory_layout.hpp"
 
 #include <algorithm>

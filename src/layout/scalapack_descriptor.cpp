@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ScaLAPACK's array descriptors say what a block-cyclic layout and its memory say?
+// Conversion between ScaLAPACK's array descriptors and block-cyclic layouts.
 #include "datamover/scalapack_descriptor.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much memory has the system left?
+// Memory that the system has available.
 #pragma once
 
 #include <cstdint>

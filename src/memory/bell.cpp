@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the system let a process sleep on a word of memory? Where it cannot, a short sleep does.
+// Sleeping on a word of shared memory (futex). Where it cannot, a short sleep does.
 #include "memory/bell.hpp"
 
 #ifdef __linux__

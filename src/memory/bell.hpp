@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process sleep until another one of its node has something for it?
+// Bells in shared memory: a process sleeps until another process of the node wakes it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much memory has a piece that begins and ends with cache lines of its own?
+// Sizes in whole cache lines.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which number does a variable of the environment hold?
+// Numbers in environment variables.
 #pragma once
 
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does memory that processes share get large pages, where the system gives it none by itself?
+// Large pages for shared memory, if the system does not provide them by default.
 #include "large_pages.hpp"
 
 #include <algorithm>

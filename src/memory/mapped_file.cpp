@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which file lies behind memory that somebody else has mapped, and where is that file mapped here?
+// The file behind a mapping that another library made.
 #include "mapped_file.hpp"
 
 #include <sys/sysmacros.h>

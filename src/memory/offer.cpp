@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words does a process tell the others of its node where its memory can be found?
+// Offers: where other processes of the node find a process's memory.
 #include "offer.hpp"
 
 #include "datamover/error.hpp"

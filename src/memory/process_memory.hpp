@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process read and write the memory of another one of its node, without its help?
+// Access to the memory of another process of the node (process_vm_readv and process_vm_writev).
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where does the memory of library arrays come from, and where does it go back to?
+// The pool of shared segments that library arrays are allocated from.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do processes of one node see the same memory?
+// Shared memory segments of a node.
 #pragma once
 
 #include <cstddef>

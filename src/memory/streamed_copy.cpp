@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are bytes handed to another core without waiting for its copies of their lines?
+// Copies with streaming stores, for data that another core reads next.
 #include "streamed_copy.hpp"
 
 #include <cstring>

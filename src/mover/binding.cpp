@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a mover come to know its peers, and which transport carries each?
+// Binding: finds a mover's peers and the transport of each pair.
 //
 // In three steps: a survey of what all bring (one reduction), what the processes of a node offer
 // each other (one exchange, a second one where data goes through slots), and an agreement that all
@@ -121,7 +121,7 @@ public:
 private:
     Binding bound(const std::optional<Error>& mine) {
         error_ = mine;
-        survey();
+        reduction();
         if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
         claim_tags();
         std::optional<Binding> bound = attempt(true);
@@ -148,7 +148,7 @@ private:
         }
     }
 
-    void survey() {
+    void reduction() {
         alone([&] { transport::check_transport_names(transports_); });
         alone([&] { check_arguments(moves_, *group_, options_); });
         alone([&] {
@@ -242,7 +242,7 @@ private:
                 const std::int64_t bytes =
                     geometry::bounded_multiply(p.part.size(), wire_bytes(motion) * motions);
                 if (p.rank != group_->rank() && is_few_pages(bytes))
-                    survey_.rewritten_bytes.take(bytes);
+                    survey_.small_ghost_exchange_bytes.take(bytes);
             }
         }
     }
@@ -250,7 +250,7 @@ private:
     /// Whether slots pay for any of them: what holds for some length holds for the longest or the
     /// shortest.
     bool slots_may_pay_for_rewritten() const {
-        const Common& bytes = survey_.rewritten_bytes;
+        const MustAgree& bytes = survey_.small_ghost_exchange_bytes;
         const TransportRates rates = survey_.rates.agreed();
         return bytes.any() && (slots_may_pay(rates, bytes.number.value) ||
                                slots_may_pay(rates, -bytes.negated.value));
@@ -399,7 +399,7 @@ private:
         alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
         if (error_) std::ranges::fill(bytes, 0);
         SlotSizes slot_sizes;
-        const auto manner = transport::manner_of(transports_, "staged");
+        const auto manner = transport::options_of_transport(transports_, "staged");
         if (manner.chunk_bytes > 0) slot_sizes.chunk_bytes = manner.chunk_bytes;
         if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
         std::int64_t elem_bytes = 1;
@@ -432,8 +432,8 @@ private:
         for (std::size_t i = kinds.size(); i-- > 0;) {
             if (chosen.kinds[i].empty() && !is_for_everyone(kinds[i])) continue;
             context.kind = i;
-            context.manner = transport::manner_of(transports_, kinds[i].name);
-            context.chunk_bytes = sizes.longest(context.manner.chunk_bytes);
+            context.options = transport::options_of_transport(transports_, kinds[i].name);
+            context.chunk_bytes = sizes.longest(context.options.chunk_bytes);
             bound.transports.push_back(kinds[i].bind(context, chosen.kinds[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
             bound.takes_turns = bound.takes_turns || kinds[i].everyone;
@@ -463,8 +463,8 @@ private:
     bool uses_memory_;
     std::string remembered_;      ///< what this process remembers to be the fastest
     std::optional<Error> error_;  ///< of what this process did alone
-    Survey survey_;
-    std::vector<MotionSurvey> motions_;
+    BindingReduction survey_;
+    std::vector<MotionReduction> motions_;
     memory::AllocationPtr signals_;
     int first_tag_ = 0;
     mpi::ClaimedTags tags_;

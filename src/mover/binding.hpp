@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a mover come to know its peers, and which transport carries each?
+// Binding: finds a mover's peers and the transport of each pair.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arrays cannot be moved by a plan, and why?
+// Checks of the arrays passed to a mover.
 #include "binding_arguments.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arrays cannot be moved by a plan, and why? Each process looks at its own.
+// Checks of the arrays passed to a mover. Each process looks at its own.
 #pragma once
 
 #include "binding.hpp"

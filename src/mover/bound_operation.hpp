@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a bound mover carried out in a round?
+// Execution of a bound mover in a round.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ public:
         now_ = 0;
     }
     /// Gives back what the bindings hold, but for the counters.
-    void let_go() noexcept {
+    void unlock() noexcept {
         for (Phase& phase : phases_) {
             const MoverCounters counters = phase.binding.per_round;
             phase = {};
@@ -91,7 +91,7 @@ private:
 
         void take_turns() {
             if (!binding.takes_turns) return;
-            for (const auto& t : binding.transports) t->take_turn();
+            for (const auto& t : binding.transports) t->take_ticket();
         }
         void announce() {
             for (const auto& t : binding.transports) t->announce();

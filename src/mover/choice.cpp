@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transport carries each pair, and how much memory is there for messages?
+// Choice of the transport of each pair, and of message sizes.
 #include "choice.hpp"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int
     facts.same_process = from == to;
     facts.plain_copy = context_.motions[motion].update.is_plain_copy();
     const std::string& why = group.why_no_shared_memory();
-    if (!why.empty()) facts.why_far = "shared memory does not work on this node: " + why;
+    if (!why.empty()) facts.why_not_shared = "shared memory does not work on this node: " + why;
     if (group.node_position(from) < 0 || group.node_position(to) < 0) return facts;
     facts.same_node = true;
     if (facts.same_process || !use_.shares) return facts;
@@ -127,8 +127,9 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
                                  : peer.arrays[motion][side].place.has_value();
         facts.shared[side] = shared && signals;
         if (here && own.allocation && !own.allocation->why_private.empty())
-            facts.why_far = concat("the ", side_name(side),
-                                   " array is in private memory: ", own.allocation->why_private);
+            facts.why_not_shared =
+                concat("the ", side_name(side),
+                       " array is in private memory: ", own.allocation->why_private);
     }
 }
 
@@ -142,7 +143,7 @@ void FactFinder::weigh_rewritten(PairFacts& facts, std::size_t motion, const Pai
         runs_of(facts, motion, part).direct() >= least_long_run_bytes)
         return;
     facts.rewriting = {use_.rates.shared_ns(bytes), use_.rates.staged_ns(bytes), built_in()};
-    facts.rewritten = slots_may_pay(use_.rates, bytes);
+    facts.small_ghost_exchange = slots_may_pay(use_.rates, bytes);
 }
 
 bool FactFinder::one_way() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transport carries each pair, and how much memory is there for messages?
+// Choice of the transport of each pair, and of message sizes.
 #pragma once
 
 #include <algorithm>

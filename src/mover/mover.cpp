@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a plan carried out between arrays, again and again?
+// Movers: execute a plan between arrays, repeatedly.
 #include "datamover/mover.hpp"
 
 #include <algorithm>
@@ -50,14 +50,14 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
 }
 
 /// Keeps other threads from starting a mover while this one changes it.
-class Held {
+class RoundLock {
 public:
-    explicit Held(Round& round) : round_(round), is_held_(round.hold()) {}
-    ~Held() {
-        if (is_held_) round_.let_go();
+    explicit RoundLock(Round& round) : round_(round), is_held_(round.try_lock()) {}
+    ~RoundLock() {
+        if (is_held_) round_.unlock();
     }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    RoundLock(const RoundLock&) = delete;
+    RoundLock& operator=(const RoundLock&) = delete;
     explicit operator bool() const { return is_held_; }
     /// Nothing is ever started again.
     void keep() { is_held_ = false; }
@@ -161,7 +161,7 @@ struct [[gnu::visibility("hidden")]] Mover::State {
 
     /// Gives back what a held mover has.
     void free() noexcept {
-        operation.let_go();
+        operation.unlock();
         for (Moves& moves : phases) moves.motions.clear();
         freed = true;
     }
@@ -231,8 +231,8 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be bound again";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const Held held(state_->round);
-    if (!held) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
+    const RoundLock round_lock(state_->round);
+    if (!round_lock) refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
     std::vector<Moves> phases = state_->phases;
     std::size_t pairs = 0;
     for (const Moves& moves : phases) pairs += moves.motions.size();
@@ -252,9 +252,9 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
 void Mover::tune(double seconds) {
     constexpr const char* not_now = "a mover in flight (or freed) cannot be tuned";
     if (!state_) throw Error(ErrorCode::invalid_state, not_now);
-    const Held held(state_->round);
+    const RoundLock round_lock(state_->round);
     mpi::collectively(*state_->group, [&] {  // it may be so here alone
-        if (!held) throw Error(ErrorCode::invalid_state, not_now);
+        if (!round_lock) throw Error(ErrorCode::invalid_state, not_now);
     });
     if (state_->poison)
         throw Error(ErrorCode::unsupported, "a mover with \"poison:\" is not tuned");
@@ -334,17 +334,17 @@ std::int64_t Mover::extra_bytes() const {
 
 void Mover::free() {
     if (!state_ || state_->freed) return;
-    Held held(state_->round);
-    if (!held)
+    RoundLock round_lock(state_->round);
+    if (!round_lock)
         throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
     state_->free();
-    held.keep();
+    round_lock.keep();
 }
 
 void Mover::give_up() noexcept {
     if (!state_) return;
     state_->round.give_up();
-    if (state_->round.hold()) state_->free();
+    if (state_->round.try_lock()) state_->free();
 }
 
 }  // namespace datamover

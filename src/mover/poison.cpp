@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a mover read and write what its plan says, and nothing else?
+// The checking wrapper "poison:": a mover reads and writes only what its plan states.
 #include "poison.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a mover read and write what its plan says, and nothing else?
+// The checking wrapper "poison:": a mover reads and writes only what its plan states.
 //
 // For tests, in the way of libCEED's memcheck: the mover works on copies of the arrays, twice. What
 // the plan does not write must stay as it was, and so must the guards around the copies. Before the

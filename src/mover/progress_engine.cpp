@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who pushes rounds on besides those who wait for them?
+// The progress engine: all rounds in flight of a process, and the progress thread.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the environment ask for a progress thread?
+// The environment variable that requests a progress thread.
 #pragma once
 
 namespace datamover {

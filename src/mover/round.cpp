@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens between start and wait, and who pushes it on?
+// Rounds: one start and wait of an operation.
 #include "round.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void Round::start() {
         if (operation_.sends_messages()) mpi::check_thread();
         group_->begin_use();
     } catch (...) {
-        let_go();
+        unlock();
         throw;
     }
     begun_ = false;
@@ -91,7 +91,7 @@ bool Round::claim_in_flight() {
     return true;
 }
 
-Round::Look Round::look() {
+Round::PollResult Round::poll() {
     if (!claim()) return {false, was_ended()};
     const bool moved = push();
     if (status_.load(std::memory_order_relaxed) != Status::in_flight) return {moved, end()};
@@ -132,7 +132,7 @@ void Round::require_in_flight(const char* call) const {
 
 bool Round::test() {
     mpi::check_still_running();
-    if (look().finished) return true;
+    if (poll().finished) return true;
     unless_failed([&] { group_->check_alive_while_waiting(); });
     // Peers may be testing another round, which has to go on here before they come to this one.
     ProgressEngine::of_process().push_others(this, false);
@@ -143,7 +143,7 @@ bool Round::test() {
 void Round::wait(std::optional<double> timeout_seconds) {
     mpi::check_still_running();
     for (int looks = 0; looks < quick_looks; ++looks) {
-        const Look made = look();
+        const PollResult made = poll();
         if (made.finished) return;
         if (made.moved) break;  // that took time
     }
@@ -158,7 +158,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
         }
     } account{wait_seconds_, waiting};
     while (true) {
-        const Look made = look();
+        const PollResult made = poll();
         if (made.finished) return;
         if (ProgressEngine::of_process().push_others(this, false) || made.moved) waiting.restart();
         if (waiting.expired()) throw_timeout(waiting.timeout_seconds());

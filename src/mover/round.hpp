@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens between start and wait, and who pushes it on?
+// Rounds: one start and wait of an operation.
 //
 // A round is pushed on by its owner's test and wait, by any other test or wait of the same process,
 // or by the progress thread. Whoever pushes it holds its claim, so nobody else does at the same
@@ -78,11 +78,11 @@ public:
     bool has_failed() const { return !in_flight() && error_.has_value(); }
     /// Keeps other threads from starting a round while the operation changes; false in flight, and
     /// where another thread holds it.
-    bool hold() {
+    bool try_lock() {
         Status idle = Status::idle;
         return status_.compare_exchange_strong(idle, Status::held);
     }
-    void let_go() { status_.store(Status::idle, std::memory_order_release); }
+    void unlock() { status_.store(Status::idle, std::memory_order_release); }
     double wait_seconds() const { return wait_seconds_.load(std::memory_order_relaxed); }
     std::int64_t completed() const { return completed_.load(std::memory_order_relaxed); }
 
@@ -97,11 +97,11 @@ private:
     /// Pushes on; only for the holder of the claim. Never throws. True when anything was done.
     bool push() noexcept;
     void fail(const Error& why) noexcept;
-    struct Look {
+    struct PollResult {
         bool moved = false, finished = false;
     };
     /// Pushes on where nobody else does, and takes note of an end: then it throws what went wrong.
-    Look look();
+    PollResult poll();
     /// Takes note of the end, for the holder of the claim, who keeps it; true.
     bool end();
     /// Whether another thread has taken note of the end; throws what went wrong.

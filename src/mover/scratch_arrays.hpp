@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which memory stands in for a mover's arrays while the mover is tried or tested?
+// Scratch arrays that replace a mover's arrays during tuning and checking.
 #pragma once
 
 #include <cstddef>

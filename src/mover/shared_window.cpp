@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the library learn that a user's array lies in memory that the processes of a node share?
+// Registration of user arrays that are located in shared memory of a node.
 #include "datamover/shared_window.hpp"
 
 #include "geometry/make_error.hpp"

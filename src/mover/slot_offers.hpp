@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which slots of shared memory do the processes of a node set aside to receive through?
+// Slots of shared memory that processes of a node provide for receiving.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does each process bring to a binding, and what do all of them bring together?
+// The reduction over all processes when a mover is bound.
 #include "survey.hpp"
 
 #include <array>
@@ -47,49 +47,49 @@ void reduce_numbers(const mpi::ProcessGroup& group, Numbers* first, std::size_t 
 
 }  // namespace
 
-void MotionSurvey::take(Side side, const ArrayPart& part) {
+void MotionReduction::take(Side side, const ArrayPart& part) {
     if (side == Side::destination) prefers_row_major.take(datamover::prefers_row_major(part));
     if (!holds_elements(part)) return;
     element[side].take(element_code(part));
     in_private_memory[side].take(!part.allocation || !part.allocation->segment);
 }
 
-void MotionSurvey::settle(Side side, ArrayPart& part) const {
+void MotionReduction::settle(Side side, ArrayPart& part) const {
     const auto& known = element[side].any() ? element[side] : element[other(side)];
     if (!known.any()) return;
     part.elem_bytes = known.number.value / types;
     part.type = static_cast<ScalarType>(known.number.value % types);
 }
 
-void RatesSurvey::take(const TransportRates& rates) {
+void RatesReduction::take(const TransportRates& rates) {
     const auto words = std::bit_cast<std::array<std::int64_t, count>>(rates);
     for (std::size_t i = 0; i < count; ++i) bits[i].take(words[i]);
 }
 
-TransportRates RatesSurvey::agreed() const {
+TransportRates RatesReduction::agreed() const {
     std::array<std::int64_t, count> words;
     for (std::size_t i = 0; i < count; ++i) words[i] = bits[i].value;
     return std::bit_cast<TransportRates>(words);
 }
 
-void Survey::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {
+void BindingReduction::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {
     failed.take(mine ? group.size() - group.rank() : 0);
     reduce_numbers(group, this, 1);
     if (failed.value > 0) group.throw_error_of(group.size() - static_cast<int>(failed.value), mine);
 }
 
-void reduce(const mpi::ProcessGroup& group, std::vector<MotionSurvey>& motions) {
+void reduce(const mpi::ProcessGroup& group, std::vector<MotionReduction>& motions) {
     reduce_numbers(group, motions.data(), motions.size());
 }
 
 void throw_different_types(const mpi::ProcessGroup& group, Side side, const ArrayPart& part) {
-    std::vector<std::int64_t> codes(static_cast<std::size_t>(group.size()), Largest::none);
+    std::vector<std::int64_t> codes(static_cast<std::size_t>(group.size()), MaxOverRanks::none);
     if (holds_elements(part)) codes[static_cast<std::size_t>(group.rank())] = element_code(part);
     codes = group.maximum(std::move(codes));
     std::size_t first = 0;
-    while (codes[first] == Largest::none) ++first;
+    while (codes[first] == MaxOverRanks::none) ++first;
     std::size_t second = first;
-    while (codes[second] == Largest::none || codes[second] == codes[first]) ++second;
+    while (codes[second] == MaxOverRanks::none || codes[second] == codes[first]) ++second;
     const auto described = [&](std::size_t rank) {
         return concat(codes[rank] / types, " bytes (",
                       scalar_name(static_cast<ScalarType>(codes[rank] % types)), ")");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does each process bring to a binding, and what do all of them bring together?
+// The reduction over all processes when a mover is bound.
 //
 // Every process fills a survey; one reduction makes it the same everywhere. What is decided
 // afterwards is decided from it, or from what both sides of a pair know: by everybody alike.
@@ -20,7 +20,7 @@
 namespace datamover {
 
 /// The largest of a number on all processes.
-struct Largest {
+struct MaxOverRanks {
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
     std::int64_t value = none;
 
@@ -29,23 +29,23 @@ struct Largest {
 };
 
 /// A number that has to be the same on all processes that have one.
-struct Common {
-    Largest number, negated;
+struct MustAgree {
+    MaxOverRanks number, negated;
 
     void take(std::int64_t mine) {
         number.take(mine);
         negated.take(-mine);
     }
-    bool any() const { return number.value != Largest::none; }
+    bool any() const { return number.value != MaxOverRanks::none; }
     bool same() const { return !any() || number.value == -negated.value; }
 };
 
 /// Of one motion: what is true of its arrays on some process, and the types of their elements.
-struct MotionSurvey {
-    PerSide<Common> element;
-    PerSide<Largest> in_private_memory;
-    Largest prefers_row_major;
-    Largest two_arrays;  ///< source and destination are not the same
+struct MotionReduction {
+    PerSide<MustAgree> element;
+    PerSide<MaxOverRanks> in_private_memory;
+    MaxOverRanks prefers_row_major;
+    MaxOverRanks two_arrays;  ///< source and destination are not the same
 
     void take(Side side, const ArrayPart& part);
     /// Gives a process that holds no elements the type of those that do; where nobody does on this
@@ -54,38 +54,40 @@ struct MotionSurvey {
 };
 
 /// Rates that one process brings; those that are not negative have bits that are not.
-struct RatesSurvey {
+struct RatesReduction {
     static constexpr std::size_t count = sizeof(TransportRates) / sizeof(double);
-    Largest bits[count];
+    MaxOverRanks bits[count];
 
     void take(const TransportRates& rates);
     TransportRates agreed() const;
 };
 
 /// What one process brings; after reduce(), what all bring.
-struct Survey {
-    Largest failed;         ///< size - rank of a process with an error of its own
-    Common plans, options;  ///< digests
-    Common remembered;      ///< digest of the transports found to be the fastest before, or 0
-    Common motions;         ///< how many
-    Common phases;          ///< how many the mover has
-    Largest checks;         ///< whether any process asks for the checks that take time
-    Largest needs_nodes;    ///< whether parts depend on who shares a node, which is not known yet
-    Largest has_limit;      ///< whether any process limits memory
-    Largest lacks_signals;  ///< whether a process has no shared memory for signals
-    Largest sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
-    Common rewritten_bytes;  ///< of messages of a few pages to another process in place
-    Largest packs;  ///< whether elements of any message lie otherwise in some process's arrays
-    Largest sent_and_kept_bytes, received_and_kept_bytes;
-    MotionSurvey first_motion;
-    RatesSurvey rates;  ///< of process 0
+struct BindingReduction {
+    MaxOverRanks failed;       ///< size - rank of a process with an error of its own
+    MustAgree plans, options;  ///< digests
+    MustAgree remembered;      ///< digest of the transports found to be the fastest before, or 0
+    MustAgree motions;         ///< how many
+    MustAgree phases;          ///< how many the mover has
+    MaxOverRanks checks;       ///< whether any process asks for the checks that take time
+    MaxOverRanks
+        needs_nodes;         ///< whether parts depend on who shares a node, which is not known yet
+    MaxOverRanks has_limit;  ///< whether any process limits memory
+    MaxOverRanks lacks_signals;  ///< whether a process has no shared memory for signals
+    MaxOverRanks sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
+    MustAgree
+        small_ghost_exchange_bytes;  ///< of messages of a few pages to another process in place
+    MaxOverRanks packs;  ///< whether elements of any message lie otherwise in some process's arrays
+    MaxOverRanks sent_and_kept_bytes, received_and_kept_bytes;
+    MotionReduction first_motion;
+    RatesReduction rates;  ///< of process 0
 
     /// Collective. Throws on all processes the error that one of them has.
     void reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine);
 };
 
 /// Those of a binding's motions behind the first. Collective.
-void reduce(const mpi::ProcessGroup& group, std::vector<MotionSurvey>& motions);
+void reduce(const mpi::ProcessGroup& group, std::vector<MotionReduction>& motions);
 
 /// Throws wrong_type on all processes, naming two that hold elements of different types.
 /// Collective.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does it cost on this machine to bring elements to another process of the node?
+// Cost model for moving elements to another process of the node.
 //
 // What was measured stands in the file of what was tuned, for the processor that it was measured
 // on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports carry a mover fastest here?
+// Tuning: measures which transports are fastest for a mover.
 //
 // Each candidate is a mover of its own between arrays of the same shape. They take turns, several
 // times, since other things happen on a machine meanwhile; of each turn the middle one of its
@@ -28,7 +28,7 @@
 namespace datamover {
 namespace {
 
-using transport::Takes;
+using transport::AcceptedOption;
 
 constexpr int passes = 3;
 constexpr std::int64_t most_rounds = 10000;  ///< of a turn
@@ -105,7 +105,7 @@ std::int64_t common_key(const mpi::ProcessGroup& group, const std::vector<Moves>
 std::string found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
                           std::vector<std::string> names) {
     for (std::size_t i = 0, count = names.size(); i < count; ++i)
-        for (const std::string& name : transport::other_manners(names[i])) names.push_back(name);
+        for (const std::string& name : transport::other_options(names[i])) names.push_back(name);
     std::int64_t found = -1;
     if (group.rank() == 0) {
         const std::string known = find_in_tuning_file(tuning_file_path(), key);
@@ -195,7 +195,7 @@ private:
     std::vector<std::string> manners_worth_a_trial(const Candidate& c, double all_ns) const {
         const auto uses = uses_of(c);
         std::vector<std::string> worth;
-        for (const std::string& name : transport::other_manners(c.line.transport))
+        for (const std::string& name : transport::other_options(c.line.transport))
             if (changes_something(name, uses)) worth.push_back(name);
         const double most = all_ns / (least_manner_rounds * static_cast<double>(c.best_ns)) - 1;
         if (static_cast<double>(worth.size()) > most)
@@ -230,9 +230,11 @@ private:
         const bool replaces = options_.op == Op::replace;
         const auto& kinds = transport::transport_kinds();
         for (std::size_t k = 0; k < kinds.size(); ++k) {
-            const auto manner = transport::manner_of(name, kinds[k].name);
-            const bool sides = manner.receivers_copy && kinds[k].takes == Takes::who_copies;
-            const bool lengths = manner.chunk_bytes > 0 && kinds[k].takes == Takes::chunk_bytes;
+            const auto manner = transport::options_of_transport(name, kinds[k].name);
+            const bool sides =
+                manner.receivers_copy && kinds[k].takes == AcceptedOption::who_copies;
+            const bool lengths =
+                manner.chunk_bytes > 0 && kinds[k].takes == AcceptedOption::chunk_bytes;
             const std::int64_t above = uses.most_chunks[k] > 1 ? step : 1;
             if (uses.longest_bytes[k] > 0 && sides && replaces) return true;
             if (lengths && manner.chunk_bytes / above < uses.longest_bytes[k]) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports carry a mover fastest here?
+// Tuning: measures which transports are fastest for a mover.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do programs tell later ones which transports were the fastest?
+// The tuning file: measured choices kept for later programs.
 //
 // A text file: a line that says what it is, then a line per key: key, names, checksum. It holds no
 // more than could be lost: who writes at the same time loses what the other one added.

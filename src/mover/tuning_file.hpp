@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do programs tell later ones which transports were the fastest?
+// The tuning file: measured choices kept for later programs.
 #pragma once
 
 #include <cstdint>

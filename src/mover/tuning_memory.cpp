@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports were found to be the fastest for a move, in this program or an earlier one?
+// Measured transport choices of this program and earlier ones.
 #include "tuning_memory.hpp"
 
 #include <mpi.h>

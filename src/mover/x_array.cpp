@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where does a distributed array made by the library live?
+// Distributed arrays in memory that the library allocates.
 #include "datamover/x_array.hpp"
 
 #include "geometry/make_error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of the requests that a transport has under way have ended?
+// Completion of a transport's active MPI requests.
 #include "active_requests.hpp"
 
 #include "checked_call.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// By what does a process have the others stop what each of them does by itself?
+// The alarm: a process makes the others stop independent work.
 #pragma once
 
 #include "message_tags.hpp"

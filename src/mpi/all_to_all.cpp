@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do blocks of 64-bit sizes go from all processes to all others in one call?
+// All-to-all exchange with 64-bit sizes.
 #include "all_to_all.hpp"
 
 #include <limits>

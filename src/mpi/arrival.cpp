@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Have all processes of a communicator come, so that calls of MPI that cannot be given up return?
+// Waiting until all processes of a communicator have arrived, before MPI calls that cannot be
+// abandoned.
 //
 // A non-blocking barrier on the user's communicator, which is all there is at first, then a
 // non-blocking duplication. Where a process gives up in the barrier, those that come later find it

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Have all processes of a communicator come, so that calls of MPI that cannot be given up return?
+// Waiting until all processes of a communicator have arrived, before MPI calls that cannot be
+// abandoned.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is kept with a communicator, and dropped when MPI frees it?
+// Attributes cached on a communicator.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a message of any 64-bit number of bytes described to an MPI with int counts?
+// Messages of any 64-bit size for an MPI with int counts.
 #include "byte_message.hpp"
 
 #include <pthread.h>

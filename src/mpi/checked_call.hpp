@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a failing MPI call become an Error, and a 64-bit size an int?
+// Checked MPI calls, and checked conversion of 64-bit sizes to int.
 #pragma once
 
 #include <mpi.h>

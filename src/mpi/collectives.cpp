@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group agree, and how does nobody hang when one of them fails meanwhile?
+// Agreements and collectives of a group that no process failure blocks.
 //
 // Non-blocking collectives, polled: whoever waits looks at the board of failures between the polls.
 // An operation that a failed process never joins cannot end; its buffers are kept.
@@ -31,7 +31,7 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
     Waiting waiting(processors_);
     if (load == Load::data) waiting.stay_awake();
     // Boards are put up with the first collectives, which have none yet: nobody could be told.
-    if (!board_) waiting.hold_out();
+    if (!board_) waiting.defer_deadline();
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
@@ -102,21 +102,21 @@ Error current_error(const ProcessGroup& group) noexcept try {
 void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
     Waiting waiting(*this);
     waiting.sleep_by([&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
-    wait(waiting, [&] { return board_->all_have_said(agreement); });
+    wait(waiting, [&] { return board_->all_posted(agreement); });
 }
 
 /// What each process of this node brings, in order of rank, by shared memory; none where any
 /// brings too much. Collective on the node, once there are boards.
-std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_node(
+std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
     begin_use();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
-        board_->say(agreement, question, mine);
+        board_->post(agreement, question, mine);
         wait_for_agreement(agreement);
         check_same_question(agreement);
-        return board_->said(agreement);
+        return board_->collect(agreement);
     } catch (...) {
         fail(current_error(*this));
         throw;
@@ -126,7 +126,7 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_nod
 /// Throws mismatch where the program makes another call on another process of this node: neither
 /// would make sense of what the other one says.
 void ProcessGroup::check_same_question(std::uint64_t agreement) const {
-    const auto other = board_->who_differs(agreement);
+    const auto other = board_->first_mismatch(agreement);
     if (!other) return;
     throw make_error(ErrorCode::mismatch, "processes ", node_ranks_.front(), " and ",
                      node_ranks_[*other],
@@ -140,8 +140,8 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
 
 std::vector<std::int64_t> ProcessGroup::largest(FailureBoard::Question question,
                                                 std::vector<std::int64_t> values) const {
-    if (board_ && is_one_node() && values.size() <= FailureBoard::Said::most) {
-        if (const auto heard = heard_on_node(question, values)) {
+    if (board_ && is_one_node() && values.size() <= FailureBoard::AgreementSlot::most) {
+        if (const auto heard = allgather_on_node(question, values)) {
             for (const auto& theirs : *heard)
                 for (std::size_t i = 0; i < values.size(); ++i)
                     values[i] = std::max(values[i], theirs[i]);
@@ -157,7 +157,7 @@ std::vector<std::int64_t> ProcessGroup::largest(FailureBoard::Question question,
     return std::move(*all);
 }
 
-bool ProcessGroup::all_bring(std::uint32_t value) const {
+bool ProcessGroup::all_equal(std::uint32_t value) const {
     const std::int64_t number = value;
     const auto most = maximum({number, -number});
     return most[0] == -most[1];
@@ -231,7 +231,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
 namespace {
 
 /// Of up to so many processes, each brings so many numbers at once, the first their count.
-constexpr std::size_t most_in_slots = 64, slot_numbers = FailureBoard::Said::most + 1;
+constexpr std::size_t most_in_slots = 64, slot_numbers = FailureBoard::AgreementSlot::most + 1;
 
 /// What each process brings; none where one brings more than a slot holds.
 std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
@@ -253,14 +253,14 @@ std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     try {
-        return gather_untold(comm, n, values);
+        return allgatherv_unchecked(comm, n, values);
     } catch (...) {
         if (board_) fail(current_error(*this));
         throw;
     }
 }
 
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_untold(
+std::vector<std::vector<std::int64_t>> ProcessGroup::allgatherv_unchecked(
     MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     struct Buffers {
         int count = 0;
@@ -270,7 +270,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_untold(
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
     if (board_ && n == node_ranks_.size()) {
-        if (auto heard = heard_on_node(FailureBoard::Question::all, values))
+        if (auto heard = allgather_on_node(FailureBoard::Question::all, values))
             return *std::move(heard);
     } else if (n <= most_in_slots) {
         // A few numbers of each come with their count; where no process brings more, nothing else

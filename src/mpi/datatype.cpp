@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who owns a derived datatype of MPI, and how is one put together of others?
+// Ownership of derived MPI datatypes, and sequences of them.
 #include "datatype.hpp"
 
 #include "byte_message.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does the environment ask of the library, and is all of it something that can be done?
+// Environment variables, read and checked.
 #pragma once
 
 #include <cstdint>

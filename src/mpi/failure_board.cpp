@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed, or acts out of turn, and what
-// does each of a node say?
+// Failure boards: failure notices, turn order and agreements in shared memory of a node.
 #include "failure_board.hpp"
 
 #include <algorithm>
@@ -74,7 +73,7 @@ bool FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
     return true;
 }
 
-void FailureBoard::tell(const Error& why) noexcept {
+void FailureBoard::notify(const Error& why) noexcept {
     if (own_->state.load(std::memory_order_acquire) != empty) return;
     FailureNotice notice;
     notice.rank = rank_;
@@ -95,24 +94,24 @@ void FailureBoard::tell(const Error& why) noexcept {
     }
 }
 
-bool FailureBoard::may_begin_turn(std::uint64_t turn) const {
-    if (turn < Board::turns) return true;
-    const std::size_t place = turn % Board::turns;
-    const auto least = static_cast<std::uint32_t>(turn + 1 - Board::turns);
+bool FailureBoard::may_claim_ticket(std::uint64_t ticket) const {
+    if (ticket < Board::turns) return true;
+    const std::size_t place = ticket % Board::turns;
+    const auto least = static_cast<std::uint32_t>(ticket + 1 - Board::turns);
     return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
-        const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
+        const std::uint64_t theirs = peer.board->binding_of_ticket[place].load();
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(theirs >> 32) - least) >= 0;
     });
 }
 
-void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
-    const std::uint64_t mark = (turn + 1) << 32;
-    const std::size_t place = turn % Board::turns;
-    // The turn that is forgotten now is compared before, with those that have come to it since.
-    compare_turn(place, own_->binding_of_turn[place].load());
+void FailureBoard::claim_ticket(std::uint64_t ticket, int binding) const {
+    const std::uint64_t mark = (ticket + 1) << 32;
+    const std::size_t place = ticket % Board::turns;
+    // The ticket that is forgotten now is compared before, with those that have come to it since.
+    compare_ticket(place, own_->binding_of_ticket[place].load());
     const std::uint64_t mine = mark | static_cast<std::uint32_t>(binding);
-    own_->binding_of_turn[place].store(mine);
-    compare_turn(place, mine);
+    own_->binding_of_ticket[place].store(mine);
+    compare_ticket(place, mine);
 }
 
 Error another_order(int rank, std::string_view whose) {
@@ -121,41 +120,42 @@ Error another_order(int rank, std::string_view whose) {
                       "; all processes must start them in the same order");
 }
 
-void FailureBoard::compare_turn(std::size_t place, std::uint64_t mine) const {
+void FailureBoard::compare_ticket(std::size_t place, std::uint64_t mine) const {
     for (const PeerBoard& peer : peers_) {
-        const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
+        const std::uint64_t theirs = peer.board->binding_of_ticket[place].load();
         if ((theirs ^ mine) >> 32 == 0 && theirs != mine)
             throw another_order(rank_, "another process of its node");
     }
 }
 
-void FailureBoard::say(std::uint64_t agreement, Question question,
-                       std::span<const std::int64_t> numbers) const {
-    Said& said = own_->said[agreement % 2];
-    said.question = question;
-    said.count = numbers.size();
-    if (numbers.size() <= Said::most) std::copy(numbers.begin(), numbers.end(), said.numbers);
-    said.agreement.store(agreement + 1);
-    // Of those that come last at the same time, one at least sees what the others have said.
-    if (!all_have_said(agreement)) return;
+void FailureBoard::post(std::uint64_t agreement, Question question,
+                        std::span<const std::int64_t> numbers) const {
+    AgreementSlot& slot = own_->agreement_slots[agreement % 2];
+    slot.question = question;
+    slot.count = numbers.size();
+    if (numbers.size() <= AgreementSlot::most)
+        std::copy(numbers.begin(), numbers.end(), slot.numbers);
+    slot.agreement.store(agreement + 1);
+    // Of those that come last at the same time, one at least sees what the others have posted.
+    if (!all_posted(agreement)) return;
     for (const PeerBoard& peer : peers_) peer.board->bell.ring();
 }
 
-bool FailureBoard::all_have_said(std::uint64_t agreement) const {
+bool FailureBoard::all_posted(std::uint64_t agreement) const {
     return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
-        const Said& theirs = peer.board->said[agreement % 2];
+        const AgreementSlot& theirs = peer.board->agreement_slots[agreement % 2];
         return theirs.agreement.load() == agreement + 1;
     });
 }
 
 void FailureBoard::sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const {
-    own_->bell.sleep(longest, [&] { return is_written() || all_have_said(agreement); });
+    own_->bell.sleep(longest, [&] { return is_written() || all_posted(agreement); });
 }
 
-std::optional<std::size_t> FailureBoard::who_differs(std::uint64_t agreement) const {
-    const Said& first = boards_.front()->said[agreement % 2];
+std::optional<std::size_t> FailureBoard::first_mismatch(std::uint64_t agreement) const {
+    const AgreementSlot& first = boards_.front()->agreement_slots[agreement % 2];
     const auto differs = [&](const Board* board) {
-        const Said& theirs = board->said[agreement % 2];
+        const AgreementSlot& theirs = board->agreement_slots[agreement % 2];
         return theirs.question != first.question ||
                (first.question != Question::all && theirs.count != first.count);
     };
@@ -164,13 +164,13 @@ std::optional<std::size_t> FailureBoard::who_differs(std::uint64_t agreement) co
     return static_cast<std::size_t>(found - boards_.begin());
 }
 
-std::optional<std::vector<std::vector<std::int64_t>>> FailureBoard::said(
+std::optional<std::vector<std::vector<std::int64_t>>> FailureBoard::collect(
     std::uint64_t agreement) const {
     std::vector<std::vector<std::int64_t>> all;
     for (const Board* board : boards_) {
-        const Said& said = board->said[agreement % 2];
-        if (said.count > Said::most) return std::nullopt;
-        all.emplace_back(said.numbers, said.numbers + said.count);
+        const AgreementSlot& slot = board->agreement_slots[agreement % 2];
+        if (slot.count > AgreementSlot::most) return std::nullopt;
+        all.emplace_back(slot.numbers, slot.numbers + slot.count);
     }
     return all;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed, or acts out of turn, and what
-// does each of a node say?
+// Failure boards: failure notices, turn order and agreements in shared memory of a node.
 #pragma once
 
 #include <mpi.h>
@@ -40,7 +39,7 @@ public:
     /// the largest are sought.
     enum class Question : std::uint32_t { error, largest, all };
     /// What a process says in an agreement: so many numbers, where they are not too many.
-    struct Said {
+    struct AgreementSlot {
         static constexpr std::size_t most = 47;
         std::atomic<std::uint64_t> agreement;  ///< its number plus one, once all else is there
         Question question;
@@ -54,10 +53,10 @@ public:
         /// For what this process uses the last turns (see ProcessGroup::take_turn): the low half of
         /// the turn's number plus one, and the number of a binding.
         static constexpr std::size_t turns = 32;
-        std::atomic<std::uint64_t> binding_of_turn[turns];
+        std::atomic<std::uint64_t> binding_of_ticket[turns];
         /// What this process says in the last two agreements. Nobody begins the next but one before
         /// all have read it.
-        Said said[2];
+        AgreementSlot agreement_slots[2];
         /// For this process, where it sleeps.
         memory::Bell bell;
         /// How many other processes of the node look at this board no more.
@@ -92,7 +91,7 @@ public:
     void count_operation() { begun_.fetch_add(1, std::memory_order_relaxed); }
 
     /// Writes on the boards of this node and sends to all other processes. Never waits.
-    void tell(const Error& why) noexcept;
+    void notify(const Error& why) noexcept;
     /// Throws peer_failed where a notice is on this process's board. One load.
     void check() const {
         if (is_written()) throw_error();
@@ -101,21 +100,21 @@ public:
     void check_while_waiting();
     /// Whether a turn may begin: the others of the node have come to the one so many before it that
     /// it takes the place of on the board. Until then that one could not be compared any more.
-    bool may_begin_turn(std::uint64_t turn) const;
+    bool may_claim_ticket(std::uint64_t ticket) const;
     /// Writes for which binding this process uses a turn. Throws mismatch where another process of
     /// the node uses it for another one: the first to come finds none, all others do.
-    void begin_turn(std::uint64_t turn, int binding) const;
+    void claim_ticket(std::uint64_t ticket, int binding) const;
     /// Writes what this process says in an agreement of the processes of the node.
-    void say(std::uint64_t agreement, Question question,
-             std::span<const std::int64_t> numbers) const;
+    void post(std::uint64_t agreement, Question question,
+              std::span<const std::int64_t> numbers) const;
     /// Whether all of them have said something in it.
-    bool all_have_said(std::uint64_t agreement) const;
+    bool all_posted(std::uint64_t agreement) const;
     /// Sleeps until they may have, but not for long.
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
     /// The position of one that has asked for something else than the first; none has: none.
-    std::optional<std::size_t> who_differs(std::uint64_t agreement) const;
+    std::optional<std::size_t> first_mismatch(std::uint64_t agreement) const;
     /// What each of them has said, in order of rank; none where any has more than `Said::most`.
-    std::optional<std::vector<std::vector<std::int64_t>>> said(std::uint64_t agreement) const;
+    std::optional<std::vector<std::vector<std::int64_t>>> collect(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();
     /// Looks for notices from other nodes; where there are none, MPI moves what else there is to
@@ -131,7 +130,7 @@ private:
     }
     /// Throws mismatch where another process used the turn at a place, if it is still that turn's,
     /// for another binding than `mine`.
-    void compare_turn(std::size_t place, std::uint64_t mine) const;
+    void compare_ticket(std::size_t place, std::uint64_t mine) const;
     void receive_notice();
     /// False where the board has a notice.
     static bool write(Board& board, const FailureNotice& notice) noexcept;

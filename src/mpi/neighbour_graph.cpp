@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators know who exchanges data with whom, or have only those who do?
+// Communicators with a neighbor graph.
 #include "neighbour_graph.hpp"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ bool works(const ProcessGroup& group, const NeighbourGraph& graph, const Neighbo
 /// others have come: whose reduction failed does not come, and has told so. On one node no call of
 /// MPI is needed for that, which could fail in turn.
 void wait_for_all(const ProcessGroup& group) {
-    group.all_bring(0);
+    group.all_equal(0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators know who exchanges data with whom, or have only those who do?
+// Communicators with a neighbor graph.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who takes part, who shares a node with whom, and how do all agree?
+// Process groups: the library's private view of a user's communicator.
 #include "process_group.hpp"
 
 #include <unistd.h>
@@ -78,7 +78,7 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) : window_(std::make_shared<GroupW
     find_node();
     try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
-    if (!put_up_boards()) stand_alone();
+    if (!create_failure_boards()) fall_back_to_single_process_node();
     const std::lock_guard lock(groups().lock);
     groups().alive.insert(this);
 }
@@ -100,7 +100,7 @@ void ProcessGroup::agree_on_environment() {
 
 /// Where memory cannot be shared, each process of the node is a node of its own. The processes of
 /// this node, and only they, have come to this together.
-void ProcessGroup::stand_alone() {
+void ProcessGroup::fall_back_to_single_process_node() {
     MPI_Comm alone = MPI_COMM_NULL;
     check(MPI_Comm_split(node_comm_, my_node_position_, 0, &alone), "MPI_Comm_split");
     std::swap(alone, node_comm_);
@@ -108,7 +108,7 @@ void ProcessGroup::stand_alone() {
     check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     node_ranks_ = {rank_};
     my_node_position_ = 0;
-    put_up_boards();
+    create_failure_boards();
 }
 
 /// The communicators were made for this object; they are freed with it unless MPI ends them. A
@@ -212,7 +212,7 @@ void ProcessGroup::let_mpi_progress() const noexcept {
 
 /// Makes this process's board of failures and maps those of the node; false where shared memory
 /// does not work between all processes of the node.
-bool ProcessGroup::put_up_boards() {
+bool ProcessGroup::create_failure_boards() {
     constexpr std::int64_t bytes = sizeof(FailureBoard::Board);
     const bool alone = node_ranks_.size() == 1;
     memory::AllocationPtr own;
@@ -309,7 +309,7 @@ MPI_Comm ProcessGroup::duplicate() const {
     return *made;
 }
 
-void ProcessGroup::prepare_turns() {
+void ProcessGroup::prepare_tickets() {
     if (turns_comm_ == MPI_COMM_NULL) turns_comm_ = duplicate();
 }
 

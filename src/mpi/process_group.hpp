@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who takes part, who shares a node with whom, and how do all agree?
+// Process groups: the library's private view of a user's communicator.
 #pragma once
 
 #include <mpi.h>
@@ -101,23 +101,25 @@ public:
     /// Operations in which all processes of the group take part come one after the other, in the
     /// order of the movers' starts. Makes the communicator that they have for themselves.
     /// Collective at the first call, then local.
-    void prepare_turns();
-    MPI_Comm turns_comm() const { return turns_comm_; }
+    void prepare_tickets();
+    MPI_Comm ticket_comm() const { return turns_comm_; }
     /// The next turn, the same on all processes that take turns in the same order.
-    std::uint64_t take_turn() { return next_turn_.fetch_add(1, std::memory_order_relaxed); }
+    std::uint64_t take_ticket() { return next_ticket_.fetch_add(1, std::memory_order_relaxed); }
     /// Whether those before it have ended, and no other process of the node is too far behind.
-    bool is_turn(std::uint64_t turn) const {
-        return current_turn_.load(std::memory_order_acquire) == turn &&
-               board_->may_begin_turn(turn);
+    bool is_served(std::uint64_t ticket) const {
+        return served_ticket_.load(std::memory_order_acquire) == ticket &&
+               board_->may_claim_ticket(ticket);
     }
     /// Uses a turn for the binding `number`. Throws mismatch where another process of the node uses
     /// it for another binding.
-    void begin_turn(std::uint64_t turn, int number) const { board_->begin_turn(turn, number); }
-    void end_turn() { current_turn_.fetch_add(1, std::memory_order_release); }
+    void claim_ticket(std::uint64_t ticket, int number) const {
+        board_->claim_ticket(ticket, number);
+    }
+    void serve_next() { served_ticket_.fetch_add(1, std::memory_order_release); }
 
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
-    void fail(const Error& why) const noexcept { board_->tell(why); }
+    void fail(const Error& why) const noexcept { board_->notify(why); }
     /// The same for all groups of this process. Does nothing where MPI does not run.
     static void fail_all(const Error& why) noexcept;
     /// Throws peer_failed once a process of the group has failed. Local; one load.
@@ -150,7 +152,7 @@ public:
     /// from any thread; takes no memory.
     void abandon(std::shared_ptr<const void> memory) const noexcept;
 
-    // Where all processes are on one node, agree, maximum, all_bring and gather take no call of MPI
+    // Where all processes are on one node, agree, maximum, all_equal and gather take no call of MPI
     // for a few numbers of each.
 
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
@@ -161,7 +163,7 @@ public:
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
     /// Collective: whether all processes bring the same value.
-    bool all_bring(std::uint32_t value) const;
+    bool all_equal(std::uint32_t value) const;
     /// Collective: the sum over all processes, modulo 2^64.
     std::uint64_t sum(std::uint64_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
@@ -176,9 +178,9 @@ private:
     explicit ProcessGroup(MPI_Comm user_comm);
     void agree_on_environment();
     void find_node();
-    void stand_alone();
+    void fall_back_to_single_process_node();
     void try_reading();
-    bool put_up_boards();
+    bool create_failure_boards();
     bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
     bool leaves_nothing_under_way() const;
     std::string named_process(const Error& error) const;
@@ -187,12 +189,12 @@ private:
     void wait_for_agreement(std::uint64_t agreement) const;
     std::vector<std::int64_t> largest(FailureBoard::Question question,
                                       std::vector<std::int64_t> values) const;
-    std::optional<std::vector<std::vector<std::int64_t>>> heard_on_node(
+    std::optional<std::vector<std::vector<std::int64_t>>> allgather_on_node(
         FailureBoard::Question question, std::span<const std::int64_t> mine) const;
     void check_same_question(std::uint64_t agreement) const;
     std::vector<std::vector<std::int64_t>> gather_in(MPI_Comm comm, std::size_t n,
                                                      const std::vector<std::int64_t>& values) const;
-    std::vector<std::vector<std::int64_t>> gather_untold(
+    std::vector<std::vector<std::int64_t>> allgatherv_unchecked(
         MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const;
 
     // A group is used by the thread that makes a collective call, of which a communicator has one
@@ -220,7 +222,7 @@ private:
     std::vector<std::int64_t> nodes_;
 
     // Of any thread.
-    std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
+    std::atomic<std::uint64_t> next_ticket_{0}, served_ticket_{0};
     mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
     /// Whether operations of MPI may be under way that this class does not know to have ended.
     mutable std::atomic<bool> may_be_busy_{false};

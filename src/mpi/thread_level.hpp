@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which threads may call MPI?
+// Threads that may call MPI.
 #pragma once
 
 namespace datamover::mpi {

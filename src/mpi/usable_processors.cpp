@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which processors may this process run on?
+// Processors that this process may run on.
 #include "mpi/usable_processors.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which processors may this process run on? A batch system, a container or `taskset` may leave it
+// Processors that this process may run on. A batch system, a container or `taskset` may leave it
 // fewer than the machine has.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process wait, anywhere in the library, for something that another one does?
+// Waiting: spin, yield, sleep; watches failures, the deadline and interrupts.
 #include "waiting.hpp"
 
 #include <sched.h>
@@ -156,7 +156,7 @@ void Waiting::restart() {
     awake_since_seconds_ = seconds();
 }
 
-void Waiting::hold_out() {
+void Waiting::defer_deadline() {
     next_interrupt_check_ = longest_hold_out_seconds;
     if (timeout_seconds_) timeout_seconds_ = std::max(*timeout_seconds_, longest_hold_out_seconds);
 }

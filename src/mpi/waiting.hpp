@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process wait, anywhere in the library, for something that another one does?
+// Waiting: spin, yield, sleep; watches failures, the deadline and interrupts.
 #pragma once
 
 #include <chrono>
@@ -77,7 +77,7 @@ public:
     void stay_awake() { sleeps_ = false; }
     /// Hears no interrupt, and no deadline, for ten seconds: where all have come, the rest takes a
     /// moment, and whoever left now would have the others wait in calls of MPI that nothing ends.
-    void hold_out();
+    void defer_deadline();
     /// Whether the deadline has passed.
     bool expired() const { return expired_; }
     double seconds() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process read and write the memory of others by MPI, without their help?
+// MPI windows for one-sided access.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a halo go axis by axis, so that corners travel with the later axes?
+// Halos exchanged axis by axis, corners forwarded by later axes.
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Along one dimension, how many indices does each source coordinate share with each destination
-// one?
+// Number of indices shared by source and destination coordinates along one dimension.
 #include "plan/axis_overlap.hpp"
 
 #include <algorithm>
@@ -61,7 +60,7 @@ private:
 /// Calls visit(begin, end) for what the coordinates [c_begin, c_end) hold of [0, window): the
 /// blocks of neighbouring coordinates are visited as one.
 template <class Visit>
-void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
+void for_each_block(const BlockCyclicAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
                     Visit&& visit) {
     const auto positions = [&](int64_t from, int64_t to) {  // in the order of dealing
         const Wide length = Wide{to - from} * axis.block;
@@ -80,13 +79,13 @@ void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64
     if (c_begin < axis.first) positions(c_begin + wrapped, std::min(c_end, axis.first) + wrapped);
 }
 
-bool one_block_each(const DealtAxis& axis, int64_t extent) {
+bool one_block_each(const BlockCyclicAxis& axis, int64_t extent) {
     return axis.coordinates == 1 || axis.lo + extent <= axis.period();  // lo + extent <= shape
 }
 
 }  // namespace
 
-int64_t DealtAxis::below(int64_t t, int64_t upper) const {
+int64_t BlockCyclicAxis::below(int64_t t, int64_t upper) const {
     // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic
     // range.
     const Wide round = Wide{block} * coordinates;
@@ -103,8 +102,8 @@ int64_t DealtAxis::below(int64_t t, int64_t upper) const {
     return range(t + lo) - range(lo);
 }
 
-AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, int64_t extent,
-                         int64_t max_walked_blocks)
+AxisOverlap::AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
+                         int64_t extent, int64_t max_walked_blocks)
     : source_(source),
       destination_(destination),
       extent_(extent),
@@ -154,8 +153,8 @@ void AxisOverlap::count_by_walking(int64_t common_period) {
 }
 
 void AxisOverlap::count_by_intervals(bool swapped) {
-    const DealtAxis& whole = swapped ? destination_ : source_;
-    const DealtAxis& dealt = swapped ? source_ : destination_;
+    const BlockCyclicAxis& whole = swapped ? destination_ : source_;
+    const BlockCyclicAxis& dealt = swapped ? source_ : destination_;
     auto& whole_peers = swapped ? destination_peers_ : source_peers_;
     auto& dealt_peers = swapped ? source_peers_ : destination_peers_;
     const int64_t q = dealt.coordinates;
@@ -219,8 +218,8 @@ int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t de
         return source_.below(extent_, source_end) - source_.below(extent_, source_begin);
     // Walk over the blocks of the side with fewer of them and count on the other in O(1).
     const bool walk_source = source_.period() >= destination_.period();
-    const DealtAxis& walked = walk_source ? source_ : destination_;
-    const DealtAxis& counted = walk_source ? destination_ : source_;
+    const BlockCyclicAxis& walked = walk_source ? source_ : destination_;
+    const BlockCyclicAxis& counted = walk_source ? destination_ : source_;
     const int64_t begin = walk_source ? source_begin : destination_begin;
     const int64_t end = walk_source ? source_end : destination_end;
     const int64_t lower = walk_source ? destination_begin : source_begin;

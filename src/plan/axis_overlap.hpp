@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Along one dimension, how many indices does each source coordinate share with each destination
-// one?
+// Number of indices shared by source and destination coordinates along one dimension.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace datamover::plan {
 
 /// One dimension of a block-cyclic layout, counted from the lower end of the section that moves:
 /// position t (0 <= t < extent) lies at coordinate ((t + lo) / block + first) mod coordinates.
-struct DealtAxis {
+struct BlockCyclicAxis {
     std::int64_t block = 1;
     std::int64_t coordinates = 1;
     std::int64_t first = 0;  ///< coordinate that has the first block
@@ -42,8 +41,8 @@ public:
     /// The cost follows the number of blocks within one common period where those are at most
     /// `max_walked_blocks` (10^8: about two seconds), else the number of coordinates where one side
     /// has one block each. Throws unsupported where neither holds.
-    AxisOverlap(const DealtAxis& source, const DealtAxis& destination, std::int64_t extent,
-                std::int64_t max_walked_blocks = 100'000'000);
+    AxisOverlap(const BlockCyclicAxis& source, const BlockCyclicAxis& destination,
+                std::int64_t extent, std::int64_t max_walked_blocks = 100'000'000);
 
     /// Positions that two coordinates share. O(1) for small grids, else O(blocks of a coordinate).
     std::int64_t shared(std::int64_t source, std::int64_t destination) const;
@@ -64,7 +63,7 @@ private:
     void count_by_walking(std::int64_t common_period);
     void count_by_intervals(bool swapped);
 
-    DealtAxis source_, destination_;
+    BlockCyclicAxis source_, destination_;
     std::int64_t extent_ = 0;
     std::vector<std::int64_t> source_peers_, destination_peers_;
     std::map<std::int64_t, std::int64_t> sizes_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a table of meeting positions cut into slices, most of them alike?
+// Slices of an axis table, most of them equal.
 #include "axis_slices.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which boxes of a list lie alike in their blocks?
+// Builder of box lists with shared shapes.
 #include "box_list_builder.hpp"
 
 #include "geometry/checked.hpp"

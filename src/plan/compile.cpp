@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a pair's part of a plan become an address relation between two memories?
+// Compilation of a pair's part to an address relation between two memories.
 #include "compile.hpp"
 
 #include <algorithm>

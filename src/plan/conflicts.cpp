@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a process write an element twice, or read what it writes? Found by looking at every byte.
+// Exact check for elements written twice, or read and written. Found by looking at every byte.
 #include "conflicts.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a process's part of a move write an element twice, or read what it writes?
+// Exact check for elements written twice, or read and written.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does somebody hold the other end of each element that a block needs, or has to bring back?
+// Coverage: every element that a block needs is held by some process.
 #include "coverage.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much goes from which group of processes to which other?
+// Traffic matrix between groups of processes.
 #include <algorithm>
 
 #include "datamover/explain.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes between which two processes, and how compactly is it encoded?
+// Explanation of the pairs of a plan and the encodings of their relations.
 #include <algorithm>
 
 #include "datamover/explain.hpp"

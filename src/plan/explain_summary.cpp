@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much does a plan move in all: per process, by size of message, within and between nodes?
+// Summary of a plan's traffic: per process, by message size, within and between nodes.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Of which products of index sets do the ranges of a flattened array consist that one block holds?
+// Ranges of the flattened array as products of index sets.
 #include "flat_boxes.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Of which products of index sets do the ranges of a flattened array consist that one block holds?
+// Ranges of the flattened array as products of index sets.
 //
 // A range of the flattened array is part of a row, whole rows, and part of a row again, and so on
 // within the rows. Ranges repeat together with the rows after their common period: what lies one

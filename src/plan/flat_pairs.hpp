@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces lie between two blocks of ranges, each of a flattened array of its own?
+// Pieces between two flat layouts.
 #pragma once
 
 #include <algorithm>

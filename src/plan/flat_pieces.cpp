@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces of a redistribution lie between ranges of the flattened array and other blocks?
+// Pieces between a flat layout and other layouts.
 #include "flat_pieces.hpp"
 
 #include "flat_pairs.hpp"

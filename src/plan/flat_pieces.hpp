@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces lie between a block of ranges of the flattened array and the blocks of another kind?
+// Pieces between a block of flat ranges and the blocks of another layout.
 #pragma once
 
 #include <algorithm>

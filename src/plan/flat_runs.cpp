@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which runs of elements does a block of ranges of the flattened array share with another block?
+// Runs that a block of flat ranges shares with another block, generated on demand.
 #include "flat_runs.hpp"
 
 #include <algorithm>

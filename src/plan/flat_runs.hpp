@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which runs of elements does a block of ranges of the flattened array share with another block?
+// Runs that a block of flat ranges shares with another block, generated on demand.
 //
 // Where ranges and rows repeat together only after many rows, products (flat_boxes.hpp) are as many
 // as the pieces of rows. Here none is kept: the runs are worked out one after the other, in the

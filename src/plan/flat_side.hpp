@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a side of a redistribution that is flat say of its ranges, seen from the other side?
+// The flat side of a redistribution, seen from the other side.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which boxes of which interiors fill the ghosts of the blocks of a floor plan?
+// Boxes that fill the ghosts of a floor plan's blocks.
 #pragma once
 
 #include <array>

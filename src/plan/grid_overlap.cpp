@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do two processes, or two ranges of processes, share in one block-cyclic redistribution?
+// Elements shared by two processes, or ranges of processes, in a block-cyclic redistribution.
 #include "plan/grid_overlap.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using std::int64_t;
 
 constexpr std::size_t max_sizes = 1'000'000;
 
-DealtAxis dealt_axis(const BlockCyclic& layout, int d, int64_t lo) {
+BlockCyclicAxis dealt_axis(const BlockCyclic& layout, int d, int64_t lo) {
     if (layout.grid()[d] == 1) return {layout.shape()[d], 1, 0, lo};
     return {layout.block()[d], layout.grid()[d], layout.first_process()[d], lo};
 }

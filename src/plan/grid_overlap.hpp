@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do two processes, or two ranges of processes, share in one block-cyclic redistribution?
+// Elements shared by two processes, or ranges of processes, in a block-cyclic redistribution.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which halo exchanges are possible, and which sections do they stand for?
+// Halo exchanges: valid arguments, and the sections they stand for.
 
 #include "halo.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which sections fill the ghosts of given blocks of a floor plan?
+// Sections that fill the ghosts of given blocks.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which products of the boxes of a halo hold the points of one colour?
+// Products of halo boxes with the points of one color.
 #include "halo_colours.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is left to move where one array is source and destination at once?
+// Parts of an in-place move: what remains if one array is source and destination.
 #include "in_place.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which single elements go between two blocks when one side lists its indices?
+// Pieces between two blocks if one side is an index list.
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which points of one level of a hierarchy of grids do the blocks of another level read?
+// Prolongation and restriction between levels of a grid hierarchy.
 #include <vector>
 
 #include "datamover/motion_plan.hpp"

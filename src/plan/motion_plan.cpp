@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which section of which block goes where, as a value that is built, read and edited?
+// Motion plans: values that are built, read and edited.
 #include "datamover/motion_plan.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a process read what it writes in the same move, as far as little time decides it?
+// Fast check for elements that are read and written in the same move.
 //
 // Boxes and products are sums of evenly spaced steps in memory. Whether two of them meet is asked
 // of the difference of two such sums: the longest step first, keeping only what the shorter ones

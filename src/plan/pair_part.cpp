@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many elements go from one process to another?
+// Number of elements between two processes.
 #include "datamover/pair_part.hpp"
 
 #include <algorithm>

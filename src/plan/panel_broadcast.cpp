@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a panel of a block-cyclic array reach all processes of a row or column of the grid?
+// Panel broadcast along a row or column of the process grid.
 #include <string>
 #include <vector>
 

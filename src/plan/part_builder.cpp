@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order do the pieces of a pair of processes stand, whichever side derives them?
+// Builder of a pair's part: pieces in the canonical order that both sides derive.
 #include "part_builder.hpp"
 
 #include <algorithm>

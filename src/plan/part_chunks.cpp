@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Into which chunks is a pair's part cut, so that it passes through a small buffer piece by piece?
+// Chunks of a pair's part that fit a small buffer.
 #include "part_chunks.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order of its axes is a part gone through so that the runs of a memory are whole?
+// Axis order of a part that keeps the runs of a memory whole.
 #include "part_order.hpp"
 
 #include <cstdlib>

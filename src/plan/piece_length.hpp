@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long are the pieces of a packed message that is put together while it is taken apart?
+// Piece length of a message that is packed and unpacked at the same time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which numbers tell two plans apart?
+// Digests of plans.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does one process send and receive under a plan?
+// The parts that one process sends and receives under a plan.
 #include <algorithm>
 #include <utility>
 

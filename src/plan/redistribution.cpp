@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces of a redistribution begin or end in one block, from one table per dimension?
+// Pieces of a redistribution of structured layouts, from one table per dimension.
 #include "redistribution.hpp"
 
 #include <algorithm>
@@ -160,16 +160,16 @@ Redistribution forward_of(const Redistribution& term) {
 }
 
 /// Visits pieces the other way round.
-class Turned final : public PieceVisitor {
+class ReversingVisitor final : public PieceVisitor {
 public:
-    explicit Turned(PieceVisitor& visitor) : visitor_(visitor) {}
+    explicit ReversingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
 
     void visit(const BlockPair& blocks, const BoxShape& box) override {
-        BoxShape turned = box;
+        BoxShape reversing = box;
         for (const BoxAxis& a : box.axes())
-            turned.axis[static_cast<std::size_t>(a.source_dim)] = {
+            reversing.axis[static_cast<std::size_t>(a.source_dim)] = {
                 a.destination, a.source, a.length, a.destination_dim, a.source_dim};
-        visitor_.visit({blocks.destination_block, blocks.source_block}, turned);
+        visitor_.visit({blocks.destination_block, blocks.source_block}, reversing);
     }
     void visit(ProductPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
@@ -197,9 +197,9 @@ private:
 };
 
 /// Counts the elements of pieces that it passes on.
-class Counted final : public PieceVisitor {
+class CountingVisitor final : public PieceVisitor {
 public:
-    explicit Counted(PieceVisitor& visitor) : visitor_(visitor) {}
+    explicit CountingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
 
     std::int64_t elems() const { return elems_; }
 
@@ -292,9 +292,9 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
                         std::int64_t source_block, Nodes nodes, PieceVisitor& visitor) {
     if (term.adjoint) {
-        Turned turned(visitor);
+        ReversingVisitor reversing(visitor);
         return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
-                                       turned);
+                                       reversing);
     }
     if (source.index_list() || destination.index_list())
         return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
@@ -332,16 +332,16 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
             const std::vector<std::int64_t> blocks = destination.floor_plan()->find(box);
-            Counted counted(visitor);
+            CountingVisitor counting(visitor);
             for (const std::int64_t block : blocks)
                 if (sends_to(block))
                     visit_pair({{source_block, block}, sets, destination.axis_sets(block)}, f, w,
-                               counted);
+                               counting);
             const SectionBlock sending(source, source_block, Side::source, f);
             // Where blocks overlap, what is sent twice may stand for what is missing: only
             // otherwise the number tells.
             if (term.reversed && !term.partial &&
-                (!destination.floor_plan()->disjoint() || counted.elems() != sending.elems_in(w)))
+                (!destination.floor_plan()->disjoint() || counting.elems() != sending.elems_in(w)))
                 refuse_missing(sending, f, {w},
                                windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
                                           f.extent));
@@ -353,9 +353,9 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
                              Nodes nodes, PieceVisitor& visitor) {
     if (term.adjoint) {
-        Turned turned(visitor);
+        ReversingVisitor reversing(visitor);
         return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
-                                  turned);
+                                  reversing);
     }
     if (source.index_list() || destination.index_list())
         return index_pieces_into_destination(source, destination, term, destination_block, nodes,
@@ -389,15 +389,15 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
     const auto dims = identity_axes(f.extent.dims());
     const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
     const std::vector<std::int64_t> blocks = source.floor_plan()->find(box);
-    Counted counted(visitor);
+    CountingVisitor counting(visitor);
     for (const std::int64_t block : blocks) {
         const auto source_sets = source.axis_sets(block);
         for (const Window& w : sending_windows(source, block, f))
-            visit_pair({{block, destination_block}, source_sets, sets}, f, w, counted);
+            visit_pair({{block, destination_block}, source_sets, sets}, f, w, counting);
     }
     if (term.partial || term.reversed) return;
     const SectionBlock needing(destination, destination_block, Side::destination, f);
-    if (counted.elems() != needing.elems_in(whole))
+    if (counting.elems() != needing.elems_in(whole))
         refuse_missing(needing, f, {whole},
                        windows_of(*source.floor_plan(), blocks, f.source_lo, f.axes, f.extent));
 }

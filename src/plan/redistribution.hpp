@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces of a redistribution begin or end in one block?
+// Pieces of a redistribution that begin or end in one block.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which of several copies of a block sends to a process?
+// Choice of the replica that sends to a process.
 #pragma once
 
 #include <cstdint>

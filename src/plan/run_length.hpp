@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long are the unbroken runs of memory that a part touches?
+// Lengths of the contiguous runs of memory in a part.
 #pragma once
 
 #include <cstdint>

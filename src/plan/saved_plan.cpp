@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a plan kept as bytes and made again from them?
+// Saved plans: plans as bytes and back.
 #include <string>
 
 #include "datamover/motion_plan.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
+#include "io/whole_file.hpp"
 #include "section_piece.hpp"
 #include "serial.hpp"
-#include "io/whole_file.hpp"
 #include "worked_out.hpp"
 
 namespace datamover {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which explicit section copy does a plan stand for next?
+// Iteration over the explicit section copies of a plan.
 #include "section_cursor.hpp"
 
 #include <algorithm>

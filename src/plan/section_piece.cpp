@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does one explicit section copy look in the local indices of its two blocks?
+// An explicit section copy in the local indices of its two blocks.
 #include "section_piece.hpp"
 
 #include <algorithm>

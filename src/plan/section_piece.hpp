@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does one explicit section copy look in the local indices of its two blocks?
+// An explicit section copy in the local indices of its two blocks.
 #pragma once
 
 #include "datamover/motion_plan.hpp"

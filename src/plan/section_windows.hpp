@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which windows of a redistributed section do the blocks of a floor plan lie and send?
+// Windows of a redistributed section that a floor plan's blocks hold.
 #pragma once
 
 #include <cstdint>

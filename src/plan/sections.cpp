@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which explicit section copies does a plan stand for, and what do two plans do one after the
-// other?
+// Explicit section copies of a plan, and composition of two plans.
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are words of a plan written down as bytes, and read without trusting them?
+// Serialization of plans to words, with validated reading.
 #include "serial.hpp"
 
 #include <algorithm>

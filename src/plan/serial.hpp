@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words are layouts and plans written down, and how are they read without trusting them?
+// Serialization of layouts and plans to words, with validated reading.
 #pragma once
 
 #include <cstdint>

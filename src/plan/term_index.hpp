@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which terms of a plan may concern a process?
+// Index of the terms of a plan that may concern a process.
 #pragma once
 
 #include <cstdint>

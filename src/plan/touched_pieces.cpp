@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pieces of a process's blocks does a move read and write, and how is that said in an error?
+// Pieces of a process's blocks that a move touches, for checks and their messages.
 #include "touched_pieces.hpp"
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is worked out of a plan where somebody asks for it, for all copies of the plan?
+// Values derived from a plan at first use, shared by its copies.
 #pragma once
 
 #include "plan_digests.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is a relation made from, and what can be asked of it?
+// Address relations: construction and queries.
 #include "datamover/address_relation.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a relation carried out between memories, once or many times?
+// Applying a relation to memory, once or repeatedly.
 #include <mutex>
 #include <utility>
 

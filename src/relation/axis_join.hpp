@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are two tables joined over the message positions that both count?
+// Join of two axis tables over their common message positions.
 #pragma once
 
 #include "datamover/axis_table.hpp"

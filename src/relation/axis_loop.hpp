@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a kernel walk the axes outside its innermost loops?
+// Outer loops of a kernel.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a one-dimensional table of meeting positions count, halve, turn round and shift?
+// Axis tables: count, halve, reverse, shift.
 #include "datamover/axis_table.hpp"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which addresses does a relation touch, and does it touch them in one unbroken run?
+// Address bounds of a relation, and whether it is contiguous.
 #include <mutex>
 #include <optional>
 

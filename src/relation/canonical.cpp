@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is left of a nest once everything that does not matter to a copy is taken out of it?
+// Canonical form of a nest: everything that does not affect the copy is removed.
 #include "canonical.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which encoding suits a relation, and how is one turned into another?
+// Choice of a relation's encoding, and conversion between encodings.
 #include <algorithm>
 #include <cmath>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which copy loops exist, and which of them suit the processor that the program runs on?
+// The copy loops, and their selection for the processor at run time.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the plain copy loops look? Included once per instruction set level, inside a namespace of
-// that level, so that the compiler makes each with the instructions of its level.
-// No include guard: that is the point.
+// Bodies of the copy loops, compiled once per instruction set. Included once per instruction set
+// level, inside a namespace of that level, so that the compiler makes each with the instructions
+// of its level. No include guard: that is the point.
 
 /// A value of so many bytes that stands anywhere, and that is held in registers alone: structures
 /// of 32 bytes and more go through the stack.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Of which steps does a kernel consist, and how are relations of each encoding compiled to them?
+// Kernel steps, and compilation of each encoding to them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does an update fit a relation's elements, and which loops carry it out?
+// Updates: validity for a relation's elements, and the loops that apply them.
 #include "element_mover.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a row of evenly spaced elements get from here to there, copied or updated?
+// Rows of evenly spaced elements, copied or updated.
 #pragma once
 
 #include <complex>

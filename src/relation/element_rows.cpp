@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loop converts, scales or combines a row of scalars of given types?
+// Loops that convert, scale or combine a row of scalars.
 #include <complex>
 
 #include "element_mover.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are scalar types and update operations called, and how wide are the scalars?
+// Names of scalar types and update operations, and scalar sizes.
 #include "datamover/element_update.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which forms is a relation kept in memory, and how is each made from another?
+// Storage of a relation in its encodings, and conversion between them.
 #pragma once
 
 #include <cstdint>

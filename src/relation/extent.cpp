@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between which positions and addresses do tables and nests lie, and can 64 bits hold them?
+// Extents of tables and nests, with overflow checks.
 #include "extent.hpp"
 
 #include "geometry/make_error.hpp"

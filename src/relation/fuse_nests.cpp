@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which nests of a list walk the same rows of memory, so that one loop had better do both?
+// Fusion of nests that walk the same rows of memory.
 #include "fuse_nests.hpp"
 
 #include <algorithm>

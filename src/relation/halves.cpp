@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does either side of a message need of a relation, and what is it turned round?
+// Halves of a relation, one for each side of a message, and reversal.
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do a source half and a destination half, or several relations, become one?
+// Joining a source and a destination half, or several relations, to one.
 
 #include "axis_join.hpp"
 #include "encodings.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a relation become a program of loops, and who runs it?
+// Kernels: a relation compiled to loops.
 #include <algorithm>
 #include <utility>
 

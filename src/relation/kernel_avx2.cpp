@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which copy loops run on processors with AVX2?
+// Copy loops for AVX2.
 #include "copy_loops.hpp"
 
 #if defined(DATAMOVER_X86_LEVELS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which copy loops run on processors with AVX-512?
+// Copy loops for AVX-512.
 #include "copy_loops.hpp"
 
 #if defined(DATAMOVER_X86_LEVELS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loops copy a canonical nest?
+// Loops for a canonical nest.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>

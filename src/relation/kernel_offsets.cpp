@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do chunks of short offsets move elements while they are decoded?
+// Moving elements while decoding chunks of short offsets.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which copy loops run on every processor?
+// Copy loops for every processor.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

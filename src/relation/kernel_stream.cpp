@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do pairs, blocks, runs and dictionaries move elements while they are decoded?
+// Moving elements while decoding pairs, blocks, runs and dictionaries.
 #include <cstring>
 
 #include "copy_program.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which nests repeat themselves in a stream of strided rows?
+// Folding of repeated strided rows into nests.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which strided rows does a nest consist of, in order?
+// Iteration over the strided rows of a nest.
 #pragma once
 
 #include "encodings.hpp"

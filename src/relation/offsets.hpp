@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is an irregular relation kept as short offsets from the base of a chunk?
+// The offsets encoding: short offsets from the base of a chunk.
 #pragma once
 
 #include <cstdint>

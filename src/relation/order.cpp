@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are the pairs of a relation put in the order of their source or destination addresses?
+// Reordering a relation by source or destination address.
 #include <algorithm>
 #include <array>
 #include <bit>

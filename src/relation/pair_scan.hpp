@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which strided rows does a list of address pairs consist of?
+// Strided rows in a list of address pairs.
 #pragma once
 
 #include <cstddef>

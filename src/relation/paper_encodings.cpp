@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are relations kept in the paper's four encodings (section 4), and walked through?
+// The paper's four encodings (section 4) and their traversal.
 #include <unordered_map>
 
 #include "datamover/error.hpp"

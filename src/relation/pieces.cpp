@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Of which contiguous pieces of memory does either side of a relation consist?
+// Contiguous pieces of memory on either side of a relation.
 #include "side_walk.hpp"
 
 namespace datamover {

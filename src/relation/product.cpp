@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a relation kept as Cartesian products of one-dimensional tables, and made one of any kind?
+// The product encoding: Cartesian products of one-dimensional tables.
 
 #include "encodings.hpp"
 #include "nest_folder.hpp"

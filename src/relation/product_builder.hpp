@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a list of products put together, nest by nest, so that equal nests share a shape?
+// Builder of product lists in which equal nests share a shape.
 #pragma once
 
 #include <cstddef>

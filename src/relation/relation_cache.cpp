@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which relations are kept in memory, and which are made again when they are asked for?
+// A cache of relations with a memory limit.
 #include "datamover/relation_cache.hpp"
 
 #include <algorithm>

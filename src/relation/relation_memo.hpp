@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a relation remember of what has been asked of it, so that it is found out once?
+// Results of queries on a relation, computed once.
 #pragma once
 
 #include <memory>

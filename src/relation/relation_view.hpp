@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a relation seen through a change of its addresses, before it is encoded again?
+// Views of a relation under a change of addresses.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do two elements of a relation have the same destination?
+// Whether two elements of a relation have the same destination.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>

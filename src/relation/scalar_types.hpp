@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which C++ type stands for a scalar type, and how do its values convert and combine?
+// C++ types of the scalar types, with conversion and combination.
 #pragma once
 
 #include <complex>

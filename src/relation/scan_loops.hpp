@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loops look through lists of addresses while they are encoded?
+// Loops that scan address lists during encoding.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the loops over lists of addresses look? Included once per instruction set level, inside a
-// namespace of that level: each iteration depends on no other, so that the compiler makes vectors.
-// No include guard: that is the point.
+// Bodies of the loops that scan address lists, compiled once per instruction set. Included once
+// per instruction set level, inside a namespace of that level: each iteration depends on no other,
+// so that the compiler makes vectors. No include guard: that is the point.
 
 inline DifferenceCounts count_differences(const std::int64_t* s, const std::int64_t* d,
                                           std::int64_t n, std::int64_t source_step,

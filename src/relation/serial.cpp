@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a relation written down as bytes and read back?
+// Serialization of relations to bytes and back.
 #include "serial.hpp"
 
 #include <algorithm>

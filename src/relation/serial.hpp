@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which 64-bit words is a relation written down, and what guards them?
+// Words of a serialized relation, and their checks.
 #pragma once
 
 #include <cstdint>

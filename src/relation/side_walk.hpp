@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which addresses does one side of a relation have, in order?
+// Iteration over the addresses of one side of a relation.
 #pragma once
 
 #include "datamover/side.hpp"

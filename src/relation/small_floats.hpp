@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are floats of 8 and 16 bits read as numbers, and how is a number rounded to one?
+// Conversion of 8- and 16-bit floats.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does every encoding of a relation offer to the rest of the room?
+// The interface of all encodings.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are pieces stored around the caches, line by line? Included once per instruction set level,
-// after stream_line. A store that goes through them reads its line from memory first; where much
-// more is moved than caches hold, that is a third of the traffic.
-// No include guard: that is the point.
+// Streaming stores of pieces, line by line. Included once per instruction set level, after
+// stream_line. A store that goes through them reads its line from memory first; where much more is
+// moved than caches hold, that is a third of the traffic. No include guard: that is the point.
 
 inline void stream_piece(char* d, const char* s, std::int64_t n) {
     // Where memory lies is known only now.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are strided rows packed around the caches? Included once per instruction set level, after
+// Packing strided rows with streaming stores. Included once per instruction set level, after
 // stream_line. A store that goes through them reads its line from memory first and drives out what
-// lies there; where the source alone is more than caches hold, that is for nothing.
-// No include guard: that is the point.
+// lies there; where the source alone is more than caches hold, that is for nothing. No include
+// guard: that is the point.
 
 /// A part of a row, packed in the first-level cache before it leaves.
 constexpr std::int64_t packed_stage_bytes = 1024;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do symbols of the difference map become strided rows while they are read?
+// Decoding the symbols of a difference map to strided rows.
 #pragma once
 
 #include "encodings.hpp"

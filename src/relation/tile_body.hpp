@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is one tile of a matrix transposed in registers? Included once per instruction set level,
-// after a `Vector` of 16, 32 or 64 bytes has been defined by its 128-bit lanes.
-// No include guard: that is the point.
+// Transposition of one tile in registers. Included once per instruction set level, after a
+// `Vector` of 16, 32 or 64 bytes has been defined by its 128-bit lanes. No include guard: that is
+// the point.
 //
 // A lane holds 16 / bytes elements. Interleaving the lower with the upper half of as many rows as a
 // lane has elements moves every index bit up by one; repeated until row and column bits have

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a matrix transposed tile by tile? Included once per instruction set level, after a
-// `Tile<bytes>` has been defined: `edge` elements square, move(s, source_row, d, destination_row)
-// and stream(…), the same with stores that go around the caches.
-// Here the source is contiguous along i and the destination along j:
-//     destination[i * destination_row + j] = source[j * source_row + i]
-// No include guard: that is the point.
+// Transposition tile by tile. Included once per instruction set level, after a `Tile<bytes>` has
+// been defined: `edge` elements square, move(s, source_row, d, destination_row) and stream(…), the
+// same with stores that go around the caches. Here the source is contiguous along i and the
+// destination along j: destination[i * destination_row + j] = source[j * source_row + i] No
+// include guard: that is the point.
 
 /// A corner that no whole tile fits.
 template <std::int64_t bytes>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a matrix transposed when its rows do not begin at whole cache lines, or when a tile writes
-// only parts of lines? Included once per instruction set level after the tiles.
-// No include guard: that is the point.
+// Transposition through a staging buffer, for rows that do not start at cache lines or tiles that
+// write partial lines. Included once per instruction set level after the tiles. No include guard:
+// that is the point.
 //
 // Tiles go to a small stage; from there whole aligned lines are streamed, and what is left of a
 // row's line waits in the stage for the next tiles of that row.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does BLACS say of grids, of places in them and of their communicators?
+// Queries to BLACS: grids, positions in them and communicators.
 #include "blacs.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which integers do BLACS and ScaLAPACK take, and what becomes of them here?
+// Integer types of BLACS and ScaLAPACK (32 and 64 bits).
 #pragma once
 
 #include <array>

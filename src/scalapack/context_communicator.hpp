@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicator stands for a BLACS context, also for one that is made again?
+// The communicator of a BLACS context, also if the context is created again.
 #pragma once
 
 #include <mpi.h>

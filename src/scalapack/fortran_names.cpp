@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which names do Fortran programs call p?gemr2d and p?trmr2d by, and how do they learn of errors?
+// Fortran names of p?gemr2d and p?trmr2d, and their errors.
 // An object of its own, so that a program that does not call them keeps ScaLAPACK's.
 #include <algorithm>
 #include <cstddef>

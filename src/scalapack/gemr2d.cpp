@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are sections copied by calls with the arguments of ScaLAPACK's p?gemr2d?
+// p?gemr2d: copying sections with ScaLAPACK's arguments.
 #include "blacs.hpp"
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"

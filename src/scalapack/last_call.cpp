@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is left of a call with ScaLAPACK's arguments, and who is told of errors?
+// The last call with ScaLAPACK's arguments, and its error.
 #include "last_call.hpp"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is left of a call with ScaLAPACK's arguments for those who ask afterwards?
+// The last call with ScaLAPACK's arguments, for later queries.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call with ScaLAPACK's arguments become one of datamover's?
+// Conversion of a call with ScaLAPACK's arguments to one of datamover's.
 #pragma once
 
 #include "datamover/datamover.h"

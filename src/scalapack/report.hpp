@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What was moved by calls with ScaLAPACK's arguments, for those who set DATAMOVER_REPORT?
+// The report of calls with ScaLAPACK's arguments (DATAMOVER_REPORT).
 #pragma once
 
 #include <mpi.h>

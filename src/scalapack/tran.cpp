@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are sections transposed by calls with the arguments of PBLAS' p?tran, p?tranu and p?tranc?
+// p?tran, p?tranu and p?tranc: transposing sections with PBLAS's arguments.
 #include <dlfcn.h>
 
 #include <complex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are trapezoids copied by calls with the arguments of ScaLAPACK's p?trmr2d?
+// p?trmr2d: copying trapezoids with ScaLAPACK's arguments.
 #include "blacs.hpp"
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"

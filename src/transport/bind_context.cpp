@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a transport see while it binds?
+// The context that a transport binds in.
 #include <algorithm>
 
 #include "geometry/checked.hpp"

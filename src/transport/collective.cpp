@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by one operation of all processes per chunk?
+// The transport "collective": one MPI_Ialltoallw, broadcast or all-gather per chunk.
 //
 // In general that is MPI_Ialltoallw. Where each process that sends has the same message for all
 // others, it is packed once and goes by MPI_Ibcast (one sends) or MPI_Iallgatherv (several do). The
@@ -152,7 +152,7 @@ private:
 
     /// False where there can be no communicators of the parts, or where they do not pay.
     bool find_comm(const std::vector<std::int64_t>& parts, const std::vector<Sending>& sending) {
-        comm_ = group().turns_comm();
+        comm_ = group().ticket_comm();
         if (std::ranges::all_of(parts, [](std::int64_t p) { return p == 0; })) return true;
         if (std::ranges::all_of(
                 sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
@@ -232,12 +232,12 @@ private:
             return MPI_Ialltoallw_c(MPI_BOTTOM, e.sent.long_counts.data(),
                                     e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
                                     e.received.long_counts.data(), e.received.displacements.data(),
-                                    e.received.types.data(), group().turns_comm(), request);
+                                    e.received.types.data(), group().ticket_comm(), request);
 #endif
         return MPI_Ialltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.zeros.data(),
                               e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
                               e.received.zeros.data(), e.received.types.data(),
-                              group().turns_comm(), request);
+                              group().ticket_comm(), request);
     }
 
     /// Bytes of a chunk from each process.
@@ -263,7 +263,7 @@ extern const TransportKind collective_kind;
 const TransportKind collective_kind{
     "collective",
     MessageMemory::buffers,
-    Takes::nothing,
+    AcceptedOption::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by messages that nobody packs? MPI is told by a derived datatype, made from
-// the relation, where the elements lie. What is converted or combined on the way is packed.
+// The transport "datatype": messages that MPI packs by derived datatypes. MPI is told by a derived
+// datatype, made from the relation, where the elements lie. What is converted or combined on the
+// way is packed.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -31,7 +32,7 @@ extern const TransportKind datatype_kind;
 const TransportKind datatype_kind{
     "datatype",
     MessageMemory::buffers,
-    Takes::nothing,
+    AcceptedOption::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When does a receiver read data out of the sender's memory by MPI? On request.
+// The transport "get": the receiver reads from an MPI window. On request.
 #include "window_transport.hpp"
 
 namespace datamover::transport {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the chunks of pairs move by messages? Packed, unless a chunk lies in memory as it lies in
-// the message, or MPI is told by a datatype where its elements lie.
+// Messages: the chunks of pairs by point-to-point MPI, for "p2p" and "datatype". Packed, unless a
+// chunk lies in memory as it lies in the message, or MPI is told by a datatype where its elements
+// lie.
 //
 // Receives are posted and messages sent in the order of the chunks, which MPI keeps. A pair has a
 // few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
@@ -27,7 +28,7 @@ constexpr std::size_t unbuffered_width = 4;
 /// its own few bytes before them, and takes longer ones out of the sender's memory, which is better
 /// for much, and where nothing is packed (measured, docs/decisions/0011).
 std::int64_t longest_message(const BindContext& context, const Pair& pair) {
-    if (context.manner.chunk_bytes > 0) return context.chunk_bytes;
+    if (context.options.chunk_bytes > 0) return context.chunk_bytes;
     const bool near = context.group->on_same_machine(pair.peer);
     const std::int64_t bytes = context.message_bytes(pair);
     const std::int64_t quick_bytes =

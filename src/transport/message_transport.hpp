@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the chunks of pairs move by messages?
+// Messages: the chunks of pairs by point-to-point MPI, for "p2p" and "datatype".
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by one MPI_Ineighbor_alltoallw per chunk, between those who have something for
-// each other?
+// The transport "neighbour": one MPI_Ineighbor_alltoallw per chunk.
 //
 // Each peer occurs once, whatever goes to it: several MPIs mix messages up where a neighbour occurs
 // twice, as in a periodic grid of one or two processes.
@@ -52,7 +51,7 @@ extern const TransportKind neighbour_kind;
 const TransportKind neighbour_kind{
     "neighbour",
     MessageMemory::buffers,
-    Takes::nothing,
+    AcceptedOption::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a process know of the arrays of the others on its node, and how does it reach them?
+// Arrays of other processes of the node, as offered by them and mapped here.
 #include "node_memory.hpp"
 
 #include <unistd.h>

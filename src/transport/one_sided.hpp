@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do two processes of a node agree that one of them accesses the memory of the other?
+// Signals between two processes of a node of which one accesses the other's memory.
 //
 // One side of a pair copies. The other raises `go` when its array may be accessed; the copying side
 // raises `done` when it has finished. No message, no barrier.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do processes of different nodes use their turns for the same movers?
+// Check that processes of different nodes use their turns for the same movers.
 #include "order_check.hpp"
 
 #include <utility>
@@ -25,11 +25,11 @@ OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
     if (is_far(before_)) {
         received_ = {true, false, requests_.size()};
         requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before_, tag,
-                              group_->turns_comm());
+                              group_->ticket_comm());
     }
     if (is_far(after)) {
         sent_ = {true, false, requests_.size()};
-        requests_.add_send(&numbers_->own, sizeof numbers_->own, after, tag, group_->turns_comm());
+        requests_.add_send(&numbers_->own, sizeof numbers_->own, after, tag, group_->ticket_comm());
     }
 }
 

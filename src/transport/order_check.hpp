@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do processes of different nodes use their turns for the same movers?
+// Check that processes of different nodes use their turns for the same movers.
 //
 // Each tells the process after it, in a ring of all, which binding it begins, where that process is
-// on another node. Those of one node compare on their boards (FailureBoard::begin_turn). So every
+// on another node. Those of one node compare on their boards (FailureBoard::claim_ticket). So every
 // two that follow each other are compared, and not all can be right where two of them differ.
 #pragma once
 

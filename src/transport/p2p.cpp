@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When does data move by packed messages?
+// The transport "p2p": packed messages.
 #include <string>
 
 #include "message_transport.hpp"
@@ -10,12 +10,12 @@ extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
     "p2p",
     MessageMemory::buffers,
-    Takes::chunk_bytes,
+    AcceptedOption::chunk_bytes,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return true; },
     [](const PairFacts& facts) {
-        if (!facts.why_far.empty()) return facts.why_far;
+        if (!facts.why_not_shared.empty()) return facts.why_not_shared;
         return std::string(facts.same_node ? "there is no shared memory for it"
                                            : "on another node");
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does this process do, in every round, for one direction of one pair of processes?
+// Pair programs: what a process does in a round for one direction of a pair.
 #include "pair_program.hpp"
 
 #include <algorithm>

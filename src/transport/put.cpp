@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When does a sender write data into the receiver's memory by MPI? On request.
+// The transport "put": the sender writes to an MPI window. On request.
 #include "window_transport.hpp"
 
 namespace datamover::transport {

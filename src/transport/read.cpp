@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move between processes of a node whose runs of memory are long? The copying side
-// has the system read the other process's memory, or write to it: one copy, no shared memory.
+// The transport "read": one copy through the operating system, for long runs of user memory. The
+// copying side has the system read the other process's memory, or write to it: one copy, no shared
+// memory.
 //
 // Where runs are short, or elements are combined or converted, they go through a buffer that fits
 // the cache.
@@ -67,7 +68,7 @@ private:
 
     static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
         if (!facts.plain_copy) return facts.receiver_reads;
-        return context.manner.receivers_copy.value_or(facts.receiver_reads);
+        return context.options.receivers_copy.value_or(facts.receiver_reads);
     }
 
     /// Adds those arrays of a pair that the receiver reads, or those that the sender writes.
@@ -157,7 +158,7 @@ extern const TransportKind read_kind;
 const TransportKind read_kind{
     "read",
     MessageMemory::buffers,
-    Takes::who_copies,
+    AcceptedOption::who_copies,
     false,
     [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
     [](const PairFacts& facts) {

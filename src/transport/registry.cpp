@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports are there, and which of them carries a pair?
+// The registry of transports, and the choice for a pair.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -94,7 +94,7 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view n
                      facts.source_rank, " to ", facts.destination_rank, why_not(facts, names));
 }
 
-std::string Weighed::text() const {
+std::string CostComparison::text() const {
     if (slots_ns == 0) return {};
     const auto microseconds = [](double ns) { return std::round(ns / 100) / 10; };
     return concat("; by ", built_in ? "built-in" : "measured", " rates ", microseconds(direct_ns),
@@ -102,7 +102,7 @@ std::string Weighed::text() const {
 }
 
 std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
-    if (!facts.why_far.empty()) return facts.why_far;
+    if (!facts.why_not_shared.empty()) return facts.why_not_shared;
     return facts.same_node ? why_near : "they are on different nodes";
 }
 

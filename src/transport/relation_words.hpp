@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does MPI copy the elements of a relation fastest, whatever they are?
+// Datatypes of a relation in the widest words that fit its elements.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move within one process? By one copy between the two arrays.
+// The transport "self": copies within one process. By one copy between the two arrays.
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -31,7 +31,7 @@ extern const TransportKind self_kind;
 const TransportKind self_kind{
     "self",
     MessageMemory::none,
-    Takes::nothing,
+    AcceptedOption::nothing,
     false,
     [](const PairFacts& facts) { return facts.same_process; },
     [](const PairFacts&) { return true; },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move between processes of a node? One copy straight between the two arrays: by the
-// receiver out of the sender's array where that is shared, else by the sender into the receiver's.
+// The transport "shared": one copy between two arrays in shared memory of a node. One copy
+// straight between the two arrays: by the receiver out of the sender's array where that is shared,
+// else by the sender into the receiver's.
 #include "one_sided.hpp"
 
 namespace datamover::transport {
@@ -24,7 +25,7 @@ private:
     static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
         if (!facts.shared.source) return false;
         if (!facts.shared.destination || !facts.plain_copy) return true;
-        return context.manner.receivers_copy.value_or(context.receivers_copy);
+        return context.options.receivers_copy.value_or(context.receivers_copy);
     }
 
     void copy(std::size_t i) const override { copies_[i].program.copy(); }
@@ -51,12 +52,12 @@ extern const TransportKind shared_kind;
 const TransportKind shared_kind{
     "shared",
     MessageMemory::none,
-    Takes::who_copies,
+    AcceptedOption::who_copies,
     false,
     [](const PairFacts& facts) {
         return facts.same_node && !facts.same_process && facts.in_one_copy();
     },
-    [](const PairFacts& facts) { return !facts.rewritten || !facts.slots; },
+    [](const PairFacts& facts) { return !facts.small_ghost_exchange || !facts.slots; },
     [](const PairFacts& facts) {
         return std::string(facts.shared.source ? "the source array is in shared memory"
                                                : "the destination array is in shared memory") +

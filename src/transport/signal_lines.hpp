@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do two processes of a node tell each other how far they are, without a barrier?
+// Signal lines: progress counters of a pair in shared memory, without barriers.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Through which slots of shared memory does one process of a node hand chunks to another?
+// Slot rings: shared memory through which one process passes chunks to another.
 #pragma once
 
 #include <atomic>

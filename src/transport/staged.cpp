@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move between processes of a node whose arrays neither can reach? The sender packs
-// into slots of shared memory, the receiver unpacks from there, chunk by chunk, both at once.
+// The transport "staged": through slots of shared memory, if neither process can access the
+// other's array. The sender packs into slots of shared memory, the receiver unpacks from there,
+// chunk by chunk, both at once.
 //
 // The memory is the receiver's, so a sender is through when it has packed, and may even free its
 // mover before the receiver has begun. Chunks are so small that they are unpacked out of the cache.
@@ -73,7 +74,7 @@ std::vector<std::int64_t> places_in_slot(const PairProgram& program, const SlotR
 
 /// A slot has whole lines; the user may want less in it.
 std::int64_t longest_chunk(const BindContext& context, const SlotRing& ring) {
-    const std::int64_t named = context.manner.chunk_bytes;
+    const std::int64_t named = context.options.chunk_bytes;
     return named > 0 ? std::min(named, ring.slot_bytes) : ring.slot_bytes;
 }
 
@@ -199,7 +200,8 @@ private:
 };
 
 std::string reason(const PairFacts& facts) {
-    if (facts.rewritten) return "little is exchanged in place, both ways" + facts.rewriting.text();
+    if (facts.small_ghost_exchange)
+        return "little is exchanged in place, both ways" + facts.rewriting.text();
     if (!facts.readable) return "neither array can be reached";
     if (!facts.plain_copy) return "elements are combined or converted";
     if (!facts.balanced) return "both sides share the work of the busier one";
@@ -213,7 +215,7 @@ extern const TransportKind staged_kind;
 const TransportKind staged_kind{
     "staged",
     MessageMemory::slots,
-    Takes::chunk_bytes,
+    AcceptedOption::chunk_bytes,
     false,
     [](const PairFacts& facts) { return facts.slots; },
     [](const PairFacts&) { return true; },

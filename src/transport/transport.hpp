@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What must a way to carry data from process to process be able to do?
+// The interface of transports.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace datamover::transport {
 
 /// What the rates say, in nanoseconds, of one copy and of slots, between which "auto" chooses;
 /// nothing where it does not come to that.
-struct Weighed {
+struct CostComparison {
     double direct_ns = 0, slots_ns = 0;
     bool built_in = true;  ///< the rates are
 
@@ -45,15 +45,15 @@ struct PairFacts {
     bool readable = false;   ///< the system lets each access the other's memory
     /// A few pages of arrays that both sides rewrite, such as ghosts: straight copies would wait
     /// for each line that the other core has.
-    bool rewritten = false;
+    bool small_ghost_exchange = false;
     bool balanced = true;        ///< those who send most also receive most
     bool receiver_reads = true;  ///< then: the receiver reads, else the sender writes
     /// Where the other's memory is readable: the shorter of the mean runs on both sides, where runs
     /// come in the same order; else 0.
     std::int64_t direct_run_bytes = 0;
-    Weighed rewriting;    ///< straight into the other's array, if elements may be rewritten
-    Weighed reading;      ///< by the system's help, where there are direct runs
-    std::string why_far;  ///< why nothing can be shared although the node is the same
+    CostComparison rewriting;    ///< straight into the other's array, if elements may be rewritten
+    CostComparison reading;      ///< by the system's help, where there are direct runs
+    std::string why_not_shared;  ///< why nothing can be shared although the node is the same
 
     /// Whether one copy between the two arrays does it.
     bool in_one_copy() const { return shared.source || (shared.destination && plain_copy); }
@@ -106,7 +106,7 @@ public:
     std::vector<BoundMotion> motions;
     bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
     std::size_t kind = 0;        ///< number of the transport that binds
-    Manner manner;               ///< in which the user wants it to carry
+    TransportOptions options;    ///< in which the user wants it to carry
     int first_tag = 0;           ///< of the messages of this mover; tags_per_kind for each kind
     NodeMemory* node = nullptr;
     memory::AllocationPtr signals;  ///< this process's signal lines: per kind, per process
@@ -168,7 +168,7 @@ public:
     /// For kinds in which all processes take part. The mover is started: movers are in the same
     /// order everywhere, and so are these calls; before announce, for all phases at once. A mover
     /// that works twice in a round (poison.hpp) calls it twice, before it begins.
-    virtual void take_turn() {}
+    virtual void take_ticket() {}
     /// How many operations of all processes this one needs for a round.
     virtual std::int64_t operations() const { return 0; }
     /// When all have bound: how many there are, the most that any process needs. Of kinds that all
@@ -183,15 +183,15 @@ MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
 /// What a transport needs of this process's memory for each direction of a pair.
 enum class MessageMemory { none, buffers, slots };
 
-/// What a user may say behind its name (Manner).
-enum class Takes { nothing, chunk_bytes, who_copies };
+/// What a user may say behind its name (TransportOptions).
+enum class AcceptedOption { nothing, chunk_bytes, who_copies };
 
 /// A kind of transport: its name, which pairs it can carry, for which of them it is the better
 /// choice than all that come later in the list, why, and how it is bound.
 struct TransportKind {
     std::string name;
     MessageMemory memory;
-    Takes takes;
+    AcceptedOption takes;
     bool sends_messages;  ///< calls MPI while it carries
     std::function<bool(const PairFacts&)> carries;
     std::function<bool(const PairFacts&)> pays;

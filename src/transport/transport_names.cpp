@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports does a user's text name, and in what manner are they to carry?
+// Parsing of transport names and their options.
 #include "transport_names.hpp"
 
 #include <algorithm>
@@ -36,46 +36,46 @@ std::optional<std::int64_t> bytes_in(std::string_view word) {
 }
 
 /// Takes one word of a manner; whether it is one.
-bool take(Manner& manner, std::string_view word) {
+bool take(TransportOptions& options, std::string_view word) {
     if (word == "sender" || word == "receiver") {
-        if (manner.receivers_copy) return false;
-        manner.receivers_copy = word == "receiver";
+        if (options.receivers_copy) return false;
+        options.receivers_copy = word == "receiver";
         return true;
     }
     const auto bytes = bytes_in(word);
-    if (!bytes || manner.chunk_bytes > 0) return false;
-    manner.chunk_bytes = *bytes;
+    if (!bytes || options.chunk_bytes > 0) return false;
+    options.chunk_bytes = *bytes;
     return true;
 }
 
 /// What stands behind a name: nothing, or words that each follow a ":". None where a word is
 /// unknown or says what another one has said.
-std::optional<Manner> manner_in(std::string_view words) {
-    Manner manner;
+std::optional<TransportOptions> manner_in(std::string_view words) {
+    TransportOptions options;
     while (!words.empty()) {
         words.remove_prefix(1);
         const std::size_t end = std::min(words.find(':'), words.size());
-        if (!take(manner, words.substr(0, end))) return {};
+        if (!take(options, words.substr(0, end))) return {};
         words.remove_prefix(end);
     }
-    return manner;
+    return options;
 }
 
-bool is_taken(const Manner& manner, std::string_view name) {
+bool is_taken(const TransportOptions& options, std::string_view name) {
     if (name == "auto") return true;
-    const Takes takes = kind_of(name)->takes;
-    return (manner.chunk_bytes == 0 || takes == Takes::chunk_bytes) &&
-           (!manner.receivers_copy || takes == Takes::who_copies);
+    const AcceptedOption takes = kind_of(name)->takes;
+    return (options.chunk_bytes == 0 || takes == AcceptedOption::chunk_bytes) &&
+           (!options.receivers_copy || takes == AcceptedOption::who_copies);
 }
 
 std::string manners_of(std::string_view name) {
     if (name == "auto") return "\"auto:sender\", \"auto:receiver\" and \"auto:64K\"";
     switch (kind_of(name)->takes) {
-        case Takes::chunk_bytes:
+        case AcceptedOption::chunk_bytes:
             return concat("\"", name, ":64K\", the bytes of the longest message, 1 to 1024M");
-        case Takes::who_copies:
+        case AcceptedOption::who_copies:
             return concat("\"", name, ":sender\" and \"", name, ":receiver\"");
-        case Takes::nothing:
+        case AcceptedOption::nothing:
             break;
     }
     return concat("\"", name, "\" alone");
@@ -102,8 +102,8 @@ void check_name(std::string_view name, std::string_view words) {
         throw make_error(ErrorCode::invalid_argument, "there is no transport \"", shown(name),
                          "\"; known are ", known, ", and several of them joined by \"+\"");
     }
-    const auto manner = manner_in(words);
-    if (!manner || !is_taken(*manner, name))
+    const auto options = manner_in(words);
+    if (!options || !is_taken(*options, name))
         throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,
                          shown(words), "\"; there is ", manners_of(name));
 }
@@ -126,35 +126,35 @@ void check_transport_names(std::string_view names) {
     });
 }
 
-Manner manner_of(std::string_view names, std::string_view kind) {
+TransportOptions options_of_transport(std::string_view names, std::string_view kind) {
     // What comes behind "auto" carries nothing: that takes every pair.
     std::string_view found;
     const bool any = any_transport_name(names, [&](std::string_view name, std::string_view words) {
         found = words;
         return name == kind || name == "auto";
     });
-    return any ? *manner_in(found) : Manner{};
+    return any ? *manner_in(found) : TransportOptions{};
 }
 
 bool concerns(std::string_view names, const TransportKind& kind) {
     if (names_transport(names, kind.name)) return true;
-    const Manner manner = manner_of(names, kind.name);
-    return (kind.takes == Takes::chunk_bytes && manner.chunk_bytes > 0) ||
-           (kind.takes == Takes::who_copies && manner.receivers_copy);
+    const TransportOptions options = options_of_transport(names, kind.name);
+    return (kind.takes == AcceptedOption::chunk_bytes && options.chunk_bytes > 0) ||
+           (kind.takes == AcceptedOption::who_copies && options.receivers_copy);
 }
 
-std::vector<std::string> other_manners(std::string_view names) {
+std::vector<std::string> other_options(std::string_view names) {
     std::vector<std::string> made;
     any_transport_name(names, [&](std::string_view name, std::string_view words) {
         const auto at = static_cast<std::size_t>(name.data() - names.data()) + name.size();
         const bool both = name == "auto";
-        const Takes takes = both ? Takes::nothing : kind_of(name)->takes;
+        const AcceptedOption takes = both ? AcceptedOption::nothing : kind_of(name)->takes;
         const auto add = [&](std::string_view word) {
             made.push_back(std::string(names).insert(at, word));
         };
         if (!words.empty()) return false;
-        if (both || takes == Takes::who_copies) std::ranges::for_each(side_words, add);
-        if (both || takes == Takes::chunk_bytes) std::ranges::for_each(size_words, add);
+        if (both || takes == AcceptedOption::who_copies) std::ranges::for_each(side_words, add);
+        if (both || takes == AcceptedOption::chunk_bytes) std::ranges::for_each(size_words, add);
         return false;
     });
     return made;

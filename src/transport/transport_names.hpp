@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which transports does a user's text name, and in what manner are they to carry?
+// Parsing of transport names and their options.
 //
 // Names of kinds and "auto", joined by "+". Behind a name, ":" and who copies or how long messages
 // are at the most: "shared:receiver", "p2p:64K", "auto:sender:256K".
@@ -17,7 +17,7 @@ namespace datamover::transport {
 struct TransportKind;
 
 /// What a user says of how a kind is to carry.
-struct Manner {
+struct TransportOptions {
     std::int64_t chunk_bytes = 0;        ///< longest message or slot; 0: as usual
     std::optional<bool> receivers_copy;  ///< where either side could; none: as usual
 };
@@ -44,11 +44,11 @@ bool names_transport(std::string_view names, std::string_view kind);
 void check_transport_names(std::string_view names);
 /// In what manner pairs of a kind are carried, of names that were verified: as the first name says
 /// that is the kind's or "auto".
-Manner manner_of(std::string_view names, std::string_view kind);
+TransportOptions options_of_transport(std::string_view names, std::string_view kind);
 /// Whether the names name a kind, or say in what manner it carries what "auto" chooses it for.
 bool concerns(std::string_view names, const TransportKind& kind);
 /// The same names with one of them in another manner than the usual one, in all ways worth a trial:
 /// each side copies; messages of several lengths. None where a manner is given.
-std::vector<std::string> other_manners(std::string_view names);
+std::vector<std::string> other_options(std::string_view names);
 
 }  // namespace datamover::transport

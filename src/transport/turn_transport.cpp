@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by non-blocking operations of MPI in which all processes take part?
+// Transports by non-blocking collectives, for "collective" and "neighbour".
 #include "turn_transport.hpp"
 
 #include <algorithm>
@@ -91,25 +91,25 @@ std::int64_t TurnTransport::operations() const {
 void TurnTransport::all_have_bound(std::int64_t operations) {
     operations_ = next_ = operations;
     if (operations == 0) return;
-    group_->prepare_turns();
+    group_->prepare_tickets();
     mpi::collectively(*group_, [this] { order_.emplace(group_, number_); });
 }
 
-void TurnTransport::take_turn() {
-    if (operations_ > 0) turns_[turns_taken_++ % turns_.size()] = group_->take_turn();
+void TurnTransport::take_ticket() {
+    if (operations_ > 0) turns_[turns_taken_++ % turns_.size()] = group_->take_ticket();
 }
 
 void TurnTransport::start() {
     if (operations_ == 0) return;
     next_ = 0;
     turn_ = turns_[turns_begun_++ % turns_.size()];
-    if (group_->is_turn(turn_)) begin();
+    if (group_->is_served(turn_)) begin();
 }
 
 Progress TurnTransport::progress() {
     if (operations_ == 0) return Progress::complete;
     if (next_ < operations_ && exchange_->request == MPI_REQUEST_NULL) {
-        if (!group_->is_turn(turn_)) return Progress::none;
+        if (!group_->is_served(turn_)) return Progress::none;
         begin();
     }
     // Before anything that another order could keep from ending.
@@ -158,7 +158,7 @@ std::int64_t TurnTransport::extra_bytes() const {
 /// neither between these nor only after they have ended.
 void TurnTransport::begin() {
     if (next_ == 0) {
-        group_->begin_turn(turn_, number_);
+        group_->claim_ticket(turn_, number_);
         order_->begin();
     }
     Exchange& e = *exchange_;
@@ -169,7 +169,7 @@ void TurnTransport::begin() {
             pair.program.pack(chunk, pair.buffer->data);
     }
     mpi::check(begin_operation(e, chunk, &e.request), call_);
-    if (next_ + 1 == operations_) group_->end_turn();
+    if (next_ + 1 == operations_) group_->serve_next();
 }
 
 }  // namespace datamover::transport

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by non-blocking operations of MPI in which all processes take part?
+// Transports by non-blocking collectives, for "collective" and "neighbour".
 //
 // One operation per chunk, of which one at a time is under way: as many as the process with the
 // longest message needs, by all processes. Data is packed, unless a chunk lies in memory as it lies
 // in the message. MPI matches such operations by their order, which therefore has to be the same
-// everywhere: that of the movers' starts (ProcessGroup::take_turn). They cannot be cancelled: what
-// MPI may still look at after a failure is kept.
+// everywhere: that of the movers' starts (ProcessGroup::take_ticket). They cannot be cancelled:
+// what MPI may still look at after a failure is kept.
 #pragma once
 
 #include <mpi.h>
@@ -74,7 +74,7 @@ public:
     ~TurnTransport() override;
     std::int64_t operations() const override;
     void all_have_bound(std::int64_t operations) override;
-    void take_turn() override;
+    void take_ticket() override;
     void start() override;
     Progress progress() override;
     /// A process without a pair waits for all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a transport that a program added run like the library's own?
+// Adapter that runs a user's transport like the library's own.
 #include "datamover/user_transport.hpp"
 
 #include <utility>
@@ -84,7 +84,7 @@ void add_transport(UserTransportKind kind) {
     transport::add_transport_kind({
         given->name,
         transport::MessageMemory::buffers,
-        transport::Takes::chunk_bytes,
+        transport::AcceptedOption::chunk_bytes,
         true,
         [given](const transport::PairFacts& f) {
             return !f.same_process &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do chunks move by one-sided operations of MPI?
+// One-sided transports, for "get" and "put".
 //
 // One side of a pair, the host, has memory attached to a window; the other, the caller, reads or
 // writes it. For each chunk the host tells the address where it is, or may be put ("ready"), and
@@ -400,7 +400,7 @@ TransportKind window_kind(const char* name, WindowAccess access, const char* rea
     return {
         name,
         MessageMemory::buffers,
-        Takes::chunk_bytes,
+        AcceptedOption::chunk_bytes,
         true,
         [](const PairFacts& facts) { return !facts.same_process; },
         [](const PairFacts&) { return false; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do chunks move by one-sided operations of MPI?
+// One-sided transports, for "get" and "put".
 #pragma once
 
 #include "transport.hpp"

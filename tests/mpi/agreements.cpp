@@ -98,7 +98,7 @@ TEST(Agreements, FindTheLargestOfEachValue) {
                          "agreement " + std::to_string(i));
         const bool is_same = draws.one_in(2);
         const auto number = static_cast<std::uint32_t>(is_same ? i : i + group->rank());
-        comparisons.note(group->all_bring(number) == (is_same || group->size() == 1),
+        comparisons.note(group->all_equal(number) == (is_same || group->size() == 1),
                          "whether all bring the same in " + std::to_string(i));
     }
     comparisons.expect_all();
@@ -247,7 +247,7 @@ TEST(Agreements, AreHeardByWhoIsLateAlthoughAnotherHasLeft) {
     FailureBoard::leave(std::move(boards[0]));
     // Those of the next communicator come to lie where memory has been given back.
     auto next = two_boards();
-    ASSERT_TRUE(boards[1]->all_have_said(0));
+    ASSERT_TRUE(boards[1]->all_posted(0));
     EXPECT_EQ(boards[1]->said(0), (Said{early, late}));
     FailureBoard::leave(std::move(boards[1]));
     for (auto& board : next) FailureBoard::leave(std::move(board));

@@ -65,7 +65,7 @@ protected:
     }
     ~FailingOperations() override { MPI_Comm_free(&comm_); }
 
-    Carriage carriage() const { return {{&column_, 1}, {&buffer_, 1}}; }
+    ColumnTransfer carriage() const { return {{&column_, 1}, {&buffer_, 1}}; }
 
     /// The last process lacks its part, the others have theirs: nobody waits for ever.
     void expect_told(OperationPtr part) {
@@ -90,16 +90,16 @@ protected:
 };
 
 TEST_P(FailingOperations, OfAMove) {
-    expect_told(carrying(*state_, claim_->slot(), carriage()));
+    expect_told(make_transfer(*state_, claim_->slot(), carriage()));
 }
 
 TEST_P(FailingOperations, OfAMoveInPlace) {
     auto* data = reinterpret_cast<std::byte*>(given_.data());
-    expect_told(carrying_in_place(*state_, claim_->slot(), data, elem_bytes, false));
+    expect_told(make_in_place_transfer(*state_, claim_->slot(), data, elem_bytes, false));
 }
 
 TEST_P(FailingOperations, OfAReverse) {
-    const auto back = GetParam() > 0 ? carrying_back_bounded : carrying_back;
+    const auto back = GetParam() > 0 ? make_bounded_reverse_transfer : make_reverse_transfer;
     expect_told(back(*state_, claim_->slot(), {carriage()}));
 }
 

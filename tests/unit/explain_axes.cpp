@@ -15,7 +15,7 @@ namespace {
 using std::int64_t;
 using Counts = std::vector<std::vector<int64_t>>;
 
-Counts count_positions(const DealtAxis& s, const DealtAxis& d, int64_t extent) {
+Counts count_positions(const BlockCyclicAxis& s, const BlockCyclicAxis& d, int64_t extent) {
     Counts counts(static_cast<std::size_t>(s.coordinates),
                   std::vector<int64_t>(static_cast<std::size_t>(d.coordinates), 0));
     for (int64_t t = 0; t < extent; ++t)
@@ -70,8 +70,8 @@ protected:
     int64_t pick(int64_t lo, int64_t hi) {
         return std::uniform_int_distribution<int64_t>(lo, hi)(random);
     }
-    DealtAxis axis() {
-        DealtAxis a;
+    BlockCyclicAxis axis() {
+        BlockCyclicAxis a;
         a.block = pick(1, 7);
         a.coordinates = pick(1, 9);
         a.first = pick(0, a.coordinates - 1);
@@ -79,8 +79,8 @@ protected:
         return a;
     }
     /// At most one block per coordinate, as BLOCK gives.
-    DealtAxis interval_axis(int64_t extent) {
-        DealtAxis a = axis();
+    BlockCyclicAxis interval_axis(int64_t extent) {
+        BlockCyclicAxis a = axis();
         a.lo = pick(0, 5);
         a.block = (a.lo + extent + a.coordinates - 1) / a.coordinates + pick(0, 3);
         return a;
@@ -88,7 +88,7 @@ protected:
 };
 
 TEST_P(AxisOverlapRandom, WalkingAgreesWithEveryPosition) {
-    const DealtAxis s = axis(), d = axis();
+    const BlockCyclicAxis s = axis(), d = axis();
     const int64_t extent = pick(1, 700);
     const Counts counts = count_positions(s, d, extent);
     const AxisOverlap overlap(s, d, extent);
@@ -98,7 +98,7 @@ TEST_P(AxisOverlapRandom, WalkingAgreesWithEveryPosition) {
 
 TEST_P(AxisOverlapRandom, IntervalsAgreeWithEveryPosition) {
     const int64_t extent = pick(1, 300);
-    const DealtAxis whole = interval_axis(extent), dealt = axis();
+    const BlockCyclicAxis whole = interval_axis(extent), dealt = axis();
     expect_same(AxisOverlap(whole, dealt, extent, 0), count_positions(whole, dealt, extent));
     expect_same(AxisOverlap(dealt, whole, extent, 0), count_positions(dealt, whole, extent));
 }
@@ -106,7 +106,7 @@ TEST_P(AxisOverlapRandom, IntervalsAgreeWithEveryPosition) {
 INSTANTIATE_TEST_SUITE_P(Seeds, AxisOverlapRandom, ::testing::Range(0u, 200u));
 
 TEST(AxisOverlap, RefusesWhatItCannotSumInTime) {
-    const DealtAxis s{1, 5, 0, 0}, d{1, 7, 0, 0};
+    const BlockCyclicAxis s{1, 5, 0, 0}, d{1, 7, 0, 0};
     try {
         AxisOverlap(s, d, 1000, 10);
         FAIL() << "no error";

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which complete applications come with datamover? See `datamover app`."""
+"""Complete applications that come with datamover. See `datamover app`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is an application started? The command `datamover app`."""
+"""The command `datamover app`. The command `datamover app`."""
 
 from __future__ import annotations
 

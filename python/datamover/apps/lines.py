@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many lines of each application are there for communication alone?
+"""Lines of communication code in each application.
 
 Counted is what a program on one process would not have: layouts, plans, movers, buffers, packing,
 set-up and calls. These lines stand between `communication: begin` and `communication: end`, or end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is what an application computes shown in a page, while it runs?"""
+"""Showing the field that an application computes in a web page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured, against whom, and how are figures made of it? `datamover bench NAME`.
+"""Benchmarks and the figures made of them. `datamover bench NAME`.
 
 A benchmark is one module here: its cases, the programs that play its contenders, and what is the
 reference. Programs print rows with the seconds of every repetition (`bench/row_output.hpp`);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long do whole programs take, beside twins with MPI written by hand? `bench applications`."""
+"""Benchmark of whole programs against hand-written MPI twins. `bench applications`."""
 
 from __future__ import annotations
 

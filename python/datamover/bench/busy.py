@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of the machine do other programs use when a benchmark begins?"""
+"""Load of the machine by other programs when a benchmark starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which benchmarks are there? The command `datamover bench`."""
+"""Selection of a benchmark. The command `datamover bench`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are contenders compiled whose libraries Debian builds for its Open MPI?"""
+"""Compiling contenders against Debian's Open MPI libraries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast does every element get to its process, beside a counting sort? `bench distribute`."""
+"""Benchmark of distributions of single elements against a counting sort. `bench distribute`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast is a distribution written with NumPy and mpi4py? A program to be run under mpiexec.
+"""Contender: a distribution with NumPy and mpi4py. A program to be run under mpiexec.
 
 Arguments: the seconds to measure, then for each case its name, its example (A, B or C) and the
 number of elements per process.

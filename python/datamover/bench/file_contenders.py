@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do other libraries move an array between files? A program of its own for each contender.
+"""Contenders that move an array between files. A program of its own for each contender.
 
 Arguments: the contender, and a case as JSON (`files.Case.description`). It needs nothing of
 datamover, so that another Python, with other packages, can run it. It ends when the output is on

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which numbers do the files of `bench files` hold?
+"""Data of the files of `bench files`.
 
 How well numbers compress decides what a move with a codec costs. So they are real ones, where the
 package that has them is installed (`pip install datamover[meshes]`); nothing is downloaded.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are files moved, beside other libraries that can? `datamover bench files`.
+"""Benchmark of moving files against other libraries. `datamover bench files`.
 
 Every contender is a tree of processes of its own, measured from its start to its synced output; its
 peak memory is the proportional set size of the tree, looked at every 20 ms.

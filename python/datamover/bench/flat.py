@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does writing depend on partition, messages and pathways? `datamover bench flat`.
+"""Benchmark of flat files: partition, message size and pathways. `datamover bench flat`.
 
 Source: the paper on network I/O, section 6 and figures 11 and 12.
 """

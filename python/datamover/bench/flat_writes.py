@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast does a partitioned array get into one flat file? A program to be run under mpiexec.
+"""Writing a partitioned array to one flat file. A program to be run under mpiexec.
 
 Arguments: the seconds to measure each case, the megabytes of the array, the directories (separated
 as in PATH), and the cases: NAME:BLOCK:MESSAGE:PATHWAYS. Columns are dealt cyclically in blocks of

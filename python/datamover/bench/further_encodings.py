@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What would further encodings of an irregular relation take, and how long is their decoding?
+"""Size and decoding time of further encodings of irregular relations.
 
 Only those that the library does not have, by well-known libraries: a trial, in the same run and on
 the same indices. Decoding means: back to the addresses of all elements; moving them comes on top.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are the ghosts of large and of many blocks filled, beside others? `bench halo`."""
+"""Benchmark of halo exchanges against other libraries. `bench halo`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long does a halo of tiny blocks take, beside MPI calls written by hand? `bench latency`."""
+"""Benchmark of the latency of halos of tiny blocks. `bench latency`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""On which machine, and with which versions, was measured?"""
+"""The machine and versions of a measurement."""
 
 from __future__ import annotations
 

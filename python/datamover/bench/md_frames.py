@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast do the atoms of a real trajectory follow their cells? A program to be run under mpiexec.
+"""Benchmark with the atoms of a real trajectory. A program to be run under mpiexec.
 
 A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt
 in blocks, go to the processes of their cells (Z order); at each later frame those that have left

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which elements does a sparse matrix times vector gather on a real finite-element mesh?
+"""Index lists of sparse matrix-vector products on real meshes.
 
 The meshes lie in the files of other packages (`pip install datamover[meshes]`), nothing is
 downloaded.

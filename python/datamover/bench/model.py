@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which encoding, which transport? `bench model` measures what these choices hang on here."""
+"""Benchmark of the cost models for encodings and transports.
+
+`bench model` measures what these choices hang on here.
+"""
 
 from __future__ import annotations
 

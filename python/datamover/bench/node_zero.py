@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many bytes do all relations of one process take, and how long does it take to make them?"""
+"""Size and set-up time of all relations of one process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast does NumPy make the copies that `bench relations` measures?"""
+"""Contender: the copies of `bench relations` with NumPy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which options do all benchmarks share, and how does each of them end?"""
+"""Options that all benchmarks share."""
 
 from __future__ import annotations
 

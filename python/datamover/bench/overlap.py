@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of a move is hidden behind arithmetic by a progress thread? `datamover bench overlap`.
+"""Benchmark of overlap with computation by a progress thread. `datamover bench overlap`.
 
 Source: the KeLP Data Mover's proxy, which goes on with messages while the program computes.
 """

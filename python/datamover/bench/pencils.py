@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast is mpi4py-fft's transfer between pencils? A program to be run under mpiexec.
+"""Contender: mpi4py-fft's transfer between pencils. A program to be run under mpiexec.
 
 Arguments: the seconds to measure, the name of the case, its shape (three numbers), the process grid
 (two numbers), the axes that are whole before and after.

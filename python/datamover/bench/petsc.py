@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where does the contender `petsc` come from? Debian's PETSc, on Debian's Open MPI."""
+"""Contender: PETSc. Debian's PETSc, on Debian's Open MPI."""
 
 from __future__ import annotations
 

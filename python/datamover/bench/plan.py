@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long does planning take, and how much memory, up to a million processes? `bench plan`."""
+"""Benchmark of planning, up to a million processes. `bench plan`."""
 
 from __future__ import annotations
 

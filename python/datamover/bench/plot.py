@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are benchmark figures drawn?"""
+"""Plots of benchmark figures."""
 
 from __future__ import annotations
 

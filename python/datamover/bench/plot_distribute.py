@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are times of distributions drawn? As the figures 2 and 3 of the paper.
+"""Plots of the times of distributions. As the figures 2 and 3 of the paper.
 
 Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 section 5.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are speeds of streams drawn? As the figures 11 and 12 of the paper.
+"""Plots of the speed of streams. As the figures 11 and 12 of the paper.
 
 Source: Network I/O for a distributed-memory machine, section 6.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long does a program run, and how much memory do it and all that it starts take at most?"""
+"""Time and peak memory of a program and its children."""
 
 from __future__ import annotations
 

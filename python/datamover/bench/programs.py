@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a benchmark program run on several processes, and what did it print?"""
+"""Running benchmark programs under mpiexec."""
 
 from __future__ import annotations
 

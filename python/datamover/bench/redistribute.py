@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are redistributions of block-cyclic arrays, beside others? `bench redistribute`."""
+"""Benchmark of block-cyclic redistributions. `bench redistribute`."""
 
 from __future__ import annotations
 

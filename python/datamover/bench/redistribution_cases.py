@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which redistributions are measured, and how are they told to the programs?"""
+"""Cases of the redistribution benchmark."""
 
 from __future__ import annotations
 

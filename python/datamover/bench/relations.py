@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are relations decoded, beside hand-written loops and NumPy? `bench relations`."""
+"""Benchmark of relations against hand-written loops and NumPy. `bench relations`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are the figures of a benchmark shown on a terminal and written to a file?"""
+"""Benchmark results on a terminal and in a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are a program's arrays saved, and loaded on other processes? Cases of `bench files`.
+"""Benchmark of saving arrays and loading them on other processes. Cases of `bench files`.
 
 A phase is a run of `restart_contenders` under mpiexec, of one contender; the seconds are those of
 its slowest process, from where all begin. Processes, MPI and the contents are there before.

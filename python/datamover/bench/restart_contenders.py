@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do libraries save the arrays of a program, and load them on other processes?
+"""Contenders that save and load a program's arrays.
 
 A program of its own for each contender and phase, to be run under mpiexec. Arguments: the
 contender, "save" or "load", and a description as JSON (`restart.Case.description`). Arrays are

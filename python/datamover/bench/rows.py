@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the repetitions that programs report become one row per contender?"""
+"""Rows per contender from the repetitions that programs report."""
 
 from __future__ import annotations
 

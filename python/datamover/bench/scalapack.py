@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where does the contender `pdgemr2d` come from? Debian's ScaLAPACK, on Debian's Open MPI."""
+"""Contender: ScaLAPACK's `pdgemr2d`. Debian's ScaLAPACK, on Debian's Open MPI."""
 
 from __future__ import annotations
 

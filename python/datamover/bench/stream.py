@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast do arrays get to another program, beside sockets by hand? `datamover bench stream`.
+"""Benchmark of streams against hand-written sockets. `datamover bench stream`.
 
 Source: Network I/O for a distributed-memory machine, section 6 and figures 11 and 12.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast does an array get from some processes to others? A program to be run under mpiexec.
+"""The two ends of the stream benchmark. A program to be run under mpiexec.
 
 Arguments: the seconds to measure each case, how many processes send (the others receive), then for
 each case its name, the bytes of a message and of a block. An array of (rows, fields, block) lies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are pieces of an array handed over in shared memory by hand? A contender.
+"""Contender: pieces of an array through shared memory by hand. A contender.
 
 It takes `Ends` of `stream_ends`, and does what is right there and nothing else: both programs share
 a communicator, the processor keeps the order of stores (x86), nobody sleeps.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are the pieces of an array sent to another program by sockets alone? Contenders.
+"""Contender: pieces of an array by plain sockets. Contenders.
 
 All take `Ends` of `stream_ends`. They send what is right, and nothing else: no greeting, no
 credits, no names; the sizes are known.

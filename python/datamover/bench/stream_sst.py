@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are the pieces of an array sent to another program by ADIOS2's SST engine? A contender.
+"""Contender: ADIOS2's SST engine. A contender.
 
 PyPI's `adios2` is built without MPI: each sending process has a stream of its own, and each
 receiving one opens those that it needs. Pieces are gathered by NumPy and received in place.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which data movements is each transport measured with, and how are they told to the program?
+"""Cases of the transport benchmark.
 
 The shapes of the ping-pongs are those of DDTBench, row-major (Schneider, Gerstenberger, Hoefler:
 Micro-applications for communication data access patterns and MPI datatypes, EuroMPI 2012).

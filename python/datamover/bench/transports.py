@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast is each transport, and do `auto` and `measure` find the best? `bench transports`."""
+"""Benchmark of all transports, and of the choices of `auto` and `measure`. `bench transports`."""
 
 from __future__ import annotations
 

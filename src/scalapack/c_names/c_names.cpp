@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which names do C programs call p?gemr2d and p?trmr2d by? A library of its own: a program that
-// means ScaLAPACK's own does not link it.
+// C names of p?gemr2d and p?trmr2d. A library of its own: a program that means ScaLAPACK's own
+// does not link it.
 #include <cstring>
 
 #include "datamover/datamover_scalapack.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the processes say of the two matrices of a copy, and which argument of whom is wrong?
+// Arguments of a matrix copy from all processes, and which argument of which process is wrong.
 #include "matrix_arguments.hpp"
 
 #include <algorithm>
@@ -159,11 +159,11 @@ std::int64_t dealt_to(std::int64_t place, std::int64_t nprocs, std::int64_t bloc
 }
 
 /// The indices of one dimension that a process of the grid has.
-struct DealtAxis {
+struct BlockCyclicAxis {
     std::int64_t place, nprocs, block;
 
-    DealtAxis(std::int64_t coordinate, std::int64_t first_process, std::int64_t procs,
-              std::int64_t block_size)
+    BlockCyclicAxis(std::int64_t coordinate, std::int64_t first_process, std::int64_t procs,
+                    std::int64_t block_size)
         : place((coordinate - first_process + procs) % procs), nprocs(procs), block(block_size) {}
     std::int64_t below(std::int64_t index) const { return dealt_to(place, nprocs, block, index); }
 };
@@ -171,8 +171,8 @@ struct DealtAxis {
 void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s,
                   std::int64_t rank) {
     const auto& d = matrix.descriptor;
-    const DealtAxis rows(matrix.grid_row, d[rsrc_], matrix.nprow, d[mb_]);
-    const DealtAxis columns(matrix.grid_column, d[csrc_], matrix.npcol, d[nb_]);
+    const BlockCyclicAxis rows(matrix.grid_row, d[rsrc_], matrix.nprow, d[mb_]);
+    const BlockCyclicAxis columns(matrix.grid_column, d[csrc_], matrix.npcol, d[nb_]);
     const std::int64_t local_rows = rows.below(d[m_]);
     if (d[lld_] < local_rows || d[lld_] < 0)
         s.refuse_entry(ErrorCode::invalid_argument, lld_,
@@ -242,7 +242,8 @@ void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArgument
 
 }  // namespace
 
-std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const CopyArguments& mine) {
+std::vector<CopyArguments> allgather_arguments(const mpi::ProcessGroup& group,
+                                               const CopyArguments& mine) {
     // Kept where the collective never ends because a process has failed.
     struct Buffers {
         std::vector<std::int64_t> told, heard;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the processes say of the two matrices of a copy, and which argument of whom is wrong?
+// Arguments of a matrix copy from all processes, and which argument of which process is wrong.
 #pragma once
 
 #include <array>
@@ -69,7 +69,8 @@ struct ArgumentPosition {
 };
 
 /// Everybody's arguments, by rank. `data` of another process is only null or not. Collective.
-std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const CopyArguments& mine);
+std::vector<CopyArguments> allgather_arguments(const mpi::ProcessGroup& group,
+                                               const CopyArguments& mine);
 
 /// Throws WrongArgument, the same on all processes, as all look at the same. Where there is nothing
 /// to copy on any process, only that is looked at. Local, O(processes).

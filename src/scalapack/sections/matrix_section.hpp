@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a section of one ScaLAPACK matrix copied to a section of another, given what each process
-// says of them?
+// Copying a section of a ScaLAPACK matrix from the arguments of all processes.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call that repeats an earlier one find the mover that was bound then?
+// Cache of bound movers for repeated calls.
 #include "mover_cache.hpp"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup&
                                                         const std::vector<std::int64_t>& key) {
     const auto fits = [&](const Entry& e) { return e.key == key && !e.mover.in_flight(); };
     const auto first = std::ranges::find_if(entries_, fits);
-    if (group.all_bring(static_cast<std::uint32_t>(std::distance(entries_.begin(), first))))
+    if (group.all_equal(static_cast<std::uint32_t>(std::distance(entries_.begin(), first))))
         return first;
     std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call that repeats an earlier one find the mover that was bound then?
+// Cache of bound movers for repeated calls.
 #pragma once
 
 #include <mpi.h>

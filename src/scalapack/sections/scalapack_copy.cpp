@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a section of one ScaLAPACK matrix copied to a section of another?
+// Copying a section of one ScaLAPACK matrix to a section of another.
 #include "datamover/scalapack_copy.hpp"
 
 #include <vector>
@@ -57,7 +57,7 @@ MoverArguments nothing(std::int64_t nprocs, std::int64_t elem_bytes) {
 
 /// Collective. Throws WrongArgument, the same on all processes.
 MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments& mine) {
-    const auto all = told_by_all(group, mine);
+    const auto all = allgather_arguments(group, mine);
     check_arguments(all);
     if (mine.nothing_to_copy()) return nothing(group.size(), mine.elem_bytes);
     const BlockCyclic source = layout_of(all, &CopyArguments::a),

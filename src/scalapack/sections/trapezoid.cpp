@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a trapezoid of one matrix's section copied to that of another's?
+// Plans that copy a trapezoid of a matrix section.
 #include "trapezoid.hpp"
 
 #include <algorithm>
