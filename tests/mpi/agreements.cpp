@@ -58,7 +58,7 @@ std::vector<std::int64_t> values_of(int rank, int agreement, std::int64_t count)
 
 /// As many as fit into a board, one more, none, or anything.
 std::int64_t drawn_count(mpi_test::Draws& draws) {
-    constexpr auto most = static_cast<int>(FailureBoard::Said::most);
+    constexpr auto most = static_cast<int>(FailureBoard::AgreementSlot::most);
     return draws.one_in(3) ? draws.from(most - 1, most + 1) : draws.from(0, 2 * most);
 }
 
@@ -239,18 +239,18 @@ std::vector<std::unique_ptr<FailureBoard>> two_boards() {
 }
 
 TEST(Agreements, AreHeardByWhoIsLateAlthoughAnotherHasLeft) {
-    using Said = std::vector<std::vector<std::int64_t>>;
+    using Values = std::vector<std::vector<std::int64_t>>;
     auto boards = two_boards();
     const std::vector<std::int64_t> early{1}, late{2};
-    boards[0]->say(0, FailureBoard::Question::all, early);
-    boards[1]->say(0, FailureBoard::Question::all, late);
-    FailureBoard::leave(std::move(boards[0]));
+    boards[0]->post(0, FailureBoard::Question::all, early);
+    boards[1]->post(0, FailureBoard::Question::all, late);
+    FailureBoard::leave(std::move(boards[0]), {});
     // Those of the next communicator come to lie where memory has been given back.
     auto next = two_boards();
     ASSERT_TRUE(boards[1]->all_posted(0));
-    EXPECT_EQ(boards[1]->said(0), (Said{early, late}));
-    FailureBoard::leave(std::move(boards[1]));
-    for (auto& board : next) FailureBoard::leave(std::move(board));
+    EXPECT_EQ(boards[1]->collect(0), (Values{early, late}));
+    FailureBoard::leave(std::move(boards[1]), {});
+    for (auto& board : next) FailureBoard::leave(std::move(board), {});
 }
 
 TEST(Agreements, LeaveNoMemoryBehindOnceAllHaveLeft) {
@@ -259,9 +259,9 @@ TEST(Agreements, LeaveNoMemoryBehindOnceAllHaveLeft) {
     auto again = SegmentPool::of_process().allocate_shared(sizeof(FailureBoard::Board));
     const std::byte* after = again->data;
     again.reset();
-    for (auto& board : boards) FailureBoard::leave(std::move(board));
+    for (auto& board : boards) FailureBoard::leave(std::move(board), {});
     for (int time = 0; time < 3; ++time) {
-        for (auto& board : boards = two_boards()) FailureBoard::leave(std::move(board));
+        for (auto& board : boards = two_boards()) FailureBoard::leave(std::move(board), {});
         EXPECT_EQ(pool.find(after, after + 1), nullptr) << "the pool has lost what it had";
     }
 }
