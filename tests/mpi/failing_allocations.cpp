@@ -44,16 +44,17 @@ bool fails_after(int allocations, const std::function<void()>& call) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: GCC would take each for the other allocator's half.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
     if (allocations_left == 0) throw std::bad_alloc();
     if (allocations_left > 0) --allocations_left;
     if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
     throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
     std::free(memory);
 }
 
