@@ -36,7 +36,8 @@ bool is_of_type(const Json& said, std::string_view type) {
 std::vector<std::uint32_t> arrays_of(const Json& said) {
     std::vector<std::uint32_t> arrays;
     for (const Json& item : said.list("arrays", max_array_number)) {
-        if (item.kind() != Json::Kind::integer || item.integer() < 0 || item.integer() > max_array_number)
+        if (item.kind() != Json::Kind::integer || item.integer() < 0 ||
+            item.integer() > max_array_number)
             throw Error(ErrorCode::io, "'arrays' of a frame must be a list of array numbers");
         arrays.push_back(static_cast<std::uint32_t>(item.integer()));
     }
@@ -197,7 +198,8 @@ void IncomingSteps::ask_for_arrays() {
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
 void IncomingSteps::learn(const Json& said) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
-        throw make_error(ErrorCode::io, "the stream described more than ", max_array_number, " arrays");
+        throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
+                         " arrays");
     const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
     const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
     const Json* const dtype = said.find("dtype");
