@@ -13,7 +13,7 @@
 
 namespace datamover::distribute {
 
-/// Which of many ranges of consecutive numbers does a number lie in?
+/// Lookup of the range of consecutive numbers that contains a number.
 class NumberRanges {
 public:
     NumberRanges() = default;

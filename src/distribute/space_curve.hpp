@@ -26,8 +26,8 @@ struct HilbertState {
     std::uint8_t inverted = 0;
     auto operator<=>(const HilbertState&) const = default;
 
-    /// At which place among the halved cubes of this one does the curve pass an orthant? Bit
-    /// dims - 1 - d of an orthant tells the half in dimension d.
+    /// The place of an orthant in the order in which the curve passes the halved cubes of this one.
+    /// Bit dims - 1 - d of an orthant is its half in dimension d.
     std::uint32_t place_of(std::uint32_t orthant, int dims) const;
     /// The orthant at a place.
     std::uint32_t orthant_at(std::uint32_t place, int dims) const;

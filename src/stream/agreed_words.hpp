@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words do the sending processes of one program talk? Numbers and texts, one behind the
-// other; they trust each other.
+// Encoding of the messages between sending processes: numbers and texts, one after the other. The
+// processes of one program trust each other.
 #pragma once
 
 #include <cstdint>

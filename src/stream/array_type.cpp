@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many bytes does an element of a type have that NumPy wrote down?
+// Size in bytes of a dtype in NumPy's notation.
 #include "stream/array_type.hpp"
 
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is the type of an array's elements, as NumPy writes it into a file? Nothing is trusted.
+// Dtype of an array's elements, in the notation of NumPy's file headers. The input is not trusted.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does process 0 decide for whom, when the sending program asks?
+// Decisions of sending process 0 for the consumers, one for each call of the sending program.
 #include "stream/audience.hpp"
 
 #include <algorithm>

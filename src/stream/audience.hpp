@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who listens to a stream, and what does each consumer get next? Known to sending process 0. The
-// other sending processes hear of it in the collective calls of the sending program; the processes
-// of a consumer hear of it over one control connection each, in the same order.
+// Audience: the consumers of a stream and the next decision for each of them, kept on sending
+// process 0. The other sending processes receive its decisions in the collective calls of the
+// sending program. The processes of a consumer receive them over one control connection each, in
+// the same order.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do consumers say over their control connections, and what are they told? Nothing is trusted.
+// Control connections of consumers: reading their requests and sending the replies. No input is
+// trusted.
 #include <exception>
 #include <limits>
 #include <utility>

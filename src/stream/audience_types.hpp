@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does an audience know of an array, and of a consumer?
+// Records that an audience keeps for each array and each consumer.
 #pragma once
 
 #include <algorithm>

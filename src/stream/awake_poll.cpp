@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a program wait for connections that may bring something in a moment?
+// A poll that stays awake for a short time before it blocks.
 #include "stream/awake_poll.hpp"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a program wait for connections that may bring something in a moment?
+// A poll for connections that are expected to be readable within microseconds: it yields the
+// processor for a while before it blocks.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is it kept what one receiving process has not taken yet?
+// Boxes: storing, sending and releasing the messages for one receiving process.
 #include "stream/box.hpp"
 
 #include <algorithm>

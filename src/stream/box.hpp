@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is kept for one receiving process, in which order is it sent, and how is its memory used
-// again?
+// Box: the messages that are kept for one receiving process, their order, and the reuse of their
+// memory.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do threads of one program that send over the same stream take turns?
+// Turns for threads of one program that send over the same stream.
 #pragma once
 
 #include <atomic>

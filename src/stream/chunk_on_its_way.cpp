@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a chunk sent as the system takes it?
+// Sending of a chunk in as many parts as the system accepts.
 #include "stream/chunk_on_its_way.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is left to be sent of a chunk that a connection has begun?
+// The unsent rest of a chunk that a connection has begun to send.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the system's sockets do what connections need? Without signals, and with a limit in time.
+// Connections over the system's sockets, without signals and with timeouts.
 #include "stream/connection.hpp"
 
 #include <netinet/in.h>

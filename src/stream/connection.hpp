@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are bytes sent over a connection to somebody who may have gone?
+// Connection: sends and receives bytes over a socket whose other end may be gone.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do receiving processes connect to a stream, agree on what they want, and leave it?
+// Consumers: connecting to a stream, agreeing on the requested arrays, and leaving the stream.
 #include "stream/consumer.hpp"
 
 #include <sys/eventfd.h>

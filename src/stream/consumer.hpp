@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a program get, step by step, the arrays that another one sends?
+// Consumer: the processes of a program that receive another program's arrays, step by step.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who reads the connections of a receiving process: its program, while it waits for a step, or the
-// thread beside it, when the program has been away for a while?
+// Turns between a receiving program and its thread: the program reads the connections while it
+// waits for a step, and the thread reads them when the program has been away for a while.
 #include <poll.h>
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a CRC32C computed fast? Long memory is folded, where the processor can. Its instruction
-// for this checksum takes 8 bytes at a time but answers late, so three parts of the memory are
-// taken in turn and their results joined; each is long enough to be fetched in advance.
+// CRC32C, computed by folding, by the processor's instruction, or by tables. Long memory is folded
+// if the processor supports it. The instruction takes 8 bytes at a time but has a long latency, so
+// three parts of the memory are processed in turn and their results are combined. Each part is long
+// enough for the hardware prefetcher.
 #include "stream/crc32c.hpp"
 
 #include <array>

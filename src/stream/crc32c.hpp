@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which checksum do the messages of streams carry?
+// CRC32C: the checksum of stream messages.
 #pragma once
 
 #include <cstddef>

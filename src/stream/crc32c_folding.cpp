@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are 128 bytes folded onto the 128 bytes after them, and copied meanwhile?
+// Folding of 128 bytes onto the next 128 bytes, optionally copying them at the same time.
 #include "stream/crc32c_folding.hpp"
 
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a CRC32C computed at the speed at which memory is read? As in V. Gopal et al., Fast CRC
-// Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009: what has been read
-// is a polynomial, and is kept as a short one that has the same remainder.
+// CRC32C by folding, at the speed of memory. Method: V. Gopal et al., Fast CRC Computation for
+// Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009. The bytes read so far are a
+// polynomial; a short polynomial with the same remainder is kept in its place.
 #pragma once
 
 #include <cstddef>

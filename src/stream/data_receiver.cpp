@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are the chunks of one connection read, verified, and asked for again? Nothing is trusted.
+// Receiving end of a data connection: reads chunks, verifies them, and requests damaged ones again.
+// No input is trusted.
 #include "stream/data_receiver.hpp"
 
 #include <sys/socket.h>
@@ -129,7 +130,7 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
     }
 }
 
-/// Looks at a header: where do its bytes belong?
+/// Reads a header and finds the place of its bytes.
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
     if (header.is_refusal)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a receiving process take in what one sending process sends over one connection?
+// DataReceiver: receives the chunks that one sending process sends over one connection.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does the thread of a data connection do? What it hears is compared with limits.
+// Sending end of a data connection and its thread. All received values are checked against limits.
 #include "stream/data_sender.hpp"
 
 #include <poll.h>

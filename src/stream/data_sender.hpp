@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does one data connection send what its receiving process may be sent, and hear what it asks?
+// DataSender: sends one receiving process the messages that it may have, and reads its requests.
 #pragma once
 
 #include <atomic>

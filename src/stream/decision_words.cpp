@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a decision written down in few words, which one exchange has room for?
+// Compact encoding of a decision, which has to fit into one exchange.
 #include "stream/decision_words.hpp"
 
 #include <algorithm>

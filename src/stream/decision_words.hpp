@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words does process 0 tell the other sending processes what it has decided?
+// Encoding of the decisions that process 0 sends to the other sending processes.
 #pragma once
 
 #include "stream/agreed_words.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the system let a process connect, within a limit in time?
+// Connecting to an address, with a timeout.
 #include "stream/dialing.hpp"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a receiving process connect to a stream, and say who it is? It answers the listening
-// end's greeting: see reception.hpp.
+// Dialing: connects a receiving process to a stream and identifies it. It answers the greeting of
+// the listening end (see reception.hpp).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a call of the receiving program get its turn before the thread beside it?
+// Lock for a call of the receiving program, which takes precedence over the receiving thread.
 #pragma once
 
 #include "stream/consumer.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are frames written and read, without waiting for whoever is to read them?
+// Writing and reading of frames without waiting for the other end.
 #include "stream/frames.hpp"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do words of JSON go over a connection? As frames: a header with their length, their CRC32C
-// and its own first.
+// Frames: JSON messages on a connection. Each begins with a header that contains its length, its
+// CRC32C and the header's own CRC32C.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is planned what comes of an array, and how are its messages taken apart?
+// Planning of the reception of an array, and unpacking of its messages.
 #include "stream/incoming_array.hpp"
 
 #include "geometry/make_error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What comes of one array to a receiving process, from whom, and where does it belong?
+// IncomingArray: the messages that a receiving process gets of one array, their senders, and the
+// places of their elements.
 #pragma once
 
 #include <cstddef>

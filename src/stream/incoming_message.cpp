@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a message become whole, over connections and in memory that is shared?
+// Assembly of a message from bytes received over connections and bytes in shared memory.
 #include "stream/incoming_message.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where are the bytes of a message while it comes, and which of them are missing?
+// IncomingMessage: the bytes of a message during its reception, with a record of the missing ones.
 #pragma once
 
 #include <array>

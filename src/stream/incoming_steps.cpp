@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a receiving process follow what a stream says and sends? What it hears is compared with
-// what it asked for and granted.
+// State of the steps of one receiving process. All input is checked against what was requested and
+// granted.
 #include "stream/incoming_steps.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the steps of one receiving process come together, from what the stream says and what its
-// sending processes send? Nothing here waits, but for connecting; memory is held for the steps that
-// were granted, no more.
+// IncomingSteps: assembles the steps of one receiving process from the stream's announcements and
+// from the data of the sending processes. It blocks only while it connects. It holds memory only
+// for the steps that were granted.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is JSON read that a stranger sent? Within limits, and nothing twice.
+// JSON parser for untrusted input: limited size, no duplicate names.
 #include "stream/json.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words do control connections talk? Small objects of JSON, read without trusting them.
+// Small JSON objects, the messages of control connections. The parser does not trust its input.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are SHA-256 and HMAC computed? As FIPS 180-4 and RFC 2104 write them: speed does not matter
-// here.
+// SHA-256 and HMAC as in FIPS 180-4 and RFC 2104. Speed is not important here.
 #include "stream/keyed_hash.hpp"
 
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does somebody show that they know a token without saying it?
+// Keyed hash: proves knowledge of a token without sending it.
 #pragma once
 
 #include <string>

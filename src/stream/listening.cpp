@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are addresses read, and how does the system let a process listen?
+// Parsing of addresses, and listening sockets.
 #include "stream/listening.hpp"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where does a sending process listen, and what must consumers know?
+// Addresses of streams and their listeners, with the token that consumers must have.
 #pragma once
 
 #include <cstdint>

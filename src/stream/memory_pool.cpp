@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where does memory go that nobody uses any more?
+// Return of unused memory to a pool.
 #include "stream/memory_pool.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is memory for what comes used again? New pages cost more than what is done with them.
+// MemoryPool: reuses memory for received messages, because new pages cost more than the work on
+// them.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is a packed message while it waits and travels?
+// Message: a packed message while it waits and while it is sent.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are the words of data connections written and read? Nothing that is read is trusted.
+// Writing and reading of data connection headers. No input is trusted.
 #include "stream/message_words.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words do data connections talk? Integers of big end first, without gaps, and the CRC32C
-// of what comes before it.
+// Headers of data connections: big-endian integers without gaps, followed by the CRC32C of the
+// preceding bytes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do packed messages get into boxes, and connections to the box of their receiving process?
+// Packing of messages into boxes, and assignment of connections to the boxes of their receivers.
 #include "stream/outbox.hpp"
 
 #include <limits>

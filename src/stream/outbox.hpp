@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a sending process keep for the consumers of a stream, and over what is it sent?
+// Outbox: the messages that a sending process keeps for the consumers of a stream, and the
+// connections that send them.
 #pragma once
 
 #include <atomic>

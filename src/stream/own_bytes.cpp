@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which memory has a message that only one process reads?
+// Allocation of private memory for a message that only one process reads.
 #include "stream/own_bytes.hpp"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which memory has a message that only one process reads?
+// Private memory for a message that only one process reads.
 #pragma once
 
 #include <cstddef>

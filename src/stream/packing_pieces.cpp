@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which pieces is a long message packed, so that each is verified and sent while it is in the
-// processor's caches?
+// Pieces of a long message, each packed, checksummed and sent while it is in the processor's
+// caches.
 #include "stream/packing_pieces.hpp"
 
 #include <algorithm>

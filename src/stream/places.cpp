@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who gets a place, and from whom?
+// Assignment of places to streams, and their return.
 #include "stream/places.hpp"
 
 #include <algorithm>

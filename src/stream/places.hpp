@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which streams of a program hold buffers, and which wait until one of these gives way? Decided on
-// process 0, under one lock for all of them; the other processes are told in the sending calls.
+// Places: decide which streams of a program may hold buffers, and which wait until another gives up
+// its place. Process 0 decides, under one lock for all streams. The other processes receive its
+// decisions in the sending calls.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are layouts of programs of different sizes brought together, and read from another program?
+// Plans between layouts of programs with different numbers of processes, and their exchange as
+// text.
 #include "stream/plan_between.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes from the processes of one program to those of another?
+// Plans from the processes of one program to those of another.
 #pragma once
 
 #include <cstdint>

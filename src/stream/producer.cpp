@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the sending processes open a stream, find what they send right, and end it?
+// Producers: opening a stream, checking arguments, and closing the stream.
 #include "stream/producer.hpp"
 
 #include <algorithm>

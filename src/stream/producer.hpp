@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a distributed program send its arrays out, step by step? Its processes agree on every
-// call; threads of their own serve the consumers meanwhile.
+// Producer: sends the arrays of a distributed program, step by step. Its processes agree on every
+// call. Its own threads serve the consumers between calls.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do sending processes say to each other in a call, and which of it ends the call for all?
+// Agreement of the sending processes on a call, and on the error that ends it on all of them.
 #include <algorithm>
 #include <exception>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the sending processes send an array of a step: who gets it, and what is packed for whom?
+// Sending of an array of a step: selecting its consumers and packing their messages.
 #include <sched.h>
 
 #include <exception>

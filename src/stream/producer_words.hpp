@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls do sending processes compare, what do they say of a wrong one, and how long do they
-// wait in one round?
+// Calls that sending processes compare, their error messages, and the timeout of one round.
 #pragma once
 
 #include <algorithm>

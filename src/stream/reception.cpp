@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do strangers become connections that are served? Within limits of number and time.
+// Accepting and checking of new connections, within limits on their number and on time.
 #include "stream/reception.hpp"
 
 #include <fcntl.h>

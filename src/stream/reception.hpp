@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who may connect to the sending end of a stream, and how does a connection begin? The listening
-// end greets with a number of its own, used once; the other end answers with who it is and with a
-// keyed hash of that number: the token itself never travels. Without a token only this machine can
-// connect.
+// Reception: accepts and authenticates connections to the sending end of a stream. The listening
+// end sends a nonce. The other end answers with its identity and a keyed hash of the nonce, so that
+// the token itself is never sent. Without a token, only processes on this machine can connect.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When do steps repeat the last one?
+// Detection of steps that repeat the last one.
 #include "stream/repeated_steps.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arrays may the sending processes send without a word to each other, since these repeat the
-// last step? Where steps follow each other within microseconds, to wait for all processes in each
-// of them takes longer than the step.
+// RepeatedSteps: arrays that sending processes can send without communicating, because the step
+// repeats the last one. If steps follow each other within microseconds, waiting for all processes
+// in each of them takes longer than the step.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is the error read that the other end of a stream says it had?
+// Parsing of an error that the other end of a stream reports.
 #include "stream/said_error.hpp"
 
 namespace datamover::stream {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which error does the other end of a stream say that it had? Nothing in it is trusted.
+// Error that the other end of a stream reports. Its content is not trusted.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is memory made that another process can read, and that cannot shrink under its reader?
+// Creation of memory that another process can read and that cannot shrink while it does.
 #include "stream/segment.hpp"
 
 #include <fcntl.h>

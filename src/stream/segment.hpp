@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where do messages lie that both ends of a stream reach, where they are on one machine? In memory
-// without a name: its file descriptor is handed over a connection, and the system takes it back
-// when the last process that has it ends, however that ends.
+// Segment: memory for messages that both ends of a stream can access on one machine. The memory has
+// no name: its file descriptor is passed over a connection. The system frees it when the last
+// process that has it ends, whatever the reason.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is it made sure that memory of another process cannot shrink under its reader?
+// Check that a segment of another process is sealed, so that it cannot shrink while it is read.
 #include "stream/segment_view.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is memory read that a sending process on the same machine shares? Nothing of it is trusted.
+// SegmentView: read access to memory that a sending process on the same machine shares. Its content
+// is not trusted.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the connections of a sending process know of its program?
+// Observed behavior of the sending program, shared by the connections of a process.
 #pragma once
 
 namespace datamover::stream {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are threads kept from signals that are for the program's own?
+// SignalsBlocked: keeps new threads from handling the signals of the program.
 #pragma once
 
 #include <csignal>

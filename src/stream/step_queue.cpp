@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a policy bound what waits for a consumer?
+// Limits of a queue by its policy.
 #include "stream/step_queue.hpp"
 
 #include "geometry/make_error.hpp"

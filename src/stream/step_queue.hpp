@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which steps wait for a consumer, which are on their way to it, and which does it not get?
+// StepQueue: the steps that wait for a consumer, that are being sent to it, and that it does not
+// get.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are two ways of writing messages compared while a program sends them?
+// Comparison of two ways of writing messages while a program sends them.
 #include "stream/store_choice.hpp"
 
 #include <algorithm>

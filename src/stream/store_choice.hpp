@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a message in shared memory written around the processor's caches, or through them?
+// StoreChoice: writes a message in shared memory around the processor's caches or through them.
 //
-// Around them it does not take lines from the core that read the last message there; through them
-// the other core need not fetch it from memory. Which of the two is faster by far differs from
-// machine to machine (measured: 1.5 to 3 times, either way), and shows in nothing that a program
-// could ask for. So both are tried with the program's own messages.
+// Writes around the caches do not take lines from the core that read the last message there. After
+// writes through the caches, the other core does not need to fetch the message from memory. The
+// faster way differs from machine to machine (measured: by 1.5 to 3 times, either way), and no
+// property that a program could query reveals it. Both ways are therefore tried with the program's
+// own messages.
 #pragma once
 
 #include <array>

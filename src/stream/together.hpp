@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the sending processes of a stream agree, be there one or many, with MPI or without?
+// Together: agreement among the sending processes of a stream, for one process or many, with MPI or
+// without.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is kept what the system does not take at once?
+// Buffering of bytes that the system does not accept at once.
 #include "stream/unsent.hpp"
 
 #include "datamover/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are small things said without waiting for whoever is to read them?
+// Unsent: sends short messages without waiting for the receiver.
 #pragma once
 
 #include <cstddef>
