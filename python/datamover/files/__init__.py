@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do arrays go between files, and between files and memory? `move`, `open`, and formats."""
+"""Files: `move` arrays between files, `open` them for movers, and the formats of both."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

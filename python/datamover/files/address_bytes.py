@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are ranges of bytes read of one object at an address that stays the same meanwhile?"""
+"""Range reads of one object at an address, with a check that the object stays the same."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an output come to stand at an address, whole or not at all, and what is removed there?
+"""Outputs at an address: they appear complete or not at all, and leftovers are removed.
 
-A marker is written first, that names the arrays to come; it goes when their metadata are there. So
-what a killed program leaves can be told from what belongs to others; it also says which processes
-write, so that on their machine it is known when they are gone. Removed is only what belongs,
-by its name, to an array or group of which the marker or readable metadata tell.
+A marker is written first. It names the arrays to come, and is removed when their metadata are
+written. The marker distinguishes the leftovers of a killed program from data of other programs. It
+also identifies the writing processes, so that processes on the same machine can detect when they
+have ended. An object is removed only if its name belongs to an array or group that the marker or
+readable metadata describe.
 """
 
 from __future__ import annotations

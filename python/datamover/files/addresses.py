@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a Zarr store reached that has an address: by obstore, or where it is not there by fsspec?
+"""Access to a Zarr store at an address: by obstore, or by fsspec if obstore is not installed.
 
-Nothing has a second name there that it could be renamed from. So what is written gets its metadata
-last: until then there is no array under the address, and what was written is removed on failure.
+Objects at an address cannot be renamed. The metadata of an output is therefore written last: until
+then there is no array at the address. If a move fails, the objects that it wrote are removed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do all processes come to fail together, with the same error, when one of them fails?"""
+"""Agreement on failures: all processes raise the same error when one of them fails."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do processes that go on by themselves meet later, and hear of one that will not come?
+"""Appointments: processes that work independently meet later, and detect one that will not come.
 
-An agreement alone would wait for ever for that one. Here it tells the others, by messages of which
-nobody knows beforehand whether they come, or waits for them; so they go over a communicator that
-nothing else uses.
+An agreement alone would wait forever for such a process. Instead, that process notifies the others
+by messages. The others do not know whether such messages will be sent, and do not wait for them.
+The messages therefore use a communicator of their own.
 """
 
 from __future__ import annotations

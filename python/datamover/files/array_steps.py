@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which steps does a plan go between arrays and a file, and what of it goes in each?
+"""Steps of a plan between arrays and a file, and the part of the plan that each step executes.
 
-A file is an array whose elements lie on the disk. What a plan reads or writes of it goes slab by
-slab through *staging memory*, laid out as `state_steps` lays out slabs for the processes that do
-the I/O. Of every term of the plan the part that lies in the slab is taken, with staging memory in
-the place of the file: redistributions stay redistributions, of a smaller section; halos and
-section copies become section copies. All of it is local and the same on every process.
+A file is an array whose elements are stored on disk. A plan reads and writes it slab by slab
+through *staging memory*, laid out as `state_steps` lays out slabs for the processes that do the
+I/O. For each term of the plan, the part inside the slab is used, with staging memory in the place
+of the file: redistributions remain redistributions, of a smaller section; halos and section copies
+become section copies. All of this is local and the same on every process.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do several threads of a process do a list of things, such as reading or writing chunks?"""
+"""Parallel work: several threads of a process handle a list of items, such as chunks."""
 
 from __future__ import annotations
 

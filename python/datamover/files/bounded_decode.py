@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a chunk decoded in no more memory than a chunk has, whatever its bytes claim?
+"""Decoding of chunks with bounded memory, whatever their bytes claim.
 
-A few kilobytes may stand for gigabytes: by accident of whoever wrote them, or on purpose.
+A few kilobytes can decode to gigabytes, by accident or on purpose.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does an output, when it is read again, hold what was written?"""
+"""Verification of an output: reads it again and compares checksums with the written data."""
 
 from __future__ import annotations
 

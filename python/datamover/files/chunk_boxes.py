@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a box of an array read from the chunks that it meets, or written to them?"""
+"""Boxes of chunked arrays: reading them from the chunks that they meet, and writing them."""
 
 from __future__ import annotations
 

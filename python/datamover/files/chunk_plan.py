@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which order are chunks read and written, so that memory suffices and few are read twice?
+"""Order in which chunks are read and written, within the memory limit and with few repeated reads.
 
-All is said in the dimensions of the output as they stand in its file, slowest first. The output is
-made pass by pass; a pass is a box of it. Within a pass the source chunks that meet it are read one
+All shapes are in the dimensions of the output as stored in its file, slowest first. The output is
+made pass by pass; a pass is a box of it. Within a pass, the source chunks that meet it are read one
 after the other, in C order of some order of the dimensions. Chunks of the output are filled in
 *groups*, boxes of chunks about as large as a source chunk: a group is opened when the first source
-chunk that meets it is read, and closed when the last one was. A source chunk that meets several
-passes is read in each of them. Several processes share the passes out; each works by itself.
+chunk that meets it is read, and closed after the last one. A source chunk that meets several passes
+is read in each of them. Several processes divide the passes among themselves, and each works
+independently.
 """
 
 from __future__ import annotations

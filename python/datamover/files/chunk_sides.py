@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What are the chunks of input and output, seen in the dimensions of the output's file?"""
+"""Chunks of input and output, in the dimensions of the output's file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Consolidated metadata: copies, in a Zarr group, of the metadata of all that is in it.
+"""Consolidated metadata: copies, in a Zarr group, of the metadata of all its contents.
 
-Readers use the copies in place of what they were copied from. Copies that are out of date hide new
-arrays, and have the chunks of replaced ones decoded as something else.
+Readers use the copies in place of the originals. Outdated copies hide new arrays, and cause readers
+to decode the chunks of replaced ones wrongly.
 """
 
 from __future__ import annotations

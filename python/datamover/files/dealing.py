@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which boxes of an array does each process read or write, and in which slabs does it go by?"""
+"""Distribution of an array over reading or writing processes: the boxes and slabs of each."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are chunks of ordinary Zarr arrays read and written without zarr-python?
+"""Reading and writing of chunks of ordinary Zarr arrays without zarr-python.
 
-Ordinary are arrays in a directory, of numbers, without shards and filters, with a codec of
-numcodecs. Their metadata is read and written here, which takes no time; for all others, and for
-all that is not as it should be, zarr-python is there.
+Ordinary arrays are stored in a directory, contain numbers, have no shards or filters, and use a
+codec of numcodecs. Their metadata is read and written here, which takes little time. All other
+arrays, and all malformed ones, are handled by zarr-python.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is an array on the disk opened, so that a mover takes it as one in memory?
+"""Arrays on disk: `open` returns a `FileArray`, which a mover takes like an array in memory.
 
-`open` gives a `FileArray`: a file and the layout by which plans know its elements. `array_steps`
-and `file_mover` carry plans out; here files are opened, read and written in boxes, and closed.
+A `FileArray` is a file and the layout by which plans refer to its elements. `array_steps` and
+`file_mover` execute plans; this module opens files, reads and writes boxes of them, and closes
+them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a mover carry out a plan between arrays in memory and one on the disk?
+"""File mover: executes a plan between arrays in memory and one on disk.
 
-Step by step (`array_steps`): what a step reads of the file is read into staging memory, an ordinary
-mover moves between that and the arrays, what it brought is written. Reading and writing are done by
-threads of this process, so that `start` returns and the program goes on. A failure of one process
-is known to all after each step, by a mover that carries a flag from each to each.
+In each step (`array_steps`), the part of the file that the step needs is read into staging memory,
+an ordinary mover moves data between staging memory and the arrays, and the result is written to the
+file. Threads of this process read and write, so that `start` returns and the program continues.
+After each step, all processes detect a failure of one of them, by a mover that sends a flag from
+each process to each other one.
 """
 
 from __future__ import annotations

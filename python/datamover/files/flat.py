@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a box of an array read from, or written to, a file that holds the array as one piece?"""
+"""Flat files: reading and writing of boxes of an array that a file stores as one piece."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which boxes is a flat file, which has no chunks, read or written best?"""
+"""Division of a flat file, which has no chunks, into boxes for reading or writing."""
 
 from __future__ import annotations
 

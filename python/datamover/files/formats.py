@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must a file format offer so that arrays can be moved from and to it, and which are there?"""
+"""File formats: the interface that each format implements, and the list of formats."""
 
 from __future__ import annotations
 

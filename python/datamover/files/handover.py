@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the chunks that several processes encode get to the one that may write them?
+"""Transfer of chunks from the processes that encode them to the one that writes them.
 
-Some files one process alone can write. All processes have their threads encode; each thread then
-waits until its chunk has been taken, so that no more of them are held than there are threads. What
-communicates is the thread that calls `run`; the work is done by others. The writing process takes
-one chunk after the other, from whoever has one, and writes it beside its own threads.
+Some files can be written by one process only. The threads of all processes encode; each thread then
+waits until its chunk has been taken, so that no more chunks are held than there are threads. The
+thread that calls `run` communicates; other threads encode. The writing process takes one chunk
+after the other, from any process that has one, and writes it while its own threads encode.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are arrays in HDF5 files found, made, and read, without a parallel HDF5?
+"""Arrays in HDF5 files: finding, creating and reading them, without a parallel HDF5.
 
-A contiguous dataset is a range of bytes of its file: all processes read and write it as they do a
-flat file, at its offset. Chunks are read at their places too (`hdf5_chunks`), where their filters
-are known; all else is read by h5py. What lies at an address is read in the same ways.
+A contiguous dataset is a range of bytes of its file: all processes read and write it like a flat
+file, at its offset. Chunks whose filters are supported are also read at their offsets
+(`hdf5_chunks`). h5py reads everything else. Files at an address are read in the same ways.
 """
 
 from __future__ import annotations

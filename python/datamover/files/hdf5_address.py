@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does h5py read a file that has an address, with few requests?
+"""Reading of an HDF5 file at an address by h5py, with few requests.
 
-It asks for pieces of some bytes: blocks are fetched, and kept. It holds its lock meanwhile, for
-which every thread waits that frees one of its objects, as the garbage collector may do in any: so
-no other thread of Python may be needed to bring bytes. obstore has threads of its own; but what
-answers it may be a thread of this process, a server of the program's own.
+h5py reads pieces of a few bytes; this module fetches blocks and caches them. During a read, h5py
+holds its lock. Every thread that frees an h5py object waits for this lock, and the garbage
+collector can free one in any thread. Fetching bytes must therefore not depend on another Python
+thread. obstore has threads of its own, but the server that answers can be a thread of this process.
 """
 
 from __future__ import annotations

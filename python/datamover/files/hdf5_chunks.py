@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are chunks of HDF5 datasets read at their place in the file, and decoded by our threads?
+"""Chunks of HDF5 datasets: read at their offsets in the file, decoded by the library's threads.
 
-h5py lets one thread in at a time; it is asked for the place of a chunk only.
+h5py admits one thread at a time; it is used only to find the offset of a chunk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a move read and write one dataset of an HDF5 file?
+"""HDF5 format: reading and writing of one dataset of a file by a move.
 
-`run.h5:/fields/u` names a dataset. What a Zarr array would keep is kept: attributes, names of
-dimensions, fill value, chunks; attributes and fill value also as HDF5 has them, for HDF5.
+`run.h5:/fields/u` names a dataset. The properties that a Zarr array would keep are kept:
+attributes, names of dimensions, fill value and chunks. Between HDF5 files, attributes and fill
+value also keep their HDF5 types.
 """
 
 from __future__ import annotations

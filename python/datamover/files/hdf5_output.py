@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a chunked dataset of HDF5 written, its chunks encoded by our threads?
+"""Writing of a chunked HDF5 dataset whose chunks are encoded by this library's threads.
 
-HDF5 takes chunks as they are to stand in the file (`write_direct_chunk`), one thread at a time and
-by one process; shuffling and gzip, which take the time, are done before, by all threads of all
-processes at once (`handover`).
+HDF5 accepts encoded chunks (`write_direct_chunk`), one thread at a time and from one process.
+Shuffling and gzip, which take most of the time, are done before, by all threads of all processes at
+once (`handover`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a dataset of HDF5 written as several files, of which a virtual dataset makes one array?
+"""HDF5 dataset written as several files that a virtual dataset combines into one array.
 
-Each file holds rows of the first dimension that can be cut: a piece of the flattened array where it
-is contiguous, whole chunks where it is in chunks.
+Each file holds rows of the first dimension that can be divided: a piece of the flattened array if
+the dataset is contiguous, or whole chunks if it is chunked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The datasets of which we read the bytes in the file ourselves.
+"""Plain datasets of HDF5, whose bytes this library reads from the file itself.
 
-A dataset is plain if all that decides on the meaning of its bytes is in the lists below. h5py reads
-every other one: also those with properties that a later HDF5 may have.
+A dataset is plain if everything that determines the meaning of its bytes is in the lists below.
+h5py reads all others, including those with properties that a later HDF5 may add.
 """
 
 from __future__ import annotations

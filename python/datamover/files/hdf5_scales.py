@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does HDF5 know the names of dimensions? By scales, as NetCDF4 has them, else by labels.
+"""Names of dimensions in HDF5: scales, as in NetCDF4, or labels if scales are not possible.
 
-A scale is a dataset beside the array that is called as the dimension: its coordinates, or one
-without elements. xarray reads scales only.
+A scale is a dataset next to the array that has the name of the dimension: its coordinates, or a
+dataset without elements. xarray reads scales only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole HDF5 file become another one, with all that is in it?
+"""Move of a whole HDF5 file to another one, with all its contents.
 
-Groups, attributes, links, named datatypes and scales of dimensions are made as HDF5 has them, in
-their order. Strings and lists, which no mover takes, are copied some rows at a time; what else has
-no fixed size HDF5 copies itself. Chunks stay, and are compressed by gzip where they were
-compressed.
+Groups, attributes, links, named datatypes and dimension scales are created as in the input, in
+their order. Strings and lists, which movers do not support, are copied some rows at a time. HDF5
+itself copies other objects without a fixed size. Chunks stay the same, and are compressed by gzip
+if they were compressed.
 """
 
 from __future__ import annotations

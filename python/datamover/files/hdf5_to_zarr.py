@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole HDF5 file, with its groups, arrays and attributes, become a Zarr group?
+"""Move of a whole HDF5 file, with its groups, arrays and attributes, to a Zarr group.
 
-A dataset of several names goes under each of them; what Zarr has not (links, named datatypes,
-datasets without a shape) is left out, which the log says.
+A dataset with several names is written under each of them. Objects that Zarr does not support
+(links, named datatypes, datasets without a shape) are left out and logged.
 """
 
 from __future__ import annotations

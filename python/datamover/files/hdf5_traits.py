@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does a dataset of HDF5 get besides its elements, of what the input has?"""
+"""Properties that an HDF5 dataset takes from the input, besides its elements."""
 
 from __future__ import annotations
 

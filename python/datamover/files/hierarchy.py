@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole HDF5 file or Zarr group go to another one, with all that is in it?
+"""Move of a whole HDF5 file or Zarr group to another one, with all its contents.
 
-First one process makes all of the output but the elements (`hdf5_to_zarr`, `hdf5_to_hdf5`,
-`zarr_to_hdf5`, `zarr_to_zarr`), and copies what no mover takes, as strings of any length. Then
-array by array goes as one array does. The output gets its name when all are there.
+First, one process creates the whole output except for the elements (`hdf5_to_zarr`, `hdf5_to_hdf5`,
+`zarr_to_hdf5`, `zarr_to_zarr`), and copies data that movers do not support, such as strings of any
+length. Then the arrays are moved one by one, each like a single array. The output gets its name
+when all are complete.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What would a move do, before anything is written?"""
+"""Dry run of a move: what it would do, before anything is written."""
 
 from __future__ import annotations
 

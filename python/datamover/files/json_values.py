@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values in the JSON of Zarr's metadata: NaN and the infinities, which JSON lacks, become words.
+"""Values in the JSON of Zarr's metadata: NaN and infinities, which JSON lacks, become strings.
 
-The words are those of fill values in Zarr v3. Readers of strict JSON refuse the bare names that
-Python writes by default. As a `missing_value` NaN becomes null: xarray decodes and encodes that
-as it does NaN, and takes words for values that are missing.
+The strings are those of fill values in Zarr v3. Readers of strict JSON reject the bare names that
+Python writes by default. As a `missing_value`, NaN becomes null: xarray decodes and encodes it like
+NaN, and treats strings as missing values.
 """
 
 from __future__ import annotations

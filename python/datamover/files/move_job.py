@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does one process do while an array goes from one file to another?
+"""Work of one process during the move of an array from one file to another.
 
-Chunk by chunk (`chunk_plan`, `pipeline`), by a process alone with a thread per core, or by several
-that share the passes of one plan, each by itself with its share of the cores. Where source chunks
-would then be read by many processes, and that costs more, several move it slab by slab (`slabs`):
-each part is read once and a mover brings it to where it is written. The output is written under a
-hidden name beside its own and gets its name when it is complete.
+The array is moved chunk by chunk (`chunk_plan`, `pipeline`): by one process with a thread per core,
+or by several that divide the passes of one plan, each working independently with its share of the
+cores. If many processes would then read the same source chunks, and that costs more, several
+processes move the array slab by slab (`slabs`): each part is read once and a mover sends it to the
+process that writes it. The output is written under a hidden name next to its own and gets its name
+when it is complete.
 """
 
 from __future__ import annotations

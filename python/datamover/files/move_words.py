@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does it read what a move did, or would do? On the terminal and where Python prints it."""
+"""Text of the reports on moves, done or planned, for the terminal and for `repr`."""
 
 from __future__ import annotations
 

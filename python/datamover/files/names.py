@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which file, dataset or address does a name mean?
+"""Names of files, datasets and addresses, and their parsing.
 
-It loads little: the process that starts others for a move needs no more of files than this.
+The module imports little, because the process that starts others for a move needs only this part of
+the file support.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do attributes of HDF5, and a fill value, go from one dataset to another as they are?
+"""Attributes and fill values of HDF5, copied from one dataset to another unchanged.
 
-Attributes are carried in one place, in two forms: as JSON has them, for Zarr, and as HDF5 has them,
-each with its type, its extents and its bytes.
+Attributes are carried in one place, in two forms: as JSON for Zarr, and for HDF5 with the type,
+extents and bytes of each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are .npy files read and written? NumPy does the header, `flat` the elements."""
+"""The .npy format: NumPy handles the header, `flat` the elements."""
 
 from __future__ import annotations
 

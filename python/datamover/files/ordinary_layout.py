@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does the metadata of an ordinary Zarr array say of its elements and chunks?
+"""Elements and chunks of an ordinary Zarr array, parsed from its metadata.
 
-Ordinary is what `direct_zarr` reads and writes itself; all else is left to zarr-python.
+Ordinary arrays are those that `direct_zarr` reads and writes itself; zarr-python handles all
+others.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does zarr.json say of an ordinary array, and what of it does a copy keep?"""
+"""The zarr.json of an ordinary array, and the part of it that a copy keeps."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which files beside an HDF5 file are parts of it, and when are they removed?
+"""Files that are parts of an HDF5 file, and their removal.
 
 An output of several writers, out.h5, is a virtual dataset of out.h5.TOKEN.parts/0.h5 and so on. The
-token is that of the move, so that an old output keeps its parts until the new one has its name. As
-long as that has not, its hidden file tells that its parts are nobody's yet. Parts that no output
-of this name refers to any more may belong to a file that was renamed: they are left alone.
+token identifies the move, so that an old output keeps its parts until the new one has its name.
+Until then, the hidden file of the new output marks its parts as unfinished. Parts that no output of
+this name refers to are left alone, because they may belong to a file that was renamed.
 """
 
 from __future__ import annotations

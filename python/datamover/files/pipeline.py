@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the threads of one process carry out a plan of chunks, reading and writing at once?
+"""Pipeline: the threads of one process execute a plan of chunks, reading and writing at once.
 
-Every thread takes the next thing to do: the chunks of a group that is complete are encoded and
-written; else the next source chunk of the plan is read, decoded and copied into the groups that
-need it, if there is memory for groups that it opens. Nobody waits for a slowest.
+Every thread takes the next task. If a group is complete, its chunks are encoded and written.
+Otherwise, the next source chunk of the plan is read, decoded and copied into the groups that need
+it, if there is memory for the groups that it opens. No thread waits for the slowest one.
 """
 
 from __future__ import annotations

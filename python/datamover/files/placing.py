@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an output get its name so that at any moment the old or the new is there, whole?"""
+"""Naming of an output: at any moment, either the old or the new one is there, complete."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way would many processes move an array to Zarr, and who would send what slab by slab?"""
+"""Plans of file moves by many processes to Zarr: the method, and the messages of each slab."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are raw files, which hold nothing but elements, read and written?"""
+"""Raw files, which contain nothing but elements."""
 
 from __future__ import annotations
 

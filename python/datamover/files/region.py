@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a box of an input read as if it were all of it?"""
+"""Region of an input: a box that is read as if it were the whole input."""
 
 from __future__ import annotations
 

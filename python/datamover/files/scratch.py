@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Through which memory does a thread copy what does not lie in one piece?
+"""Scratch memory through which a thread copies data that is not contiguous.
 
-Through the same again and again, small enough for the second cache: fresh memory would be cleared
-by the system first, and a large piece would go out to memory and come back.
+Each thread reuses the same memory, which fits into the second-level cache. The system would have to
+clear fresh memory first, and large scratch memory would not stay in the cache.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do processes move an array from file to file slab by slab, each part read once?
+"""Move of an array from file to file slab by slab, in which each part is read once.
 
-Each process reads its part of a slab, a mover redistributes the slab from the parts as they are
-read to the parts as they are written, each process writes its part. All wait for the slowest in
-every slab. So several processes move where source chunks would otherwise be read by many of them:
-see `move_job`.
+Each process reads its part of a slab, a mover redistributes the slab from the parts that are read
+to the parts that are written, and each process writes its part. In every slab, all processes wait
+for the slowest. Several processes use this method if many of them would otherwise read the same
+source chunks: see `move_job`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a disk have room for a file, and what is said where it has not?"""
+"""Check that a disk has room for a file, and the error if it has not."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a program save its distributed arrays, and load them on other processes?
+"""Saving of distributed arrays, and loading of them on other processes.
 
-A mover takes an array from its layout to that of the file's chunks, dealt to the processes that
-write; each encodes and writes its own. Loading is the same the other way round. So the processes
-and layouts that load need not be those that saved.
+A mover redistributes an array from its layout to that of the file's chunks, which are distributed
+over the writing processes; each of them encodes and writes its own chunks. Loading is the reverse.
+The loading processes and layouts can therefore differ from the saving ones.
 """
 
 from __future__ import annotations

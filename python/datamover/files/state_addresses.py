@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are a program's arrays saved in, and loaded from, what has an address?
+"""Saving and loading of a program's arrays at an address.
 
-They are saved in Zarr groups, and loaded from those, Zarr arrays and .npy files. Metadata come
-last, the group's after those of its arrays: until then there is nothing to be loaded.
+Arrays are saved in Zarr groups, and loaded from Zarr groups, Zarr arrays and .npy files. Metadata
+are written last, those of a group after those of its arrays: until then there is nothing to load.
 """
 
 from __future__ import annotations

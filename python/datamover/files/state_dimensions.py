@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What are the dimensions of saved arrays called, so that xarray knows them?"""
+"""Names of the dimensions of saved arrays, for xarray."""
 
 from __future__ import annotations
 

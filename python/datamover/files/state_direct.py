@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What of an array goes straight between a process's own memory and a file?
+"""Direct transfers between a process's own memory and a file, without a mover.
 
-Whole chunks that lie in one block of one process, and long runs of flat files: nobody else has to
-do with them, so that they are not moved to another process, and nobody waits. All else goes by
-slabs (`state_steps`). What goes how is worked out from layouts alone, and the same everywhere.
+They are used for whole chunks inside one block of one process, and for long runs of flat files: no
+other process is involved, so these elements are not sent to one, and no process waits. All other
+elements are transferred slab by slab (`state_steps`). The split is computed from layouts alone, and
+is the same on all processes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are arrays loaded: looked at, read, and moved to whoever wants them?"""
+"""Loading of arrays: inspects the file, reads it, and moves the elements to their processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are arrays saved: captured, written, and given their name when all is there?"""
+"""Saving of arrays: captures them, writes them, and names the output when it is complete."""
 
 from __future__ import annotations
 

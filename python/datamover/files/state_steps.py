@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which steps do distributed arrays go to and from files, and which process holds what of them?
+"""Steps in which distributed arrays are saved and loaded, and the part of each process in them.
 
-An array is cut into slabs of whole chunks; a slab is dealt, in pieces that lie together in the
-file, to the processes that read or write. As many slabs go at once, of one or of several arrays,
-as memory allows: a mover takes all of them between the arrays and staging memory, laid out as the
-pieces are.
+An array is divided into slabs of whole chunks. A slab is distributed, in pieces that are contiguous
+in the file, over the processes that read or write. A step has as many slabs, of one or of several
+arrays, as memory allows: a mover moves all of them between the arrays and staging memory, which is
+laid out like the pieces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do arrays and values of a program stand in a Zarr group, an HDF5 file, an .npy file?
+"""Storage of a program's arrays and values in a Zarr group, an HDF5 file or an .npy file.
 
-Values are attributes of the group or file, but in Zarr NaN and infinities are arrays of no
-dimension; arrays that all processes have alike are arrays in it as the distributed ones are.
+Values are attributes of the group or file; in Zarr, NaN and infinities are arrays without
+dimensions. Arrays that all processes hold identically are stored as arrays, like the distributed
+ones.
 """
 
 from __future__ import annotations

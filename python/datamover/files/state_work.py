@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do saving and loading have in common: limits, threads, and which parts go at once?"""
+"""Common parts of saving and loading: limits, threads, and the parts of a step."""
 
 from __future__ import annotations
 

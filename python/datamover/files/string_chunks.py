@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the strings of a Zarr chunk pass without all of them becoming Python's at once?
+"""Strings of a Zarr chunk, processed without converting all of them to Python objects at once.
 
-These take several times the memory of a decoded chunk, in which each string stands behind its
-length. It is copied as it is, or some strings of it are taken at a time.
+Python strings take several times the memory of a decoded chunk, in which each string follows its
+length. The chunk is copied unchanged, or converted some strings at a time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many bytes does a chunk of strings have when it is decoded, in a Zarr array wherever it is?
+"""Decoded size in bytes of a chunk of strings, in a Zarr array in a directory or at an address.
 
-Most codecs say it in the first or last bytes of an encoded chunk. What others encoded is decoded a
-piece at a time, and counted.
+Most codecs store it in the first or last bytes of an encoded chunk. Chunks of other codecs are
+decoded piece by piece, and the bytes are counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an array of strings of any length go between HDF5 and Zarr, with the others of a whole?
+"""Arrays of strings of any length between HDF5 and Zarr, as part of a whole file or group.
 
-They have no fixed bytes that a mover could take: one process reads and writes them with h5py and
-zarr-python, some rows at a time.
+Movers cannot move them because they have no fixed size: one process reads and writes them with h5py
+and zarr-python, some rows at a time.
 """
 
 from __future__ import annotations

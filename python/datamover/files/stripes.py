@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Over how many disks does a file system spread a file, so that as many processes write it?
+"""Stripes of a file: the number of disks of a parallel file system, one writing process for each.
 
-Lustre tells (`lustre.lov`, the `lov_user_md` of its user library); of others nothing is known.
+Only Lustre reports it (`lustre.lov`, the `lov_user_md` of its user library). Other file systems are
+not supported.
 """
 
 from __future__ import annotations

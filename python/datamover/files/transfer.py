@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an array go from one file to another, whoever moves it? `move_job` has the work."""
+"""Move of an array from one file to another, by one or many processes. See `move_job`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in an HDF5 file that is moved as a whole, and which of it do movers take?"""
+"""Contents of an HDF5 file that is moved as a whole, and the datasets that movers support."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in a Zarr group that is moved as a whole, and which of it do movers take?"""
+"""Contents of a Zarr group that is moved as a whole, and the arrays that movers support."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is what was written brought to the disk, if possible while more is made?
+"""Early write-back: written data is sent to the disk while more data is being written.
 
-The system keeps what is written in memory for a while. Told to begin at once, the disk is at work
-during the move and not only in the sync at its end, which stays what makes the output durable, and
-tells of all errors.
+By default, the system keeps written data in memory for a while. If write-back begins at once, the
+disk works during the move and not only in the sync at its end. The sync is still what makes the
+output durable and reports all errors.
 """
 
 from __future__ import annotations

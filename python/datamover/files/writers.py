@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which processes write something, and are they still there?
+"""Identity of the processes that write an output, and a check whether they are still running.
 
-Asked of what lies at an address and is not whole, where no lock can tell. The answer is certain
-only on the machine on which all of them run.
+It is used for incomplete outputs at an address, which no lock can protect. The answer is certain
+only on the machine on which all of these processes run.
 """
 
 from __future__ import annotations

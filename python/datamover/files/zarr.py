@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is the Zarr format to moves? Ordinary arrays are read and written without zarr-python."""
+"""Zarr format of moves. Ordinary arrays are read and written without zarr-python."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are boxes of a Zarr array read and written? zarr-python does the codecs and the chunks."""
+"""Boxes of a Zarr array: zarr-python handles the codecs and the chunks."""
 
 from __future__ import annotations
 

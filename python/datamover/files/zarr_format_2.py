@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is an array in Zarr's format 2, and when is an output one?
+"""Zarr format 2: its arrays, and the outputs that use it.
 
 Format 2 has no names of dimensions (xarray keeps them in an attribute), no shards, one compressor
-of numcodecs, and a fill value that xarray takes for missing.
+of numcodecs, and a fill value that xarray treats as missing.
 """
 
 from __future__ import annotations

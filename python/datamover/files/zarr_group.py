@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in a Zarr group, in a directory or at an address, and how is one made?"""
+"""Zarr groups in a directory or at an address: their contents and their creation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is an array in Zarr that is written: dtype, chunks, shards, codecs, and can it be?"""
+"""Properties of a Zarr output: dtype, chunks, shards and codecs, and whether they are supported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where does zarr-python write, how is it told to write no more, and what is held back?"""
+"""Store of zarr-python for outputs: it can be stopped, and can hold objects back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are arrays of strings of any length made and opened in Zarr?"""
+"""Arrays of strings of any length in Zarr: creating and opening them."""
 
 from __future__ import annotations
 

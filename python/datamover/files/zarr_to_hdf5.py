@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole Zarr group, with its groups, arrays and attributes, become an HDF5 file?
+"""Move of a whole Zarr group, with its groups, arrays and attributes, to an HDF5 file.
 
-Names of dimensions become scales, as NetCDF4 has them, so that xarray finds in the file what it
-found in the group; an array that is called as its dimension is the scale of others.
+Names of dimensions become scales, as in NetCDF4, so that xarray finds the same in the file as in
+the group. An array that has the name of its dimension is the scale of other arrays.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole Zarr group, with its groups, arrays and attributes, become another one?"""
+"""Move of a whole Zarr group, with its groups, arrays and attributes, to another one."""
 
 from __future__ import annotations
 

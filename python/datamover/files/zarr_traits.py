@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does a Zarr array have besides its elements, that a copy of it in Zarr keeps?"""
+"""Properties of a Zarr array, besides its elements, that a copy of it in Zarr keeps."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is an array of a stream?"""
+"""Description of an array of a stream."""
 
 from __future__ import annotations
 

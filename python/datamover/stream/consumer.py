@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a program get, step by step, the arrays that another one sends?"""
+"""Consumer: receives the arrays that another program sends, step by step."""
 
 from __future__ import annotations
 

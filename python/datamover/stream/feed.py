@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is the newest step of a view kept at hand, while a stream runs, ends and begins again?"""
+"""Feed: keeps the newest step of a view while a stream runs, ends and starts again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a stream shown in a browser, by `datamover stream --frames`?
+"""Stream viewer in a browser, for `datamover stream --frames`.
 
 One process, a consumer of the stream, serves one page, which gets the newest step whenever it has
-granted one. What comes from browsers is taken for hostile.
+granted one. Input from browsers is not trusted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do the processes of one end of a stream agree, be there one or many, with MPI or without?"""
+"""Agreement of the processes of one end of a stream, one or many, with MPI or without."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do many streams of a program share memory of which only a few can have a part?"""
+"""Manager: many streams of a program share memory that is enough for a few of them."""
 
 from __future__ import annotations
 

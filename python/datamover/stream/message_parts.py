@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where does a process of either end of a stream keep its part of an array?"""
+"""Memory of a process's part of an array, at either end of a stream."""
 
 from __future__ import annotations
 

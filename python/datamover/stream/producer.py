@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a distributed program send its arrays out, step by step?"""
+"""Producer: sends the arrays of a distributed program, step by step."""
 
 from __future__ import annotations
 

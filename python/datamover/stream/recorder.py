@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a stream written to files, by `datamover stream`?"""
+"""Recorder: writes a stream to files, for `datamover stream`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which plane of which array does a page show, and who owns which part of it?"""
+"""View: the plane of an array that a page shows, and the processes that hold its parts."""
 
 from __future__ import annotations
 

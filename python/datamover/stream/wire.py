@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do the ends of a stream say of addresses and dtypes, and how is that read without trust?"""
+"""Encoding of addresses and dtypes between the ends of a stream. The input is not trusted."""
 
 from __future__ import annotations
 

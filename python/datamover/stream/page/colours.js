@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which colour is which value? Tables of 256 colours, as red, green and blue in hexadecimal digits:
-// viridis and inferno by S. van der Walt and N. Smith (CC0), RdBu of ColorBrewer by C. Brewer,
-// reversed; all as Matplotlib has them.
+// Color maps: tables of 256 colors, as red, green and blue in hexadecimal digits. Viridis and
+// inferno are by S. van der Walt and N. Smith (CC0); RdBu is ColorBrewer's by C. Brewer, reversed.
+// All are as in Matplotlib.
 "use strict";
 
 const COLOUR_MAPS = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is the CRC32C (RFC 3720) of bytes? Browsers have none; eight tables take 8 bytes at a time.
+// CRC32C (RFC 3720), which browsers do not provide. Eight tables process 8 bytes at a time.
 "use strict";
 
 const CRC_TABLES = (() => {

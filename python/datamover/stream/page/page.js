@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a stream shown while it runs? Grants the server frames, has them checked, draws them.
+// Viewer of a running stream: grants frames to the server, has the worker check them, draws them.
 "use strict";
 
 const AHEAD = 2; // frames that the server may send before one of them is drawn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is in a message of the stream, and did it arrive unharmed? Runs beside the page.
+// Worker of the page: parses messages of the stream and verifies their checksums.
 "use strict";
 
 importScripts("crc32c.js");
