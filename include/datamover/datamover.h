@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program (or any language that calls C) move the elements of distributed arrays? */
+/* C interface: moves the elements of distributed arrays, from C or any language that calls C. */
 #ifndef DATAMOVER_DATAMOVER_H
 #define DATAMOVER_DATAMOVER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a program that uses ScaLAPACK replace its calls of Cp?gemr2d? */
+/* Replacements for ScaLAPACK's Cp?gemr2d. */
 #ifndef DATAMOVER_DATAMOVER_SCALAPACK_H
 #define DATAMOVER_DATAMOVER_SCALAPACK_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program take every element to the process that is named for it?
+/* Distributions in C: every element is sent to the process that is named for it.
  *
- * In one call, or by a distribution that is made once and carried out any number of times, with any
- * number of columns, also while the program computes, and back.
+ * Use one call, or a distribution that is made once and executed any number of times, with any
+ * number of columns, also while the program computes, and in reverse.
  *
  * Source: M. Hofmann, G. Ruenger, Fine-grained Data Distribution Operations for Particle Codes,
  * section 3 (MPI_Alltoall_specific). All functions return MPI_SUCCESS (0) or a datamover_code

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which names do the shared libraries show? Those that are declared under these marks, no others.
- */
+/* Marks of exported names: the shared libraries export only what is declared under them. */
 #ifndef DATAMOVER_EXPORT_H
 #define DATAMOVER_EXPORT_H
 

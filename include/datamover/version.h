@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which version of datamover is compiled against, and which one is linked? From C and from C++. */
+/* Version of the headers, and of the linked library, for C and C++. */
 #ifndef DATAMOVER_VERSION_H
 #define DATAMOVER_VERSION_H
 
