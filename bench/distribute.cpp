@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast does every element get to its process, beside a counting sort with MPI_Alltoallv?
+// Benchmark of distribution, compared with a counting sort and MPI_Alltoallv.
 // Usage: distribute SECONDS {CASE EXAMPLE COUNT}...; EXAMPLE is A, B, C, B-inplace or C-inplace.
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How would one distribute elements by hand: a counting sort, then MPI_Alltoallv?
+// Hand-written distribution: a counting sort, then MPI_Alltoallv.
 #include "distribute_by_hand.hpp"
 
 #include <algorithm>

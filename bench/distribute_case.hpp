@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which elements do the paper's Examples A, B and C distribute?
+// Elements and targets of Examples A, B and C of the paper on distribution.
 #pragma once
 
 #include <cstddef>

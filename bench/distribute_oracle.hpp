@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which elements have to arrive at this process?
+// Count and checksum of the elements that this process has to receive.
 #pragma once
 
 #include <mpi.h>

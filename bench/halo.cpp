@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast are all ghosts of cubic blocks filled, beside loops in shared memory and messages that
-// are written by hand? Arguments: seconds per case, then per case a name, the points along an edge,
-// the width of the ghosts, and the blocks of a process along each dimension.
+// Benchmark of filling all ghosts of cubic blocks, compared with loops in shared memory and
+// hand-written messages.
+// Arguments: seconds per case, then per case a name, the points along an edge, the width of the
+// ghosts, and the blocks of a process along each dimension.
 #include <mpi.h>
 
 #include <cstdlib>

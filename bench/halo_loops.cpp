@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loops would one write by hand to fill ghosts between the processes of a node?
+// Hand-written loops that fill ghosts between the processes of a node.
 #include "halo_loops.hpp"
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do the points of a halo's blocks hold before an exchange, and what must they hold after it?
+// Values of a halo's blocks before an exchange, and the expected values after it.
 #pragma once
 
 #include <mpi.h>

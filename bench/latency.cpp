@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long does the halo exchange of tiny blocks take, beside MPI calls written by hand?
-// Arguments: seconds per case, processes per pretend node (0: none), then per case a name, the
+// Benchmark of the halo exchange of tiny blocks, compared with hand-written MPI calls.
+// Arguments: seconds per case, processes per simulated node (0: none), then per case a name, the
 // points along an edge and the blocks per process in the three dimensions.
 #include <mpi.h>
 

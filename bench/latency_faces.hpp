@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ghosts does each block of a periodic box get from which neighbour, and who owns the blocks?
+// Blocks of a periodic box, their owners, and the ghosts that each gets from its neighbors.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! What does the exchange of faces cost when a mover is called from Fortran? For latency_languages.cpp.
+! Exchange of faces by a mover that is called from Fortran, for latency_languages.cpp.
 module latency_halo
     use, intrinsic :: iso_c_binding
     use datamover

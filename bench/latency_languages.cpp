@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does the exchange of faces cost when a mover is called from C, and from Fortran?
+// Exchange of faces by a mover that is called from C and from Fortran.
 #include "latency_languages.hpp"
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which exchanges of faces by a mover are called from C and from Fortran?
+// Exchange of faces by a mover that is called from C and from Fortran.
 #pragma once
 
 #include <mpi.h>

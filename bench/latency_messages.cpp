@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ways are there to write the halo exchange by hand, in MPI calls alone?
+// Hand-written halo exchanges that use MPI calls alone, in several variants.
 #include "latency_messages.hpp"
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What are the blocks of a periodic box to the library?
+// Floor plan of the blocks of a periodic box.
 #pragma once
 
 #include <vector>

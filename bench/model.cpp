@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What are the parameters of the decode-or-recompute model on this machine, and does it predict
-// what is measured? Prints JSON objects, one per line: the rates, the costs of decoding, and rows.
+// Parameters of the decode-or-recompute model on this machine, and a comparison of its predictions
+// with measurements. Prints JSON objects, one per line: the rates, the costs of decoding, and rows.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much of a move is hidden behind arithmetic, with and without a progress thread?
+// Benchmark of overlap: the part of a move that is hidden by arithmetic, with and without a
+// progress thread.
 //
 // overlap SECONDS ROWS...: for each number of rows, the transpose of a square matrix of doubles
-// between blocks of rows, and arithmetic that stays in the cache and takes half as long again.
+// between blocks of rows, and arithmetic that stays in the cache and takes one and a half times as
+// long as the transpose.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast does PETSc's DMDA fill the same ghosts? Linked against PETSc and the MPI that it was
-// built for, not against datamover; the harness compiles it where they are installed. Arguments as
-// those of the program `halo`.
+// Benchmark of PETSc's DMDA on the same ghosts. It is linked against PETSc and the MPI that PETSc
+// was built for, not against datamover; the harness compiles it if they are installed.
+// Arguments: those of the program `halo`.
 #include <petscdmda.h>
 
 #include <algorithm>

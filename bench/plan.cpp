@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long does a process take to plan its part of a redistribution, and how much memory?
-// Runs on one process, without MPI. Argument: seconds per case. The contender "walk" goes through
-// the process's blocks along each dimension and deals them out to peers, as codes without periods
-// do.
+// Benchmark of planning: the time and memory that a process needs to plan its part of a
+// redistribution. It runs on one process, without MPI.
+// Argument: seconds per case. The contender "walk" iterates over the process's blocks along each
+// dimension and assigns them to peers, as codes without periods do.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are contenders that run on several processes timed against each other?
+// Timing of contenders that run on several processes against each other.
 #pragma once
 
 #include <mpi.h>

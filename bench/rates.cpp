@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does it cost here to bring elements to another process of the node, by ways between which
-// transport="auto" decides? Runs with two processes; prints JSON objects, one per line: the rates,
-// and per case what was measured beside what the rates predict. Argument "keep": they are kept.
+// Cost of moving elements to another process of the node, for each of the ways that
+// transport="auto" chooses from. It runs with two processes and prints JSON objects, one per line:
+// the rates, and per case the measured and the predicted time. With the argument "keep", the rates
+// are stored.
 #include <mpi.h>
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast are block-cyclic redistributions of doubles, beside loops and MPI written by hand?
+// Benchmark of block-cyclic redistributions of doubles, compared with hand-written loops and MPI.
 // Arguments: the file of cases, seconds per case.
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a block-cyclic redistribution written with derived datatypes and one MPI_Alltoallw?
+// Block-cyclic redistribution by derived datatypes and one MPI_Alltoallw.
 #pragma once
 
 #include <mpi.h>

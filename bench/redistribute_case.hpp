@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which elements of a block-cyclic array go where, worked out the plain way: block by block?
+// Cases of block-cyclic redistribution, computed in the simplest way: block by block.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loops would one write by hand to copy a block-cyclic pattern between two shared arrays?
+// Hand-written loops that copy a block-cyclic pattern between two shared arrays.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which layouts and which plan of the library stand for a redistribution that is measured?
+// Layouts and plan of the library for a redistribution case.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast are address relations decoded, beside the loops that one would write by hand?
-// Prints one JSON object per line. The arguments, if any, are the beginnings of case names to run;
-// or `--index NAME FILE`: the elements that an irregular case gathers, as 64-bit numbers.
+// Benchmark of the decoding of address relations, compared with hand-written loops. Prints one JSON
+// object per line. The arguments, if any, are prefixes of the case names to run, or `--index NAME
+// FILE`: the elements that an irregular case gathers, as 64-bit numbers.
 #include <algorithm>
 #include <cstring>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are contenders timed against each other, and how are their rows printed?
+// Timing of contenders against each other, and printing of their rows.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which loops, written by hand for one pattern, do relations compete with?
+// Hand-written loops, each for one pattern, that relations are compared with.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How would one write the loops of a two-dimensional pattern by hand? Included once per instruction
-// set level, inside a namespace of that level. No include guard: that is the point.
-// to[i * ti + j * tj] = from[i * fi + j * fj]; strides in elements, those along i known to the
-// compiler when the template arguments are not 0.
+// Hand-written loops of a two-dimensional pattern. This file is included once per instruction set
+// level, inside a namespace of that level, so it has no include guard.
+// to[i * ti + j * tj] = from[i * fi + j * fj]
+// Strides are in elements, and those along i are compile-time constants when the template arguments
+// are not 0.
 
 template <class T, std::int64_t FI, std::int64_t TI>
 void rows(const T* __restrict from, T* __restrict to, const bench::Pattern& p) {

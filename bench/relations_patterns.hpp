@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which redistributions does the paper on compact address relations measure, and in which memory?
+// Redistributions of the paper on compact address relations, and the memory that they use.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a benchmark program hand its figures over? As JSON objects, one per line on stdout.
+// Output of a benchmark program: JSON objects, one per line on stdout.
 #pragma once
 
 #include <cstdint>

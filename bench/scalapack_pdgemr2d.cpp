@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast does ScaLAPACK do the same redistributions: p?gemr2d, and p?tran for transposes?
-// Linked against a ScaLAPACK and the MPI that it was built for, not against datamover; the harness
-// compiles it where they are installed. Arguments: the file of cases, seconds per case.
+// Benchmark of ScaLAPACK on the same redistributions: p?gemr2d, and p?tran for transposes. It is
+// linked against a ScaLAPACK and the MPI that it was built for, not against datamover; the harness
+// compiles it if they are installed.
+// Arguments: the file of cases, seconds per case.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where does a process see the shared memory of the others, for loops written by hand?
+// Addresses of the shared memory of other processes, for hand-written loops.
 #pragma once
 
 #include <mpi.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast is each transport, beside messages written by hand: redistributions, halos, ping-pongs?
-// Arguments: the file of cases, seconds per case, whose memory the movers use (library or user).
+// Benchmark of all transports, compared with hand-written messages: redistributions, halos,
+// ping-pongs.
+// Arguments: the file of cases, seconds per case, owner of the memory that the movers use (library
+// or user).
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are the transfers of a step written by hand, with MPI?
+// Hand-written transfers of a step, with MPI.
 #include "transports_messages.hpp"
 
 #include <limits>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is moved in a case, as the library is told and as one writes it by hand?
+// Pattern of a case, both as plans of the library and as hand-written transfers.
 //
-// In a ping-pong the lower half of the processes sends, each to one of the upper half, and what
-// these have themselves comes back.
+// In a ping-pong, each process of the lower half sends to one of the upper half, which then sends
+// its own data back.
 #include "transports_pattern.hpp"
 
 #include <mpi.h>

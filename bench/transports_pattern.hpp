@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is moved in a case, as the library is told and as one writes it by hand?
+// Pattern of a case, both as plans of the library and as hand-written transfers.
 #pragma once
 
 #include <cstdint>

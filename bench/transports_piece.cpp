@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a hand-written program describe, pack and hand to MPI what it takes from an array?
+// Pieces of arrays in hand-written programs: their description, packing and MPI datatypes.
 #include "transports_piece.hpp"
 
 #include <cstring>
