@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does an application begin and end?
+// Start and end of an application: initializes MPI, reports exceptions, finalizes.
 #pragma once
 
 #include <mpi.h>

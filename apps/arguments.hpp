@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arguments may an application be given, and which version of it do they ask for?
+// Command-line arguments of an application, and the selection of the versions to run.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which random numbers do the NAS Parallel Benchmarks begin with? Source: their specification.
+// Random number generator of the NAS Parallel Benchmarks. Source: their specification.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does an application time itself, and say what came out?
+// Timers of an application, and the report of its results.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does an application send what it computes, for somebody who looks?
+// ShownField: sends the computed field to a viewer.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which points does a process have, and what does a message carry, where that is written by hand?
+// Boxes of processes and the messages of hand-written exchanges.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is every value known without a solver, and every wrong ghost seen?
+// Numbered values: a stand-in for a solver that makes every wrong ghost visible.
 //
-// Each value of a grid has a number. The arrays begin as their numbers and grow by the number of
-// the iteration, since all that is computed is made such that it gives nothing else: differences
-// of second order, which are 0, and sweeps in which a point adds by how much the points before it
-// are wrong. A ghost that is wrong, late or another one's makes values wrong from there on, to the
-// end. All are whole numbers far below 2^53, so sums are exact.
+// Each value of a grid has a number. The arrays start as their numbers and grow by the number of
+// the iteration, because all computed terms vanish when the ghosts are right: differences of second
+// order are 0, and in a sweep a point adds the errors of the points before it. A ghost that is
+// wrong, late or from another point makes all later values wrong. All values are whole numbers far
+// below 2^53, so sums are exact.
 #pragma once
 
 #include <array>

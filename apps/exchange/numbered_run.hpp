@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do versions of a program on numbered values take turns, and which of them are right?
+// Runs the versions of a program on numbered values in turns, and verifies their results.
 #pragma once
 
 #include "numbered.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are messages packed and carried in the original benchmarks? Value by value, with a place in
-// the buffer that grows by one each time, and by requests that are made anew.
+// Packing and sending of messages as in the original benchmarks: value by value, with a buffer
+// index that is incremented each time, and with new requests for every message.
 #pragma once
 
 #include "message.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are messages packed by hand, as fast as loops can, and carried by persistent requests?
+// Packing of messages by hand-written loops as fast as possible, and sending by persistent
+// requests.
 #pragma once
 
 #include <cstring>

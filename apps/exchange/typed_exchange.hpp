@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are messages told to MPI by datatypes, so that MPI packs them?
+// Messages described by MPI datatypes, which MPI packs.
 #pragma once
 
 #include "message.hpp"

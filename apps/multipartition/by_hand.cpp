@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which messages carry the faces of all cells, and those that a stage of a sweep hands on, written
-// by hand? How they are packed is said in apps/exchange. Source: `copy_faces` and `x_solve`,
+// Hand-written messages of BT and SP: the faces of all cells, and the data that one stage of a
+// sweep passes to the next. The packing is in apps/exchange. Source: `copy_faces` and `x_solve`,
 // `y_solve`, `z_solve` of NAS BT and SP.
 #include "exchange/original_exchange.hpp"
 #include "exchange/packed_exchange.hpp"

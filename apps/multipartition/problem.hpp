@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What do BT and SP set, and which cells does the multipartition scheme give to a process?
+// Problems of BT and SP, and the cells of a process in the multipartition scheme.
 #pragma once
 
 #include <array>

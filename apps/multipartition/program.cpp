@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is an iteration of BT and SP without their solvers, and which classes are there?
+// Classes and iterations of BT and SP without their solvers.
 #include "program.hpp"
 
 #include "exchange/numbered_run.hpp"

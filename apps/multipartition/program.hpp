@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the programs nas_bt and nas_sp run?
+// Entry point of the programs nas_bt and nas_sp.
 #pragma once
 
 #include <string>

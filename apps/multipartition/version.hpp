@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which versions of the programs are there, and what does each of them do by itself?
+// Versions of BT and SP, and the interface that each of them implements.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the faces of all cells, and those that a stage of a sweep hands on, travel by plans and
-// movers?
+// Exchange of cell faces and of the data between sweep stages by plans and movers.
 #include "datamover/datamover.hpp"
 #include "version.hpp"
 

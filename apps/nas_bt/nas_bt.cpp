@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communication of NAS BT: the faces of all cells, two points deep, and sweeps that hand on a
-// block of 5 x 5 and five values for each point, and on their way back five values. No solver.
+// Communication of NAS BT: the faces of all cells, two points deep, and sweeps that pass on a block
+// of 5 x 5 and five values for each point, and five values on the way back. It has no solver.
+// Source: NAS Parallel Benchmarks, BT.
 // Arguments: versions (datamover, by_hand, datatypes, original; comma-separated), the class,
-// iterations, how often the versions take turns, and a JSON file if one is wanted. Source: NAS
-// Parallel Benchmarks, BT.
+// iterations, number of turns of each version, and optionally a JSON file.
 #include "application.hpp"
 #include "multipartition/program.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the array turn from planes of z to planes of y by MPI_Alltoall and packing loops?
+// Transpose from planes of z to planes of y by MPI_Alltoall and packing loops.
 #include "version.hpp"
 
 namespace ft {

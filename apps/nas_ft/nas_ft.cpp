@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NAS FT: a diffusion equation in three dimensions, solved by Fourier transforms, by any number of
-// processes. Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), the class,
-// how often the versions take turns, and a JSON file if one is wanted. Source: NAS Parallel
-// Benchmarks, FT.
+// NAS FT: a diffusion equation in three dimensions, solved by Fourier transforms, on any number of
+// processes. Source: NAS Parallel Benchmarks, FT.
+// Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), the class, number of
+// turns of each version, and optionally a JSON file.
 #include <optional>
 
 #include "application.hpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NAS FT: a diffusion equation by Fourier transforms, with NumPy, by any number of processes.
+"""NAS FT: a diffusion equation by Fourier transforms, with NumPy, on any number of processes.
 
 mpiexec -n 4 python nas_ft.py CLASS [JSON_FILE]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does NAS FT begin with, and what does it sum up? Source: as in problem.hpp.
+// Initial values and checksums of NAS FT. Source: as in problem.hpp.
 #include "problem.hpp"
 
 #include "arguments.hpp"

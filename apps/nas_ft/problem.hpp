@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which problems does NAS FT set, and which checksums are right? Source: NAS Parallel Benchmarks,
-// FT, its specification and the reference values of NPB 3.
+// Problems of NAS FT and their reference checksums. Source: NAS Parallel Benchmarks, FT, its
+// specification and the reference values of NPB 3.
 #pragma once
 
 #include <complex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is computed between the transposes: transforms along one dimension, and the evolution of the
+// Computation between the transposes: transforms along one dimension, and the evolution of the
 // spectrum. All versions share it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which versions of the program are there, and what does each of them do by itself?
+// Versions of NAS FT, and the interface that each of them implements.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does the array turn from planes of z to planes of y by plans and movers, at once or in slabs?
+// Transpose from planes of z to planes of y by plans and movers, at once or in slabs.
 #include "datamover/datamover.hpp"
 #include "version.hpp"
 

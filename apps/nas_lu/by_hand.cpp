@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which messages carry faces and the pencils of sweeps, written by hand? How they are packed is
-// said in apps/exchange. Source: `exchange_3` and `exchange_1` of NAS LU.
+// Hand-written messages of LU: faces, and the pencils of sweeps. The packing is in apps/exchange.
+// Source: `exchange_3` and `exchange_1` of NAS LU.
 #include "exchange/original_exchange.hpp"
 #include "exchange/packed_exchange.hpp"
 #include "exchange/typed_exchange.hpp"

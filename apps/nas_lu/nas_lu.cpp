@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communication of NAS LU: faces two points deep, and two sweeps through the grid in which each
-// process waits for those before it, plane by plane. No solver. Arguments: versions (datamover,
-// by_hand, datatypes, original; comma-separated), the class, iterations, how often the versions
-// take turns, and a JSON file if one is wanted. Source: NAS Parallel Benchmarks, LU.
+// Communication of NAS LU: faces two points deep, and two sweeps through the grid in which each
+// process waits for its predecessors, plane by plane. It has no solver. Source: NAS Parallel
+// Benchmarks, LU.
+// Arguments: versions (datamover, by_hand, datatypes, original; comma-separated), the class,
+// iterations, number of turns of each version, and optionally a JSON file.
 #include "application.hpp"
 #include "exchange/numbered_run.hpp"
 #include "version.hpp"

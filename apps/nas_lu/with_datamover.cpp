@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do faces and the pencils of sweeps travel by plans and movers?
+// Exchange of faces and of the pencils of sweeps by plans and movers.
 #include <array>
 
 #include "datamover/datamover.hpp"

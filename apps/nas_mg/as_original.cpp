@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ghosts of each level travel in NPB itself? Axis by axis, through buffers longer than the
-// largest face, which are set to 0 before each message, in vain: it overwrites all that is read of
-// them. Where an axis is not divided, the messages go to the process itself. Source: `comm3`,
-// `ready`, `give3` and `take3` of NAS MG.
+// Ghost exchange of each level as in NPB itself: axis by axis, through buffers longer than the
+// largest face. The buffers are set to 0 before each message, which is unnecessary, because the
+// message overwrites all values that are read. If an axis is not divided, the process sends the
+// messages to itself. Source: `comm3`, `ready`, `give3` and `take3` of NAS MG.
 #include <algorithm>
 
 #include "twin.hpp"

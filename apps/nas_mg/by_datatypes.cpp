@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ghosts of each level travel axis by axis, packed by MPI as datatypes say?
+// Ghost exchange of each level axis by axis, packed by MPI datatypes.
 #include "twin.hpp"
 
 namespace mg {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ghosts of each level travel by persistent MPI requests, axis by axis, packed and unpacked
-// by loops? Source: `comm3` of NAS MG.
+// Ghost exchange of each level by persistent MPI requests, axis by axis, packed and unpacked by
+// loops. Source: `comm3` of NAS MG.
 #include <cstring>
 
 #include "twin.hpp"

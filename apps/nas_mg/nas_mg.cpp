@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NAS MG: Poisson's equation on a periodic grid, solved by multigrid. Arguments: versions
-// (datamover, overlap, thread, by_hand, datatypes, original, nozero; comma-separated), the class,
-// how often the versions take turns, and a JSON file if one is wanted. Source: NAS Parallel
+// NAS MG: Poisson's equation on a periodic grid, solved by multigrid. Source: NAS Parallel
 // Benchmarks, MG.
+// Arguments: versions (datamover, overlap, thread, by_hand, datatypes, original, nozero;
+// comma-separated), the class, number of turns of each version, and optionally a JSON file.
 #include <algorithm>
 #include <cmath>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which classes are there, and where are their charges? Source: as in problem.hpp.
+// Classes of NAS MG and the positions of their charges. Source: as in problem.hpp.
 #include "problem.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which problems does NAS MG set, and which residuals are right? Source: NAS Parallel Benchmarks,
-// MG, its specification and the reference values of NPB 3.
+// Problems of NAS MG and their reference residuals. Source: NAS Parallel Benchmarks, MG, its
+// specification and the reference values of NPB 3.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is computed on a level, and between two? All versions share it. Source: NAS Parallel
+// Stencils on a level and between two levels, shared by all versions. Source: NAS Parallel
 // Benchmarks, MG: its operators of 27 points.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which faces do the versions with MPI exchange by hand? How they carry them differs. Source:
-// `comm3` of NAS MG.
+// Faces that the MPI versions exchange. Each version sends them in its own way. Source: `comm3` of
+// NAS MG.
 #pragma once
 
 #include "version.hpp"

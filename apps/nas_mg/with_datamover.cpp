@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ghosts of each level travel by a plan and movers, at once or while inner points are
-// computed?
+// Ghost exchange of each level by a plan and movers, at once or while inner points are computed.
 #include "datamover/datamover.hpp"
 #include "version.hpp"
 

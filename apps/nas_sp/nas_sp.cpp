@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communication of NAS SP: as that of BT, but each value has an array of its own, and sweeps
-// hand on two layers with six coefficients and five values for each point, of fifteen and five
-// that SP has, and on their way back two with five values. No solver. Arguments: as those of
-// nas_bt. Source: NAS Parallel Benchmarks, SP.
+// Communication of NAS SP: as that of BT, but each value has an array of its own. For each point,
+// sweeps pass on two layers with six coefficients and five values, of the fifteen and five that SP
+// has, and on the way back two layers with five values. It has no solver. Source: NAS Parallel
+// Benchmarks, SP.
+// Arguments: as those of nas_bt.
 #include "application.hpp"
 #include "multipartition/program.hpp"
 

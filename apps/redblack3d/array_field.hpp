@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a block of the library's array look to the stencil?
+// View of a library array's block as the field of the stencil.
 #pragma once
 
 #include "datamover/datamover.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the faces travel by persistent MPI requests, packed and unpacked by loops?
+// Face exchange by persistent MPI requests, packed and unpacked by loops.
 #include <cstring>
 
 #include "version.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, by any number of
-// processes. Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), n,
-// iterations, and a JSON file if one is wanted. Source: Redblack3D, the program of KeLP's papers.
+// Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, on any number of
+// processes. Source: Redblack3D, the program of KeLP's papers.
+// Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), n, iterations, and
+// optionally a JSON file.
 #include <algorithm>
 #include <optional>
 

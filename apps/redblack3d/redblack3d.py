@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Red-black Gauss-Seidel relaxation on n³ points, with NumPy, by any number of processes.
+"""Red-black Gauss-Seidel relaxation on n³ points, with NumPy, on any number of processes.
 
 mpiexec -n 4 python redblack3d.py SIZE ITERATIONS [JSON_FILE]
 """

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is computed: the points of one colour, from their six neighbours. All versions share it.
+// Stencil: updates the points of one color from their six neighbors. All versions share it.
 #pragma once
 
 #include <array>

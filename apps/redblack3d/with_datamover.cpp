@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the faces travel by a plan and a mover, at once or while inner points are computed?
+// Face exchange by a plan and a mover, at once or while inner points are computed.
 #include "array_field.hpp"
 #include "version.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do panels reach their rows and columns of processes by MPI_Bcast, or in a ring?
+// Panel broadcasts along rows and columns of processes by MPI_Bcast, or in a ring.
 #include <array>
 
 #include "version.hpp"

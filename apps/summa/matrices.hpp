@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which matrices are multiplied, and what does a process do with its parts of them? All versions
-// share it.
+// Matrices to multiply, and the work of a process on its parts. All versions share it.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The product of two matrices that are dealt out in blocks, by any number of processes. Arguments:
-// versions (datamover, overlap, thread, by_hand, ring; comma-separated), the size (N, or MxKxN),
-// the edge of a block, how often the versions take turns, and a JSON file if one is wanted. Source:
+// Product of two matrices that are distributed in blocks, on any number of processes. Source:
 // SUMMA, van de Geijn and Watts, Concurrency 9(4), 1997.
+// Arguments: versions (datamover, overlap, thread, by_hand, ring; comma-separated), the size (N, or
+// MxKxN), the edge of a block, number of turns of each version, and optionally a JSON file.
 #include <optional>
 
 #include "application.hpp"

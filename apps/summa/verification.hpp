@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a product right? Its elements are whole numbers, so it is right exactly or not at all.
+// Verification of a product. Its elements are whole numbers, so the comparison is exact.
 #pragma once
 
 #include <mpi.h>

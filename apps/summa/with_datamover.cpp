@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do panels reach their rows and columns of processes by plans and movers, one after the other
-// or the next while two are multiplied?
+// Panel broadcasts along rows and columns of processes by plans and movers, one after the other or
+// during the multiplication of the previous panels.
 #include <map>
 
 #include "datamover/datamover.hpp"
