@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do these examples end when something is not as they say?
+// Check of the examples: ends the program with a message if a condition does not hold.
 #pragma once
 
 #include <mpi.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a C++ program do where one process cannot go on? The others learn why, from the call
-// that they are in. Run: mpiexec -n 4 ./failures
+// Failures in a C++ program: one process cannot continue, and the others get an exception with its
+// error from the call that they are in.
+// Run: mpiexec -n 4 ./failures
 #include <mpi.h>
 
 #include <cstdio>

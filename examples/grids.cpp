@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ solver on two levels of boxes get its ghosts, and each level what it takes from
-// the other? Run: mpiexec -n 4 ./grids
+// Ghosts and coarse-fine exchange of a C++ solver on two levels of boxes.
+// Run: mpiexec -n 4 ./grids
 #include <mpi.h>
 
 #include <cstdio>

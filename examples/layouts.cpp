@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program say who owns what, and ask for it? Run: mpiexec -n 4 ./layouts
+// Layouts in C++: defining which process owns which elements, and querying it.
+// Run: mpiexec -n 4 ./layouts
 #include <mpi.h>
 
 #include <cstdio>
@@ -26,7 +27,7 @@ void columns_in_pairs(int rank, int nprocs) {
     const Point local = pairs.local_index({5, 3});
     expect(pairs.global_index(1 % nprocs, local) == Point{5, 3}, "there and back");
 
-    // Which columns are mine? Also for dimensions that are not asked for element by element.
+    // The columns of this process, as a set of indices.
     const datamover::AxisSet columns = pairs.axis_set(1, pairs.grid_coordinates(rank)[1]);
     expect(columns.size() == pairs.local_shape(rank)[1], "as many as the local array has");
     for (std::int64_t j = 0; j < columns.size(); ++j)
@@ -34,8 +35,8 @@ void columns_in_pairs(int rank, int nprocs) {
     if (columns.size() > 0)  // of more than five processes, some have none
         expect(columns.local(columns.lower()) == 0 && columns.upper() <= 10, "from the first on");
 
-    // Where do my columns lie in an array that is dealt out one by one? A table of a few runs says
-    // it for any number of columns.
+    // The places of these columns in an array that is distributed one by one. A table of a few runs
+    // is enough for any number of columns.
     const BlockCyclic single({6, 10}, "(*, cyclic)", nprocs);
     const datamover::AxisTable both = intersect(columns, 0, single.axis_set(1, 0), 0, 10);
     both.for_each_block([&](std::int64_t here, std::int64_t there, std::int64_t length) {
@@ -101,7 +102,7 @@ void boxes(int nprocs) {
     const FloorPlan weighed = FloorPlan::bisected(plane, {1, 1, 4});
     expect(weighed.region(2).size() > weighed.region(0).size(), "four times the work");
 
-    // Who has a part of this box?
+    // The processes that own a part of this box.
     const Region wanted({3, 2}, {5, 4});
     expect(wanted.intersects(tiles.region(0)), "tile 0, among others");
     expect(wanted.intersected(tiles.region(8)) == Region::empty_region(2), "not the last one");

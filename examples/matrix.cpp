@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program take a matrix of its own to the tiles of ScaLAPACK, transpose it, hand out
-// its panels, and write it to a file? Run: mpiexec -n 4 ./matrix
+// Matrices in C++: moves a program's own matrix to the tiles of ScaLAPACK, transposes it,
+// broadcasts its panels, and writes it to a file.
+// Run: mpiexec -n 4 ./matrix
 #include <mpi.h>
 
 #include <algorithm>
@@ -107,7 +108,7 @@ void rows_to_tiles(MPI_Comm comm, int rank, int nprocs) {
         expect(element == 2 * value_at(j, i), "twice the transpose");
     });
 
-    // Which transport is the fastest here?
+    // The fastest transport here.
     mover.tune(0.05);
     for (const datamover::MoverTrial& trial : mover.trials())
         if (rank == 0 && trial.chosen)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a program add a way of its own to carry data? Here: all messages of a round at once, by
-// plain sends and receives. Run: mpiexec -n 4 ./own_transport
+// User-defined transport: sends all messages of a round at once, by plain sends and receives.
+// Run: mpiexec -n 4 ./own_transport
 #include <mpi.h>
 
 #include <cstdio>

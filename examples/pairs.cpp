@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a plan say for two processes, piece by piece? Here a program moves arrays by loops and
-// messages of its own, and compares with the library's mover. Run: mpiexec -n 4 ./pairs
+// Pieces of a plan for each pair of processes. The program moves arrays by its own loops and
+// messages, and compares the result with the library's mover.
+// Run: mpiexec -n 4 ./pairs
 #include <mpi.h>
 
 #include <cstdio>

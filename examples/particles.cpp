@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program send particles to the process whose cell they are in, and get something
-// back for each? Run: mpiexec -n 4 ./particles
+// Particles in C++: sends each particle to the process that owns its cell, and returns a value for
+// each.
+// Run: mpiexec -n 4 ./particles
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program read a plan, change it, send it backwards, and keep it? Run: mpiexec -n 4
-// ./plans
+// Plans in C++: reading, editing, reversing and saving them.
+// Run: mpiexec -n 4 ./plans
 #include <mpi.h>
 
 #include <cstdio>

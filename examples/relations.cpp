@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program move elements between addresses, without layouts? Run: ./relations
+// Relations in C++: moves elements between addresses, without layouts.
+// Run: ./relations
 #include <mpi.h>
 
 #include <cstdint>
@@ -198,8 +199,8 @@ void kept_or_made_again() {
     expect(cache.statistics().limit_bytes == 1 << 10, "from now on");
 }
 
-/// Does it pay to keep addresses instead of computing them anew? By the figures of a machine, and
-/// for one relation by what decoding costs.
+/// Whether it is faster to store addresses than to compute them again: by the rates of a machine,
+/// and for one relation by the cost of decoding.
 void worth_keeping(const AddressRelation& relation) {
     const datamover::MachineRates machine{
         .instructions = 3e9, .read_contiguous = 2e9, .read_random = 2e8, .write_contiguous = 2e9};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ program bring an array from rows to tiles? Run: mpiexec -n 4 ./rows_to_tiles
+// Redistribution of an array from rows to tiles.
+// Run: mpiexec -n 4 ./rows_to_tiles
 #include <mpi.h>
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a C++ simulation send its field to a C++ analysis while both run? They may be programs
-// of their own, on other numbers of processes; here both are in one. Run: mpiexec -n 4 ./streams
+// Stream from a C++ simulation to a C++ analysis while both run. They can be separate programs on
+// different numbers of processes; here one program contains both.
+// Run: mpiexec -n 4 ./streams
 #include <mpi.h>
 
 #include <cstdio>

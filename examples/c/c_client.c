@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program send the rows of a matrix to where its columns are needed, step after step?
- */
+/* Repeated redistribution of a matrix from rows to columns, in C. */
 #include <datamover/datamover.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How do these examples end when something goes wrong? */
+/* Check of the examples: ends the program with the message of a failed call. */
 #ifndef CHECKED_H
 #define CHECKED_H
 

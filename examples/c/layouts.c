@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program say who owns what, and ask for it? */
+/* Layouts in C: defining which process owns which elements, and querying it. */
 #include <stdlib.h>
 
 #include "checked.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program send particles to the processes that their positions or keys belong to? */
+/* Particles in C: sends each to the process that owns its position or key. */
 #include <datamover/distribute.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program make plans of its own, and carry them out in the ways that there are? */
+/* Plans in C: making them by hand, and executing them in several ways. */
 #include "checked.h"
 
 enum { EACH = 4 }; /* points of a line that a process has */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a C program move elements between addresses, without layouts? */
+/* Relations in C: moves elements between addresses, without layouts. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How do C programs send their arrays to each other while they run? Here both ends are in one. */
+/* Streams in C: programs that send their arrays to each other while they run. Here one program
+ * contains both ends. */
 #include <string.h>
 
 #include "checked.h"

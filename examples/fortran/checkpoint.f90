@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How is a matrix that is dealt out by rows kept in a file, and loaded in tiles?
+! Checkpoint of a matrix: saved from a distribution by rows, loaded in tiles.
 program checkpoint
     use mpi_f08
     use datamover

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How does a three-dimensional field with ghosts keep them up to date, while its inside is computed?
+! Halo exchange of a three-dimensional field, overlapped with the computation of its interior.
 program halo
     use mpi
     use datamover

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How does a matrix that is dealt out by rows become one that is dealt out in tiles?
+! Redistribution of a matrix from rows to tiles.
 program rows_to_tiles
     use mpi_f08
     use datamover

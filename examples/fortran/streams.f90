@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! How do Fortran programs send their arrays to each other while they run? Here both ends are in one.
+! Streams: Fortran programs that send their arrays to each other while they run. Here one program
+! contains both ends.
 program streams
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi
