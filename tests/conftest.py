@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many random cases do the Python tests draw?
+"""Number of random cases that the Python tests draw.
 
-`make test` draws the same cases each time. `DATAMOVER_TEST_CASES=k` (set by `make test-long`) asks
-for k times as many, drawn anew.
+`make test` draws the same cases each time. With `DATAMOVER_TEST_CASES=k` (set by `make test-long`),
+the tests draw k times as many, from a new seed.
 """
 
 import os

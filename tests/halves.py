@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which half of the cases of tests of many does a run take, where another run takes the other?"""
+"""Half of the cases of large tests, for runs that divide them between each other."""
 
 import os
 import zlib

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes out of the conformance cases in C? mpiexec -n P c_driver CASES DIRECTORY writes
- * DIRECTORY/RANK: a case's name and this process's elements, or `error` and the code, a line. */
+/* Driver of the conformance cases in C. `mpiexec -n P c_driver CASES DIRECTORY` writes
+ * DIRECTORY/RANK: on each line, a case's name and this process's elements, or `error` and the
+ * code. */
 #include <datamover/datamover.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How do the drivers of the conformance cases in C and C++ read them and write what came out?
+/* Input and output of the C and C++ drivers of the conformance cases.
  *
- * One case a line, all in words. A layout is: dims, number of boxes, and for each its lower corner,
- * upper end and owner; or, with 0 boxes: shape, distribution, grid, number of ranks, ranks.
+ * Each line is one case, as words. A layout is: dims, number of boxes, and for each its lower
+ * corner, upper end and owner; or, with 0 boxes: shape, distribution, grid, number of ranks, ranks.
  * redistribute: name, layout, layout, 1 and axes or 0, 1 and the bounds of both sections or 0,
  * partial. halo: name, dims, lo, hi, grid, lower, upper, 1 and the periodic region's bounds or 0, 1
  * and the wraps or 0, corners. */

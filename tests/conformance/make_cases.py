@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do the conformance cases say, and what must come out of them?
+"""Generator of the conformance cases and their expected results.
 
 Run as `python tests/conformance/make_cases.py`: writes redistribute.json, same_indices.json and
-halo.json. Every expected number comes from HPF's formulas and from the indices of boxes, one index
-after the other in plain Python; nothing of datamover is used, and no NumPy.
+halo.json. Every expected number is computed from HPF's formulas and from the indices of boxes, one
+index after the other in plain Python, without datamover and without NumPy.
 """
 
 import itertools

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What comes out of the conformance cases in Python?
+"""Driver of the conformance cases in Python.
 
 `mpiexec -n P python python_driver.py CASES DIRECTORY`, with the cases as JSON, writes
-DIRECTORY/RANK: a case's name and this process's elements, or `error` and the code, a line.
+DIRECTORY/RANK: on each line, a case's name and this process's elements, or `error` and the code.
 """
 
 import json

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do C, C++, Python and the command line do the same with the same cases: what the oracle says?
+"""Conformance: C, C++, Python and the command line give the oracle's results for the same cases.
 
 A case is one line of a JSON file: layouts in HPF notation (or the blocks of a halo), and the
-elements of every process afterwards, each named by the flat index that it had in the source. The
-command line carries a redistribution out only between files; there the messages that it says are
-compared.
+elements of every process afterwards, each named by its flat index in the source. The command line
+executes a redistribution only between files, so the test compares the messages that it reports.
 """
 
 import functools

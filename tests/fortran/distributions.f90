@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Does every element of a Fortran program get to the process that is named for it, and back?
+! Distributions in Fortran: every element is sent to the process that is named for it, and back.
 program distributions
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64

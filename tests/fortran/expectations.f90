@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! What do all processes of a test expect, and does the test fail where any of them was let down?
+! Expectations of a test on several processes: it fails if an expectation fails on any process.
 module expectations
     use, intrinsic :: iso_c_binding
     implicit none

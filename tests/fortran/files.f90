@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Do the files of a Fortran program hold its arrays, and its arrays what files hold? `files DIR save`
-! writes; `files DIR load` reads what it wrote, and given.npy, on as many processes as it has then.
+! Files in Fortran: saved files contain the arrays, and loaded arrays equal the files. `files DIR
+! save` writes; `files DIR load` reads that output and given.npy, on any number of processes.
 program files
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64

@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Does what Fortran programs move arrive where it should, in place, and are errors told to all?
+! Moves in Fortran: elements arrive at the right places, also in place, and errors are raised on all
+! processes.
 program moves
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a Fortran test start an MPI that has no Fortran modules? */
+/* Start of MPI for Fortran tests, if the MPI has no Fortran modules. */
 #include <mpi.h>
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Do arrays of a Fortran program arrive in another, and those of another in it? `streams send PATH`
-! writes its address there and sends three steps, `streams receive ADDRESS` takes four; else it is
-! both ends of one stream.
+! Streams in Fortran: arrays arrive in another program, and arrays of another program in this one.
+! `streams send PATH` writes its address to PATH and sends three steps, `streams receive ADDRESS`
+! takes four. Without arguments, the program is both ends of one stream.
 program streams
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64

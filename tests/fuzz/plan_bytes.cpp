@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is every string of bytes either a sound plan, of which all can be asked, or refused?
+// Fuzzing of saved plans: any bytes are either rejected or a valid plan that answers all queries.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

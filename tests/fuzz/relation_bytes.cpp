@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is every string of bytes a sound relation, get request or put message, or refused with an error?
+// Fuzzing of relations, get requests and put messages: any bytes are either valid or rejected with
+// an error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

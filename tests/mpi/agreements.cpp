@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do all processes hear what all bring to an agreement, few numbers or many, and does nobody
-// wait for one that has failed, or sleep although there is something to hear?
+// Agreements: all processes get the contributions of all, few numbers or many. No process waits for
+// a failed one, or sleeps while there is something to receive.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #ifdef __linux__

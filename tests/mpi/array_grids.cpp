@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do the grids of an array show its elements, ghosts included, and only those of the right size?
+// Grids of an array: show its elements, ghosts included, and reject elements of another size.
 #include <mpi.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does the C face do, from a C program, what its header says? */
+/* C interface: layouts, arrays, plans and movers work from C as the header documents. */
 #include "c_test.h"
 
 /* The address of a local element of this process's block; its block number is its rank. */

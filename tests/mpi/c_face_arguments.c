@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does every function of the C face refuse NULL and senseless values with a code and a message? */
+/* Arguments of the C interface: NULL and invalid values are rejected with a code and a message. */
 #include <limits.h>
 #include <math.h>
 

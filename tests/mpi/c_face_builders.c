@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Do the builders of plans, and movers in phases, do from C what their header says? */
+/* C interface: builders of plans, and movers with phases, work as the header documents. */
 #include "c_test.h"
 
 static int64_t* element(const datamover_array* array, int64_t block, int64_t i, int64_t j) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Does a C program make a distribution, carry it out with several columns while it computes, and
- * back; and are errors of one process told to all? */
+ * C interface of distributions: several columns, overlap with computation, the way back, and errors
+ * of one process that all processes return. */
 #include <datamover/distribute.h>
 
 #include "c_test.h"

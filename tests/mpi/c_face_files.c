@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does a C program save and load distributed arrays? With a directory as argument it loads
- * given.npy from there (5 x 8 numbers) and leaves c.npy and c.raw, for another program to look at.
- */
+/* C interface of files: saves and loads distributed arrays. With a directory as argument, the
+ * program loads given.npy from it (5 x 8 numbers) and writes c.npy and c.raw, which another program
+ * reads. */
 #include <unistd.h>
 
 #include "c_test.h"

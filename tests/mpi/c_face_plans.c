@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Do saved plans, replicas, checks and reports do from C what their header says? */
+/* C interface: saved plans, replicas, checks and reports work as the header documents. */
 #include "c_test.h"
 
 static void number(void* element, int64_t row, int64_t column) {

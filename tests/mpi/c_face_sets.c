@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Does a C program move several arrays at once, one of them in a shared window of MPI, on a
- * progress thread too, and give a mover up? */
+ * C interface: moves several arrays at once, one of them in a shared MPI window, also with a
+ * progress thread, and gives up a mover. */
 #include "c_test.h"
 
 enum { rows_per_process = 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does a C program get the arrays that are sent to it? With an address as argument it takes three
- * steps of another program's stream; else it is both ends of one. */
+/* C interface of receiving ends of streams. With an address as argument, the program receives three
+ * steps of another program's stream; without, it is both ends of one. */
 #include <math.h>
 
 #include "c_test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does a C program send its arrays out? With a file's name as argument it writes the stream's
- * address there, for another program that listens, and sends three steps. */
+/* C interface of sending ends of streams. With a file name as argument, the program writes the
+ * stream's address to it, for another program that connects, and sends three steps. */
 #include <stdio.h>
 
 #include "c_test.h"

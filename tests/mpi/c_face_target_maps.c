@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Do maps from keys and positions send elements where their definition says, in C? */
+ * C interface of maps from keys and positions: elements are sent as the maps define. */
 #include <datamover/distribute.h>
 
 #include "c_test.h"

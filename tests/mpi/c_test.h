@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How does a test of the C face in C count its failures, and which arrays do they share? */
+/* Counting of failures, and shared arrays, for tests of the C interface in C. */
 #ifndef DATAMOVER_TESTS_C_TEST_H
 #define DATAMOVER_TESTS_C_TEST_H
 

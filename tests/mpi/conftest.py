@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a pytest run on P MPI processes come to one verdict?
+"""Test run on P MPI processes with one verdict.
 
-Every process runs every test. After each phase of a test all processes agree on its outcome over
-a private communicator, so that a test fails everywhere when it fails anywhere, and the processes
-stay in step. A process that is through with a test while others stay stuck inside it ends the job,
-after it has said how the test went here. Process 0 reports, with the failures of the others.
+Every process runs every test. After each phase of a test, all processes agree on its outcome over a
+private communicator, so that a test fails everywhere when it fails anywhere, and the processes stay
+in step. If a process has finished a test while others are stuck inside it, it reports its own
+outcome and ends the job. Process 0 prints the report, with the failures of the others.
 """
 
 import gc

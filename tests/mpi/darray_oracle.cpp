@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does MPI, by MPI_Type_create_darray, say the same of who owns what as our layouts and movers?
+// MPI_Type_create_darray as an oracle: MPI assigns elements to processes as the library's layouts
+// and movers do.
 #include <mpi.h>
 
 #include <cstdint>

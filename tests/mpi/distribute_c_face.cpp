@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does datamover_alltoall_specific do what the paper's operation promises?
+// datamover_alltoall_specific: does what the paper's operation promises.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

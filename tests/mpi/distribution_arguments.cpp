@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a distribution refuse what cannot be, on every process, whatever one of them gives it?
+// Invalid arguments of a distribution: rejected on every process, whichever process passes them.
 #include <array>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which random layouts and arrays do the tests use, and what should lie where?
+"""Random layouts and arrays of the tests, and the expected location of their elements.
 
 Layouts are drawn from a generator that is the same on every process; the memory of one process
 (padding, order, strides) from one of its own. The value of an element is its global index.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes on when memory is short: nothing is lost, and no destructor ends the program.
+// Failing allocations: nothing is lost, and no destructor ends the program.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to movers when one MPI call fails on one process?
+// Failure of one MPI call of a mover on one process.
 #include "failing_mpi.hpp"
 
 #include <string>

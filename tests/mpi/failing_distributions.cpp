@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to distributions when one MPI call fails on one process?
+// Failure of one MPI call of a distribution on one process.
 //
-// Every process is a node of its own here, so that all elements go by messages.
+// Every process is a node of its own here, so that all elements are sent by messages.
 #include "failing_mpi.hpp"
 
 #include <algorithm>

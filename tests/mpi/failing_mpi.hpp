@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens when one MPI call fails on one process? Included by one program each.
+// Injection of failures into MPI calls. Each test program includes it once.
 //
-// The program's own MPI_ functions stand before the library's calls (MPI's profiling interface).
-// For every k, the k-th call on one process fails, without being carried out or after it. Then
-// nobody may hang or leak, all data that arrived is right, and nothing moves on that communicator
-// afterwards unless all processes were told the same error.
+// The program's own MPI_ functions intercept the library's calls (MPI's profiling interface). For
+// every k, the k-th call on one process fails, without being executed or after it. Then no process
+// may hang or leak, all data that arrived is right, and later moves on that communicator fail
+// unless all processes raised the same error.
 #pragma once
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to a move that all have agreed on when one process cannot carry out its part?
+// Failure of one process in a move that all processes have agreed on.
 #include <algorithm>
 #include <memory>
 #include <new>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to collective operations of parts of the processes when one MPI call fails, those
-// included that come before MPI makes the communicators of the parts, in a call that blocks?
+// Failure of one MPI call in collective operations of parts of the processes, including the calls
+// before MPI creates the communicators of the parts, in a blocking call.
 #include "failing_mpi.hpp"
 
 #include <vector>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens when the system refuses shared memory, or to read another process's, on one process?
+// Failure of one system call for shared memory, or for access to another process's memory, on one
+// process.
 //
-// This program's own functions stand before those of the C library. For every k, the k-th call that
-// the library makes for shared memory, or to reach other processes' memory, fails on one process.
-// Then either everything moves all the same, by another way, or all processes are told; nobody
-// hangs, nobody holds wrong data, and a new communicator works.
+// This program's own functions intercept those of the C library. For every k, the k-th call that
+// the library makes for shared memory, or to access other processes' memory, fails on one process.
+// Then either everything is moved in another way, or all processes raise the error. No process
+// hangs or holds wrong data, and a new communicator works.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>

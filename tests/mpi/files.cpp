@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is what is saved in the file, byte by byte, do other processes load it in other layouts, and what
-// happens when the system refuses something on one process?
+// Files: the saved bytes are those of the array, other processes load it in other layouts, and a
+// failing system call on one process is an error on all.
 //
-// Files are read and written here by the C++ library alone. This program's own functions stand
-// before those of the C library: for every k, the k-th call of `save` or `load` that concerns the
-// file fails on one process. Then all are told, and what stood under the name stands there still.
+// Only the C++ library reads and writes files here. This program's own functions intercept those of
+// the C library: for every k, the k-th call of `save` or `load` that concerns the file fails on one
+// process. Then all processes raise the error, and the file that existed before is unchanged.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>

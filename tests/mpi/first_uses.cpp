@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a communicator's first use whole on all processes where one of them is interrupted in it, or
-// its deadline passes?
+// First use of a communicator: completes on all processes, even if one of them is interrupted in it
+// or its timeout expires.
 //
-// Interrupted while it waits for the others to come, a process goes on waiting in its next call.
-// Once all have come, what it left would not come again: the others were in calls of MPI that wait
-// for it, for ever.
+// A process that is interrupted while it waits for the others continues the wait in its next call.
+// Once all have arrived, it must not abandon the first use: the others are in MPI calls that would
+// wait for it forever.
 #include <mpi.h>
 
 #include <atomic>

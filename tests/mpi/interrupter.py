@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a collective call interrupted at a line of one's choice, as Ctrl-C could?"""
+"""Interruption of a collective call at a chosen line, as by Ctrl-C."""
 
 import gc
 import sys

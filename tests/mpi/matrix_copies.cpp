@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do copies between sections of ScaLAPACK's matrices move what they should and nothing else?
+// Copies between sections of ScaLAPACK matrices: move the right elements and nothing else.
 #include <mpi.h>
 
 #include <array>

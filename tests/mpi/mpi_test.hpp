@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a GoogleTest program on several processes draw random cases and come to one verdict?
+// GoogleTest on several processes: random cases that all processes draw alike, and one verdict.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is moved in the tests of files, and what do NumPy, zarr-python and h5py read in one?"""
+"""Arrays for the tests of files, and reading of files by NumPy, zarr-python and h5py."""
 
 import h5py
 import numpy as np

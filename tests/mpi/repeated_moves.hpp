@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Moves that tests repeat: of an array by rows to another by columns, and of single elements.
+// Moves that tests repeat: of an array from rows to columns, and of single elements.
 #pragma once
 
 #include <mpi.h>

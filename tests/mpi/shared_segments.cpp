@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a shared segment zero, aligned for large pages, and the same memory on all processes of a
-// node?
+// Shared segments: zero, aligned for large pages, and the same memory on all processes of a node.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

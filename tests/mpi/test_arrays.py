@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is a distributed array what it says: shapes, views, ghosts, memory that comes and goes?"""
+"""Distributed arrays: shapes, views, ghosts, and the lifetime of memory."""
 
 import os
 import subprocess

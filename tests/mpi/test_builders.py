@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do panel broadcasts, levels of grids, steps and coloured halos move what NumPy says?"""
+"""Panel broadcasts, levels of grids, strides and colored halos: move the same elements as NumPy."""
 
 import drawn
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does `check=True` refuse what is unsound, everywhere alike and before it moves, and no more?"""
+"""`check=True`: rejects exactly the unsound moves, on all processes and before data is moved."""
 
 import drawn
 import numpy as np

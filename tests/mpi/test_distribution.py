@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does every element reach its process, in stable order, by every method, and come back?
+"""Distributions: every element reaches its process, in stable order, by every method, and returns.
 
-The model keeps all elements of all processes on every process; elements carry where they are from.
+The model keeps all elements of all processes on every process; each element contains its origin.
 """
 
 import numpy as np

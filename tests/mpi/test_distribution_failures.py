@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do processes that wait in a distribution learn when another one fails, or never comes?"""
+"""Failures in distributions: waiting processes get an error if another fails or never comes."""
 
 import signal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does it matter how the arrays of a distribution lie in memory, and what shares it?"""
+"""Memory of distributions: any strides of the arrays, and errors for memory that overlaps."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do columns belong together in every order of arrival, and do values find home from it?"""
+"""Orders of arrival: columns stay together in every order, and values return to their origin."""
 
 import numpy as np
 import pytest

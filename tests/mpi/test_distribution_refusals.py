@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does anything that one process raises become an error on all, and nobody waits for ever?"""
+"""Errors in distributions: raised on all processes if one raises them, and none waits forever."""
 
 import numpy as np
 import pytest

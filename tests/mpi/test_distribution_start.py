@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a move of elements that is started, and waited for later, do what a move does?"""
+"""Started distributions: `start` and `wait` have the same result as a blocking move."""
 
 import gc
 

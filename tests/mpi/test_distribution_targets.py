@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the predefined maps from elements to processes say what NumPy says?"""
+"""Predefined maps from elements to processes: agree with NumPy."""
 
 import itertools
 

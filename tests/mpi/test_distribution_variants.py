@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do all variants of a distribution do what they promise: stable or not, in place, bounded?"""
+"""Variants of distributions: stable or not, in place, and with bounded memory."""
 
 import numpy as np
 import pytest

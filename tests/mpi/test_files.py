@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do processes that move a file together write it whole, and tell of exactly what each does?"""
+"""File moves by several processes: the file is complete, and progress and reports are exact."""
 
 import errno
 import os

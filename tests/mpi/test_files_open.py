@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is an array on the disk an array for any plan: read, written, section by section, and again?
+"""Arrays on disk: any plan reads and writes them, section by section, and repeatedly.
 
 NumPy, zarr-python and h5py read what is written and write what is read.
 """

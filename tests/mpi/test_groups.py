@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do arrays move between different groups of processes, to one, from one, and to several copies?"""
+"""Groups of processes: moves between different ones, to one, from one, and to several copies."""
 
 import drawn
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do ghosts hold what their neighbours' interiors, and periodic images, hold?"""
+"""Halos: ghosts equal the interiors of neighbors and their periodic images."""
 
 import drawn
 import numpy as np

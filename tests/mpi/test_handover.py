@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are chunks that many processes encode and one writes all there, and does a failure reach all?"""
+"""Chunks encoded by many processes and written by one: all are written, and failures reach all."""
 
 import os
 import threading

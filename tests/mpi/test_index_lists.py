@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do index lists of which no process holds all move what lists that all hold would move?"""
+"""Partial index lists, known to one process each: move the same elements as complete lists."""
 
 import pickle
 

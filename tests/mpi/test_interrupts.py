@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does an interrupt anywhere within a collective call end it on all processes?"""
+"""Interrupts anywhere in a collective call: end the call on all processes."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do more than 2^31 bytes, and elements, arrive? (In `make test-long`; else some millions.)"""
+"""Large moves: more than 2^31 bytes and elements (in `make test-long`; otherwise some millions)."""
 
 import numpy as np
 import pytest

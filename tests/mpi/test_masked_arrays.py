@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is a masked array refused wherever its mask would be lost, on all processes?"""
+"""Masked arrays: rejected on all processes wherever the mask would be lost."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do movers behave: hand-made plans, several in flight, wrong calls, wrong arguments?"""
+"""Movers: hand-made plans, several in flight, invalid calls and arguments."""
 
 import contextlib
 import sys

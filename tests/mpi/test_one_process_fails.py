@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens when one process alone brings something wrong?"""
+"""Invalid arguments on one process: an error on all processes."""
 
 import contextlib
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do transports by one-sided operations attach what they need, and go on after a failure?"""
+"""One-sided transports: attach the memory that they need, and continue after a failure."""
 
 import contextlib
 

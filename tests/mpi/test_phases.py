@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do several plans go one after the other, as one mover?"""
+"""Phases: several plans, executed one after the other by one mover."""
 
 import time
 from itertools import pairwise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does every element arrive, from any layout to any other, in any memory, by any transport?"""
+"""Redistributions: every element arrives, for any two layouts, any memory and any transport."""
 
 import drawn
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a relation, handed to MPI as a datatype, name the elements that the relation names?"""
+"""Relations as MPI datatypes: contain the same elements as the relation."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do steps arrive that repeat the last one, and that sending processes send without a word?
+"""Repeated steps of a stream: they arrive, although the sending processes do not communicate.
 
-And is an error of one of them, who is then at another step than the others, one of all?
+An error of one sending process, which is then at another step than the others, is raised on all.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens from start to wait: any order, late peers, dropped movers, interrupts, threads?"""
+"""Rounds from start to wait: any order, late peers, dropped movers, interrupts and threads."""
 
 import gc
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do several arrays and several plans move right together, in one message per pair?"""
+"""Several arrays and plans in one mover: moved correctly, in one message per pair of processes."""
 
 import drawn
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a program that binds, moves and drops for days keep its memory and its open files?"""
+"""Long runs that bind, move and drop: memory and open files do not grow."""
 
 import gc
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do arrays that N processes save, in any layouts, come back on M processes in any others?
+"""Saved arrays: N processes save them in any layouts, M processes load them in any others.
 
 zarr-python, h5py and NumPy read what is saved and write what is loaded.
 """

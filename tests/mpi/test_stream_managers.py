@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the processes of a program agree on which of its streams hold buffers?
+"""Stream managers: the processes of a program agree on which of its streams hold buffers.
 
-All processes but the last one send; it receives. On one process it does both.
+All processes but the last one send; the last one receives. On one process it does both.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do arrays arrive at another program's processes as NumPy says, whatever the layouts?
+"""Streams: arrays arrive at another program's processes as in NumPy, for any layouts.
 
-Some processes of the run are the sending program, the others the receiving one, each with a
-communicator of its own; on one process the receiving program is a thread, without MPI.
+Some processes of the run are the sending program, the others the receiving one, each with its own
+communicator. On one process, the receiving program is a thread without MPI.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do as many processes write a single file as the file system has stripes for it?
+"""Striped files: a single file has as many writing processes as it has stripes.
 
-There is no such file system in tests: what it would say is put in its place.
+No such file system is available in tests: its answers are mocked.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are transports chosen as asked, the fastest found, and bytes beside the plan left alone?"""
+"""Transports: used as requested, the fastest is found, and bytes outside the plan are unchanged."""
 
 import mmap
 import os

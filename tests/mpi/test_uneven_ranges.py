@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do plans work whose ranges of the flattened array and rows repeat together only very late?"""
+"""Plans with ranges of the flattened array that coincide with rows only after very many rows."""
 
 import drawn
 import numpy as np

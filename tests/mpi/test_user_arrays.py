@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do arrays that users bring move right, in many chunks, by every transport, in little memory?"""
+"""Arrays from users: moved correctly, in many chunks, by every transport, with little memory."""
 
 import weakref
 from collections.abc import Mapping

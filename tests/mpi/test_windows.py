@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are arrays in a shared window of MPI moved right, and reached directly where that was said?"""
+"""Arrays in a shared MPI window: moved correctly, and accessed directly if requested."""
 
 import contextlib
 

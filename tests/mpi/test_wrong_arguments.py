@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An argument that is wrong on one process: every collective call ends alike on all, at once.
+"""Invalid argument on one process: every collective call ends in the same way on all, at once.
 
-The calls are found in the package, by docstrings that say "Collective"; each of their parameters
-gets values of every kind on one process alone.
+The calls are found in the package, by docstrings that contain "Collective"; each of their
+parameters gets values of every kind on one process alone.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do threads of one process get in each other's way: the progress thread, several that move at
-// once? Built with the thread sanitizer by `make test-long`, which then watches every access.
+// Threads of one process: the progress thread and several moving threads do not disturb each other.
+// `make test-long` builds this program with the thread sanitizer, which checks every access.
 #include <mpi.h>
 
 #include <atomic>

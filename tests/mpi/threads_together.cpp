@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of one process when a peer fails, and when movers, distributions and streams are under
-// way together. Built with the thread sanitizer too, as threads.cpp.
+// Threads of one process when a peer fails, and when movers, distributions and streams are in
+// progress together. Like threads.cpp, it is also built with the thread sanitizer.
 #include <mpi.h>
 
 #include <array>

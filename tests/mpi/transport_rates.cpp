@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rates of transports: "auto" goes by them, on all processes by the same. The file that keeps them.
+// Rates of transports: "auto" uses them, the same ones on all processes. Includes the file that
+// stores them.
 #include "datamover/transport_rates.hpp"
 
 #include <sys/resource.h>

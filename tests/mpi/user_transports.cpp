@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a transport that a program adds carry, and is a bad one found out by "poison:"?
+// User-defined transports: they move data, and "poison:" detects faulty ones.
 #include <chrono>
 #include <cstring>
 #include <numeric>

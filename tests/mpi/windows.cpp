@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Windows of MPI: which communicators share one, and how many there may be.
+// MPI windows: the communicators that share one, and the limit on their number.
 #include "mpi/window.hpp"
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What xarray's tests take from the conftest at its root, which its package does not contain."""
+"""Fixtures from the root conftest of xarray's tests, which xarray's package does not contain."""
 
 import pytest
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other projects' HDF5 test files, moved and compared with h5py's own reading.
+"""HDF5 test files of other projects, moved and compared with h5py's own reading.
 
 Usage: `python tests/peers/hdf5_files.py [DIRECTORY ...]`, with datamover, h5py and zarr installed.
-Without directories it uses the files of the installed h5py and those in the source distributions of
-pyfive and h5netcdf, which pip downloads into a temporary directory. Prints a line for each refused
-move, and a sum. The exit code is 1 if elements differ or an error is not datamover's own.
+Without directories, it uses the files of the installed h5py and those in the source distributions
+of pyfive and h5netcdf, which pip downloads into a temporary directory. It prints a line for each
+rejected move, and a total. The exit code is 1 if elements differ or an error is not one of
+datamover's.
 """
 
 import logging

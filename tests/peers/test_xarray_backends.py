@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""xarray's backend tests, with a move between what they write and what they read.
+"""xarray's backend tests, with a move between writing and reading.
 
 xarray's own classes save a dataset, `datamover.files.move` moves it to another file or group, and
-xarray's own assertions look at what is read there. Tests that go no such way are left out.
+xarray's own assertions check the result. Tests that do not work this way are left out.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a test look at a page? With headless Chromium, where it is installed."""
+"""Headless Chromium for tests of pages, if it is installed."""
 
 import asyncio
 import base64

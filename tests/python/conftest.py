@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do tests in several files share: MPI, which is started first, and servers?"""
+"""Fixtures that several test files share: the start of MPI before other tests, and servers."""
 
 import itertools
 import os

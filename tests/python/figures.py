@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do tests get the figures that a benchmark writes?"""
+"""Runs a benchmark and returns the figures that it writes."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which attributes can a dataset of HDF5 have, and has another one the same?"""
+"""Sample attributes of HDF5 datasets, and their comparison between two datasets."""
 
 import h5py
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Servers on the loopback, for tests of what lies at addresses."""
+"""Servers on loopback, for tests of files at addresses."""
 
 import contextlib
 import functools

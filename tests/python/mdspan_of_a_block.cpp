@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a block's std::mdspan the block, element for element, in any memory order? Compiled and run by
-// test_mdspan.py; the exit code is the number of what is wrong.
+// std::mdspan of a block: contains the block's elements, in any memory order. test_mdspan.py
+// compiles and runs this program; the exit code is the number of errors.
 #include <cstdint>
 #include <cstdio>
 #include <mdspan>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which words do the ends of a stream talk? For tests that say them by hand, right or wrong."""
+"""Hand-made messages of a stream's protocol, valid and invalid, for tests."""
 
 import contextlib
 import hashlib

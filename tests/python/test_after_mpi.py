@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do calls do once MPI has ended? MPI itself would end the process."""
+"""Calls after MPI has been finalized: they raise errors. MPI itself would end the process."""
 
 import os
 import subprocess

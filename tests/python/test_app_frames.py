@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does an application in C++ send the field that it computes, and is it what the page shows?
+"""Viewer of an application: a C++ application sends its field, and the page shows it.
 
-The field is computed once more here, by NumPy, from the application's description of it alone.
+NumPy computes the field again here, from the description of the application alone.
 """
 
 import asyncio

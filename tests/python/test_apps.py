@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the applications give right results, and does `datamover app` say what is wrong?
+"""Applications: the results are right, and `datamover app` reports errors.
 
-What is right is judged by the programs themselves: a serial computation of the same grid, the
-published checksums and norms of NAS, and products of whole numbers. A version with a section
-left out of its plan has to fail there.
+The programs themselves verify the results: by a serial computation of the same grid, by the
+published checksums and norms of NAS, and by products of whole numbers. A version with a section
+left out of its plan has to fail this verification.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a benchmark say that other programs use the machine?"""
+"""Busy machine: a benchmark reports that other programs use the machine."""
 
 import itertools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the picture of `bench distribute` show what was measured, and nothing else?"""
+"""Chart of `bench distribute`: shows the measured values and nothing else."""
 
 import warnings
 

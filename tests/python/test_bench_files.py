@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does `bench files` measure contenders whose output is right, and say who is not there?"""
+"""`bench files`: the output of each contender is right, and missing contenders are reported."""
 
 import numpy as np
 import pytest

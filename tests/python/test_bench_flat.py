@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does `bench flat` write what it should, to one file and to several, and draw it?"""
+"""`bench flat`: writes the right data, to one file and to several, and plots the result."""
 
 import pytest
 from figures import bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has every contender of `bench halo` a row, and does it move what it should?"""
+"""`bench halo`: every contender has a row and moves the right elements."""
 
 import pytest
 from figures import bench

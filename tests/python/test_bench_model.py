@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are rates of transports that `bench model` measures those by which later programs choose?"""
+"""Transport rates measured by `bench model`: later programs use them to choose transports."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a benchmark refuse, before it measures, a file that it could not write at the end?"""
+"""Output options of benchmarks: a file that cannot be written is rejected before measuring."""
 
 import os
 

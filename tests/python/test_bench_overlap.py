@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has every contender of `bench overlap` a row, and does what it moves arrive?"""
+"""`bench overlap`: every contender has a row, and its elements arrive."""
 
 import pytest
 from figures import bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are the redistributions that are measured well formed, and told to the programs in full?"""
+"""Redistribution cases of benchmarks: well formed, and passed to the programs completely."""
 
 import numpy as np
 import pytest

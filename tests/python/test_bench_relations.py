@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the contenders of `bench relations` that are written in Python do what they stand for?"""
+"""`bench relations`: the contenders written in Python do what their names claim."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the rows, ratios and files of a benchmark say what its programs measured?"""
+"""Rows, ratios and files of benchmarks: agree with the measurements of the programs."""
 
 import json
 import statistics

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the benchmark of streams run every contender, for several processes at both ends?"""
+"""`bench stream`: runs every contender, with several processes at both ends."""
 
 import json
 

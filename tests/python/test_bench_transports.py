@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are the cases of `bench transports` DDTBench's, and does every contender move the right data?"""
+"""`bench transports`: the cases are those of DDTBench, and every contender moves the right data."""
 
 import pytest
 from figures import bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the builders of plans take their arguments as they say, and refuse what makes no sense?"""
+"""Builders of plans: accept the documented arguments and reject invalid ones."""
 
 import pickle
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does NumPy read what a C program saves, and does the program load what NumPy saves?"""
+"""Files of C programs: NumPy reads what they save, and they load what NumPy saves."""
 
 import os
 import subprocess

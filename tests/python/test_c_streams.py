@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does Python receive what a C program sends, and a C program what Python sends?"""
+"""Streams between Python and C programs, in both directions."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is every call of the extension modules whose arguments fit nothing refused in one line?"""
+"""Calls of the extension modules with arguments that do not match: rejected with one line."""
 
 import pytest
 

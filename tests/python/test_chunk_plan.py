@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a plan of chunks hold what it says, against going through it chunk by chunk?"""
+"""Plans of chunks: agree with an enumeration chunk by chunk."""
 
 import itertools
 import math

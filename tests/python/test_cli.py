@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the command line do what it says, alone or on several processes, and exit as it should?"""
+"""Command line: output and exit codes, on one process and on several."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of CMake when something that the build needs is missing."""
+"""CMake messages when a dependency of the build is missing."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers that use a group's consolidated metadata see the old state or the new one."""
+"""Consolidated metadata of a group: readers see the old state or the new one."""
 
 import functools
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a program end well while daemon threads are in calls of the library?"""
+"""Daemon threads in library calls: the program exits cleanly."""
 
 import subprocess
 import sys

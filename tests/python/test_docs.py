@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the code in README.md and docs/ run as it stands there?
+"""Code in README.md and docs/: it runs as written.
 
-The ```python blocks of one file run in one process after the other, as one program; under mpiexec
-where they use MPI. Of ```console blocks, the commands that start with `$ datamover` run; in a block
-marked ```console exact they must also print what the block shows. A comment
-`<!-- not run: reason -->` above a block leaves it out.
+The ```python blocks of one file run in one process after the other, as one program, under mpiexec
+if they use MPI. In ```console blocks, the commands that start with `$ datamover` run; in a block
+marked ```console exact they must also print what the block shows. A comment `<!-- not run: reason
+-->` above a block excludes it.
 """
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the examples in the docstrings of the compiled modules run, and has every function one line?
+"""Docstrings of the compiled modules: the examples run, and every function has a summary line.
 
-The examples of the modules written in Python are collected by pytest's own doctest plugin.
+pytest's own doctest plugin collects the examples of the modules written in Python.
 """
 
 import doctest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does every kind of failure have its exception class, in Python's terms too?"""
+"""Exception classes: each kind of failure has one, derived from the matching Python class."""
 
 import inspect
 import pickle

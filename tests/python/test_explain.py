@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does `explain` say of a plan what looking at every element says?"""
+"""`explain`: agrees with an enumeration of every element of the plan."""
 
 import json
 

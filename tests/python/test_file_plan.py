@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the plan of a move by many processes deal every element once, and chunks whole?"""
+"""Plans of file moves by many processes: they assign each element once, and whole chunks."""
 
 import re
 import subprocess

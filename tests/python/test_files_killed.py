@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what a killed program left in an array that it changed removed by the next to open it?"""
+"""Leftovers of killed programs in a changed array: removed by the next program that opens it."""
 
 import fcntl
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the Fortran module move what it should, and stop where no `stat` is asked for?"""
+"""Fortran module: moves the right elements, and stops the program on errors without `stat`."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does NumPy read what a Fortran program saves, and does the program load what NumPy saves?"""
+"""Files of Fortran programs: NumPy reads what they save, and they load what NumPy saves."""
 
 import os
 import subprocess

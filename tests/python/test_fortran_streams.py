@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does Python receive what a Fortran program sends, and a Fortran program what Python sends?"""
+"""Streams between Python and Fortran programs, in both directions."""
 
 import contextlib
 import os

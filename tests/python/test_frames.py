@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the page of a stream get what is sent, and nobody else anything?
+"""Page of a stream: gets what is sent, and unauthorized clients get nothing.
 
-The stream is sent by this process; a WebSocket of aiohttp stands for the page. Where Chromium is
-installed, the page itself is looked at.
+This process sends the stream, and an aiohttp WebSocket takes the place of the page. If Chromium is
+installed, the page itself is tested.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a browser show a field of 1920 x 1080 values while four processes compute it?
+"""Large frames: a browser shows a field of 1920 x 1080 values while four processes compute it.
 
-The field is a pattern that moves from step to step, so that the pixels say whose step they are. Run
-as a program it says how fast that is: python tests/python/test_frames_large.py [SECONDS [RATE]]
+The field is a pattern that moves from step to step, so that the pixels identify their step. As a
+program, it prints the frame rate: python tests/python/test_frames_large.py [SECONDS [RATE]]
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are sizes near 2**63 computed as Python's integers compute them, or refused?"""
+"""Sizes near 2**63: computed as with Python's integers, or rejected."""
 
 import itertools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do regions, layouts and the memory of blocks say the same as NumPy?"""
+"""Regions, layouts and the memory of blocks: agree with NumPy."""
 
 import copy
 import itertools

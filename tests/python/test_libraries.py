@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the shared libraries show what the headers declare, and nothing else?
+"""Shared libraries: they export the names that the headers declare, and nothing else.
 
-And does what is linked with them run: a C program, and one that knows ScaLAPACK alone.
+Programs that are linked with them run: a C program, and one that uses ScaLAPACK alone.
 """
 
 import os

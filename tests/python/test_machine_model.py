@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what was measured of a machine kept, read again, and used, and on no other machine?"""
+"""Measured rates of a machine: stored, loaded and used, but not on any other machine."""
 
 import dataclasses
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a block become a std::mdspan, where a standard library has one?
+"""Blocks as std::mdspan, if a standard library has it.
 
-Such are those of GCC 15, and LLVM's from 18 on: Debian 12 has clang-19 with libc++-19-dev.
+GCC 15 and LLVM 18 or later have it: Debian 12 has clang-19 with libc++-19-dev.
 """
 
 import os

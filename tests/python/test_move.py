@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does `move` write, in every format and cut in any way, exactly what NumPy would?"""
+"""`move`: writes exactly the elements that NumPy would, in every format and chunk shape."""
 
 import itertools
 import re

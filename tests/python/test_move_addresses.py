@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are Zarr arrays moved from and to addresses, whole or not at all? Servers are on the loopback."""
+"""Moves of Zarr arrays from and to addresses, complete or not at all. Servers run on loopback."""
 
 import asyncio
 import contextlib

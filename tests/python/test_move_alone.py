@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does one process move chunk by chunk what NumPy would, within its limit, and without MPI?"""
+"""Moves by one process, chunk by chunk: equal NumPy's result, within the limit, and without MPI."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has a dataset that was moved from HDF5 to HDF5 its attributes and fill value as they were?"""
+"""Moves from HDF5 to HDF5: a dataset keeps its attributes and fill value unchanged."""
 
 import json
 import os

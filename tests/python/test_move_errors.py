@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a move that cannot succeed say why, and leave nothing behind and everything as it was?"""
+"""Moves that cannot succeed: one clear line, nothing left behind, everything as it was."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do HDF5 datasets, parts of inputs, and converted elements move as h5py and NumPy say?"""
+"""Moves of HDF5 datasets, parts of inputs, and converted elements: agree with h5py and NumPy."""
 
 import base64
 import json

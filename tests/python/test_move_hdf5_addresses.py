@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are HDF5 files at addresses moved as h5py reads them here, whole or not at all?"""
+"""Moves of HDF5 files at addresses: as h5py reads them locally, complete or not at all."""
 
 import gc
 import os

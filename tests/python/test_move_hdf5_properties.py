@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HDF5 datasets of any type and creation properties are moved as h5py reads them."""
+"""HDF5 datasets of any type and creation properties: moved as h5py reads them."""
 
 import fcntl
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does each of many senseless or harmful inputs get one clear line, and leave all as it was?"""
+"""Invalid or hostile inputs: each gets one clear line and leaves everything as it was."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whatever is killed, and when: is the output absent, old or whole, and nothing left running?
+"""Killed moves: the output is absent, old or complete, and no process keeps running.
 
 Ten kills at random moments; twenty times as many with DATAMOVER_TEST_CASES=20 (`make test-long`).
-DATAMOVER_TEST_SEED gives other moments. The only sleep is the random moment of the kill itself.
+DATAMOVER_TEST_SEED selects other moments. The only sleep is the random moment of the kill itself.
 """
 
 import contextlib

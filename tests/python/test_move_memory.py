@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a move keep to its limit of memory, with arrays that are much larger?
+"""Memory limit of moves: kept with arrays that are much larger.
 
-The bound: `--max-bytes`, 30 MB, and what the process takes after its imports and MPI's start.
+The bound is `--max-bytes`, plus 30 MB, plus the memory of the process after its imports and the
+start of MPI.
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does xarray find in what a NetCDF4 file was moved to what it found in the file?
+"""Moves of NetCDF4 files: xarray finds the same in the output as in the input.
 
-Skipped where xarray, pandas or h5netcdf is missing.
+Skipped if xarray, pandas or h5netcdf is missing.
 """
 
 import h5py

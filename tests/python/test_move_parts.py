@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is an HDF5 output of several files one array to h5py, and whole, old or absent with its files?"""
+"""HDF5 outputs of several files: one array to h5py, and always complete, old or absent."""
 
 import contextlib
 import os

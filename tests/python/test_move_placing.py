@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is, at any moment of a replacement, the old output or the new one there, whole?"""
+"""Replacement of an output: at any moment, the old one or the new one is there, complete."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a disk is full, or a file too large or shorter than it was, is that one line and no loss?"""
+"""Full disks, and files that are too large or were shortened: one line, and no loss of data."""
 
 import os
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do strings of Zarr come over as they are, of whatever chunks and codecs, and within memory?"""
+"""Moves of Zarr strings: unchanged, for any chunks and codecs, within the memory limit."""
 
 import lzma
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do whole files and groups go to and from addresses as they go here, whole or not at all?"""
+"""Moves of whole files and groups at addresses: as for local ones, complete or not at all."""
 
 import json
 import os

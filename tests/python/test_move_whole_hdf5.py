@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has an HDF5 file that a whole one was moved to all that h5py and xarray find in the other?"""
+"""Moves of whole HDF5 files: h5py and xarray find all contents of the input in the output."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do h5py, zarr-python and xarray find in an output what they found in a whole Zarr group?"""
+"""Moves of whole Zarr groups: h5py, zarr-python and xarray find all contents in the output."""
 
 import os
 import shutil

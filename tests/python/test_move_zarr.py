@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a move to Zarr keep every value and, from Zarr, all that an array has besides?"""
+"""Moves to Zarr: keep every value and, from Zarr, all other properties of an array."""
 
 import base64
 import json

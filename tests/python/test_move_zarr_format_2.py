@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do zarr-python and xarray find in an output of Zarr's format 2 what the input held?"""
+"""Moves to Zarr format 2: zarr-python and xarray find the contents of the input in the output."""
 
 import json
 import os

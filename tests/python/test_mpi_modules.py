@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is the module chosen that fits the MPI of mpi4py, and is it said where none does?"""
+"""Choice of the extension module for the MPI of mpi4py, and the error if none fits."""
 
 import subprocess
 import sys

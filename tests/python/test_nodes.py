@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens where the processes of one node cannot share memory, and those of another can?"""
+"""Nodes with and without shared memory in one run."""
 
 import os
 import subprocess

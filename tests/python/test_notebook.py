@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do layouts and plans show themselves shortly, also when they are huge?"""
+"""Notebook output of layouts and plans: short, even for huge ones."""
 
 import io
 import xml.etree.ElementTree as xml

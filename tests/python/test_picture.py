@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do pictures show the owners that the layouts name, and are they drawn for every kind of plan?"""
+"""Pictures: show the owners of the layouts, and are drawn for every kind of plan."""
 
 import io
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do plans say the same as NumPy about what goes where, and can they be edited as values?"""
+"""Plans: move the same elements as NumPy, and can be edited as values."""
 
 import itertools
 import pickle

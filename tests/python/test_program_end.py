@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the others hear of it when an exception ends the program on one process?"""
+"""Programs ended by an exception on one process: the other processes get an error."""
 
 import os
 import subprocess

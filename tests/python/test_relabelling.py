@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does relabelling find the roles for which the fewest elements cross, and move the same array?"""
+"""Relabeling: finds the ranks for which the fewest elements are sent, and moves the same array."""
 
 import itertools
 from collections import Counter

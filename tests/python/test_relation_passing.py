@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do put and get move what send and receive move, and are ambiguous or corrupt ones refused?"""
+"""put and get: move the same as send and receive; ambiguous or corrupt messages are rejected."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do relations move between arrays what NumPy's indexing moves, in every encoding?"""
+"""Relations: move the same elements as NumPy's indexing, in every encoding."""
 
 import pickle
 

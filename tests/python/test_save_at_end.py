@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do all processes end where one ends its program with a save, or a file, that others wait for?"""
+"""Programs that end during a save or with an open file: all waiting processes end too."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a saved plan come back as it was, and is anything else refused?"""
+"""Saved plans: loaded unchanged, and any other content is rejected."""
 
 import base64
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do layouts read and write ScaLAPACK's descriptors as its Users' Guide defines them?"""
+"""ScaLAPACK descriptors of layouts: read and written as the ScaLAPACK Users' Guide defines them."""
 
 import numpy as np
 import pytest

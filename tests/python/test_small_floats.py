@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are floats of 8 and 16 bits converted and combined as NumPy and ml_dtypes do it?"""
+"""Floats of 8 and 16 bits: converted and combined as by NumPy and ml_dtypes."""
 
 import itertools
 

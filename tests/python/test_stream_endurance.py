@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a stream go on for as long as consumers come, stall and die, with the memory that it had?
+"""Endurance of a stream: consumers connect, stall and die, and its memory does not grow.
 
-The sending end and a consumer that gets everything are this process; programs that come, stall and
-are killed are others. DATAMOVER_TEST_CASES=20 makes it ten minutes.
+The sending end and a consumer that gets everything are this process; the consumers that connect,
+stall and are killed are others. DATAMOVER_TEST_CASES=20 extends it to ten minutes.
 """
 
 import contextlib

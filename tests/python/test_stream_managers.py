@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do streams of a manager hold no more buffers than they may, and is nothing lost by that?"""
+"""Streams of a manager: they hold no more buffers than the limit, and lose nothing."""
 
 import contextlib
 import subprocess

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do streams survive consumers that stall and die, connections that are cut, and strangers?
+"""Streams: survive consumers that stall and die, broken connections, and unauthorized clients.
 
-The sending end is this process, the receiving one a thread, a process, or this one too.
-DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED draws others.
+The sending end is this process, the receiving one a thread, another process, or this one too.
+DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED selects others.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When does what an earlier program measured hold for a later one?"""
+"""Measurements of an earlier program: the conditions under which a later one reuses them."""
 
 import os
 import subprocess

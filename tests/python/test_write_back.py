@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is the disk told of all large pieces while they are written, and is nothing left open?"""
+"""Early write-back: the disk gets all large pieces during the writing, and no file stays open."""
 
 import errno
 import itertools

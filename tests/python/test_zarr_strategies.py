@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that zarr-python's own strategies draw come through moves, loads and arrays on disk.
+"""Arrays from zarr-python's own test strategies: moved, loaded and opened on disk unchanged.
 
 They have any dtype, fill value, chunks, shards, names, attributes and shape.
 """

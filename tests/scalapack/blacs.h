@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which calls of BLACS do the tests make? It brings no header of its own. */
+/* Declarations of the BLACS functions that the tests call, because BLACS has no header. */
 #ifndef DATAMOVER_TESTS_BLACS_H
 #define DATAMOVER_TESTS_BLACS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What does a program that knows nothing of datamover call? Linked with ScaLAPACK alone; the
- * drop-in comes by LD_PRELOAD. */
+/* Calls of a program that does not use datamover. It is linked with ScaLAPACK alone, and LD_PRELOAD
+ * loads the drop-in. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

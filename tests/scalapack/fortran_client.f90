@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Does a Fortran program that calls ScaLAPACK's p?gemr2d get datamover's, with the same result?
+! Fortran program that calls ScaLAPACK's p?gemr2d: it gets datamover's, with the same result.
 
 module faults
     implicit none

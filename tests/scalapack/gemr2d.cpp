@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does datamover_p?gemr2d leave the same bytes as ScaLAPACK's own p?gemr2d?
+// datamover_p?gemr2d: leaves the same bytes as ScaLAPACK's own p?gemr2d.
 #include <mpi.h>
 
 #include <array>

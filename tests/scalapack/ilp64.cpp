@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do Fortran's names take the 64-bit integers of a ScaLAPACK that was built with them? No such
-// library is at hand: a BLACS of 64-bit integers that stands for it is part of this test.
+// 64-bit integers: the Fortran names accept the integers of a ScaLAPACK that was built with them.
+// Such a library is not available, so this test includes a BLACS stub with 64-bit integers.
 #include <mpi.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do p?tran, p?tranu and p?tranc leave the same bytes as PBLAS', and does a descriptor become a
-// layout?
+// p?tran, p?tranu and p?tranc: leave the same bytes as those of PBLAS. Descriptors: become layouts.
 #include <dlfcn.h>
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does p?trmr2d leave the same bytes as ScaLAPACK's?
+// p?trmr2d: leaves the same bytes as ScaLAPACK's.
 #include <dlfcn.h>
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do halves, reversals, shifts and folds of an axis table hold the positions that they should?
+// Axis tables: halves, reversals, shifts and folds hold the expected positions.
 #include <gtest/gtest.h>
 
 #include "datamover/error.hpp"

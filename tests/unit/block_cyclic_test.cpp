@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a block-cyclic layout deal its elements as HPF says, and refuse what makes no sense?
+// Block-cyclic layouts: elements are distributed as HPF defines, and invalid arguments are
+// rejected.
 #include "datamover/block_cyclic.hpp"
 
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Are boxes of many blocks planned, ordered, compiled and copied as brute force does it, element by
-// element, whatever the memories look like?
+// Box lists: boxes of many blocks are planned, ordered, compiled and copied as by brute force over
+// all elements, for any memory layout.
 #include <algorithm>
 #include <map>
 #include <numeric>

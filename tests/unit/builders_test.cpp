@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do panel broadcasts and moves between levels bring every element to where it is read, and do they
-// refuse what makes no sense?
+// Panel broadcasts and moves between levels: every element arrives at its readers, and invalid
+// arguments are rejected.
 #include <cstdint>
 #include <limits>
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does compiling a part give the right addresses, the same halves on both sides, and refuse memory
-// that does not hold what is read or written?
+// Compilation of a part: the addresses are right, the halves agree on both sides, and memory that
+// does not hold the required elements is rejected.
 #include "plan/compile.hpp"
 
 #include "layout_oracle.hpp"

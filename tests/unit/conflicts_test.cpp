@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Are an element written twice and an element read while written found, by addresses, and only
-// they?
+// Conflicts: exactly the elements that are written twice, or read while written, are found by
+// address.
 #include "plan/conflicts.hpp"
 
 #include <map>

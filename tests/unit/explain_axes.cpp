@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the overlap of two dealt axes agree with looking at every position?
+// Overlap of two block-cyclic axes: agrees with a check of every position.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do the sums over all processes agree with looking at every element's owners?
+// Sums over all processes: agree with a check of every element's owners.
 #include <gtest/gtest.h>
 
 #include <map>

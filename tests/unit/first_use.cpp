@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is what is worked out at the first use worked out once, and again where that failed?
+// Values computed at the first use: computed once, and computed again after a failure.
 #include "geometry/first_use.hpp"
 
 #include <gtest/gtest.h>

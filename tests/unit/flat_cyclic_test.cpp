@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do ranges of the flattened array lie where they should, and do their plans stay small?
+// Ranges of the flattened array: they are located where they should be, and their plans stay small.
 #include "datamover/flat_cyclic.hpp"
 
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do floor plans keep, cut and find their blocks as a plain search through the table would?
+// Floor plans: store, cut and find blocks as a plain search through the table does.
 
 #include "datamover/floor_plan.hpp"
 

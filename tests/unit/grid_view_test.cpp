@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a view of a block find each element at the address that its memory layout says?
+// Views of blocks: each element is at the address that the memory layout gives.
 #include "datamover/grid_view.hpp"
 
 #include <gtest/gtest.h>

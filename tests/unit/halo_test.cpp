@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is every ghost that some interior or periodic image holds filled once, from the right place?
+// Halos: every ghost that an interior or periodic image holds is filled once, from the right place.
 
 #include "plan/halo.hpp"
 

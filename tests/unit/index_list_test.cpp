@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do index lists know who holds what, and refuse lists that make no sense?
+// Index lists: find the holders of each index, and reject invalid lists.
 #include "datamover/index_list.hpp"
 
 #include "layout_oracle.hpp"

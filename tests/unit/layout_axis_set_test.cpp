@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do periodic sets of indices meet where they should, at a cost that the extent does not change?
+// Periodic index sets: intersect correctly, at a cost that does not depend on the extent.
 #include <map>
 
 #include "datamover/axis_set.hpp"

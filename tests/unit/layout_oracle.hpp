@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which process holds which element, said by going through all of them? With random layouts, arrays
-// of all processes in one place, and plans carried out between them.
+// Oracle of layouts: the process that holds each element, found by enumerating all elements. It
+// includes random layouts, the arrays of all processes in one place, and the execution of plans
+// between them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a layout of any kind answer what all kinds have in common?
+// Layouts of any kind: the queries that all kinds have in common.
 #include "datamover/layout.hpp"
 
 #include <set>

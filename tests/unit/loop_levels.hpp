@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// At which instruction set levels can copy loops be tested on this processor?
+// Instruction set levels at which copy loops can be tested on this processor.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Are the numbers of an error written as people write them?
+// Numbers in error messages: written in the usual notation.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does every element of a process's blocks, ghosts included, have an address of its own?
+// Memory layouts: every element of a process's blocks, ghosts included, has its own address.
 #include "datamover/memory_layout.hpp"
 
 #include <set>

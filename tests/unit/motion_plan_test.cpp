@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a plan move what its sections say, also after it was edited, merged, reversed or composed?
+// Plans: move the elements of their sections, also after editing, merging, reversing or composing.
 #include "datamover/motion_plan.hpp"
 
 #include <algorithm>

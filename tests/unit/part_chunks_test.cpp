@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do the chunks of a part hold its elements, each once, small enough, and the same on both sides?
+// Chunks of a part: they contain each element once, are small enough, and are the same on both
+// sides.
 #include "plan/part_chunks.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Are the pieces of a long message few, and no longer than allowed?
+// Pieces of a long message: few, and no longer than allowed.
 #include "plan/piece_length.hpp"
 
 #include <gtest/gtest.h>

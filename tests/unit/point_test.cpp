@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do points compute coordinate by coordinate, and refuse what does not fit?
+// Points: compute coordinate by coordinate, and reject dimensions that do not match.
 
 #include "datamover/point.hpp"
 

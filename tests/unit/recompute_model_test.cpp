@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the model of decoding against recomputing predict what the paper's tables say?
+// Decode-or-recompute model: predicts the values in the paper's tables.
 #include "datamover/recompute_model.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does a redistribution bring every element to where the destination layout wants it, whatever the
-// two layouts, axes and sections?
+// Redistributions: every element arrives where the destination layout requires it, for any layouts,
+// axes and sections.
 #include <tuple>
 
 #include "datamover/explain.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which points does a box hold, said without the calculus under test? With random boxes to ask
-// about.
+// Oracle of regions: the points of a box, found without the region calculus under test. It includes
+// random boxes.
 #pragma once
 
 #include <gtest/gtest.h>

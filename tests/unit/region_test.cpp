@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the calculus of regions agree with sets of points?
+// Regions: the calculus agrees with sets of points.
 
 #include "datamover/region.hpp"
 

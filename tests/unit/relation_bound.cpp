@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do bound copies move what pairs say, and is what a relation remembers of itself right and safe?
+// Bound copies: move the elements of the pairs, and the values that a relation caches are right and
+// thread-safe.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the cache give the right relations under its bound, and let those of an operation go
-// together?
+// Relation cache: returns the right relations, stays within its limit, and evicts the relations of
+// an operation together.
 #include "datamover/relation_cache.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does every encoding hold and move exactly the pairs that it was made from?
+// Encodings of relations: each holds and moves exactly the pairs that it was made from.
 #include <gtest/gtest.h>
 
 #include "datamover/error.hpp"

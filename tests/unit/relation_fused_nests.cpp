@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do the ghosts at both ends of a block's rows, from one neighbour or two, become one loop, and do
-// all elements still go where a plain loop puts them?
+// Fused loop nests: ghosts at both ends of a block's rows, from one neighbor or two, become one
+// loop, and all elements arrive as with a plain loop.
 #include <gtest/gtest.h>
 
 #include "relation/fuse_nests.hpp"

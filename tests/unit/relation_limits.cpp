@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is the work that bytes from outside and numbers near 2^63 cause bounded, and said to be too much?
+// Limits: the work caused by external bytes and by numbers near 2^63 is bounded, and excess is
+// reported as an error.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do put and get carry what a copy carries, and do repeats and foreign memory stop them?
+// put and get: move the same elements as a copy, and reject repeats and addresses outside the
+// memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

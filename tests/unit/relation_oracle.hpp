@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which random relations are tested, and what do they move by brute force?
+// Oracle of relations: random relations, and their moves by brute force.
 #pragma once
 
 #include <algorithm>

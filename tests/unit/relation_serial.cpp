@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do relations survive being written down, and are damaged bytes refused?
+// Serialized relations: equal the original when they are read, and damaged bytes are rejected.
 #include <gtest/gtest.h>
 
 #include "../fuzz/relation_bytes.cpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do rows of a few elements, such as both sides of a halo, go where a plain loop puts them, at
-// every instruction set level that this processor has?
+// Rows of a few elements, such as both sides of a halo: copied as by a plain loop, at every
+// instruction set level of this processor.
 #include <gtest/gtest.h>
 
 #include "loop_levels.hpp"

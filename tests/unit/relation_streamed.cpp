@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do pieces and packed rows that are stored around the caches give what a plain loop gives,
-// wherever they lie, and does a relation of many take them?
+// Non-temporal stores of pieces and packed rows: equal those of a plain loop at any alignment, and
+// a relation of many pieces uses them.
 #include <gtest/gtest.h>
 
 #include "loop_levels.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do strided copies in tiles of every element size, shape and stride give what a plain loop gives,
-// at every instruction set level that this processor has?
+// Strided copies in tiles of every element size, shape and stride: equal a plain loop, at every
+// instruction set level of this processor.
 #include <gtest/gtest.h>
 
 #include "loop_levels.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do transpositions of every element size, shape and alignment give what a plain loop gives, at
-// every instruction set level that this processor has?
+// Transposes of every element size, shape and alignment: equal a plain loop, at every instruction
+// set level of this processor.
 #include <gtest/gtest.h>
 
 #include "loop_levels.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does every operation on every pair of types leave what a plain loop over the elements leaves?
+// Updates: every operation on every pair of types gives the result of a plain loop over the
+// elements.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is the length of unbroken runs that the tables tell that of the memory?
+// Length of contiguous runs: the value from the tables is that of the memory.
 #include "plan/run_length.hpp"
 
 #include "layout_oracle.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do descriptors and layouts say the same, by ScaLAPACK's own formulas (NUMROC, INDXG2P, INDXG2L)?
+// Descriptors and layouts agree, by ScaLAPACK's own formulas (NUMROC, INDXG2P, INDXG2L).
 #include "datamover/scalapack_descriptor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is heard what receiving processes say over their data connections, whether the sending program or
-// a thread listens, and does nothing wait for a thread that rests?
+// Acknowledgments on data connections: read by the sending program or by a thread, and nothing
+// waits for a resting thread.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is a connection within this machine sent over without pauses, and does one work where the system
-// has it so no more?
+// Connections within this machine: not paced, and usable on systems without that option.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

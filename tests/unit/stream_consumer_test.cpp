@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do steps come to a receiving process as they were sent, whoever reads the connections, and is its
-// wait ended by what has to end it?
+// Consumers: steps arrive as they were sent, whichever thread reads the connections, and the wait
+// ends when it should.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>

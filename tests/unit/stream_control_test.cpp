@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is every step taken, waiting or dropped; is JSON of strangers read within limits; are hashes
-// those of the standards; is a layout of another program's text the same; and who gets into a
-// stream?
+// Control of a stream: every step is taken, waiting or dropped; JSON from outside is parsed within
+// limits; hashes match the standards; layouts are unchanged as text; only authorized processes can
+// connect.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a receiving process make of connections that end and of steps that come twice, in the
-// order in which it hears of them?
+// Incoming steps: connections that end and steps that arrive twice, in any order of the events.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

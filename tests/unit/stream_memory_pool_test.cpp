@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does memory come back to a pool from wherever it is let go of?
+// Memory pool: memory returns to it wherever it is released.
 #include "stream/memory_pool.hpp"
 
 #include <gtest/gtest.h>

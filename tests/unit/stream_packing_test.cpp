@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do the pieces of a long message make up the message, whatever the partition, and are short ones
-// left whole?
+// Pieces of a long message: together they equal the message for any partition, and short messages
+// are not divided.
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do streams that share places take turns in order, and only so many hold one?
+// Places: streams that share them take turns in order, and no more than the limit hold one.
 #include "stream/places.hpp"
 
 #include <gtest/gtest.h>

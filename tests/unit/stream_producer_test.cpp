@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of a step of a stream, and of who listens, when the call that sends an array of it
-// is interrupted, or when the sending processes make different calls?
+// Producers: the outcome for a step and its consumers when a sending call is interrupted, or when
+// the sending processes make different calls.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

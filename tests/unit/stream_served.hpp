@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a test speak to a data connection as the receiving process?
+// Test peer of a data connection: acts as the receiving process.
 #pragma once
 
 #include <gtest/gtest.h>

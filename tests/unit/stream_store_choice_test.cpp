@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is the faster way of writing messages found, whatever a program does between them?
+// Store choice: finds the faster way of writing messages, whatever the program does between them.
 #include "stream/store_choice.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a test speak to a stream as a process of a consumer?
+// Test peer of a stream: acts as a process of a consumer.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Are checksums those of RFC 3720, are all bytes of a message somebody's, does a box send what is
-// granted and use memory again, and does a data connection obey nobody who asks for nonsense?
+// Messages of a stream: checksums match RFC 3720, every byte of a message belongs to one
+// connection, a box sends what is granted and reuses memory, and a data connection rejects invalid
+// requests.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

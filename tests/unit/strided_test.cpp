@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do sections with steps, and halos of one colour, move just the points that they name?
+// Strided sections and halos of one color: move exactly the points that they name.
 #include <cstdint>
 #include <limits>
 
