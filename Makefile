@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# How is datamover set up, shown, tested and kept tidy? All that is made lies in .venv and build.
-# Takes git, make, g++ 12 or newer, python3 3.10 or newer with venv.
+# Targets to set up, demonstrate, test, format and check datamover. All output is in .venv and build.
+# Requires git, make, g++ 12 or newer, python3 3.10 or newer with venv.
 #
-# Another MPI than PyPI's mpich: make test MPICC=mpicc.openmpi VENV=.venv-openmpi
+# To use an MPI other than PyPI's mpich: make test MPICC=mpicc.openmpi VENV=.venv-openmpi
 
 PYTHON ?= python3
 VENV ?= .venv

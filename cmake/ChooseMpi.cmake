@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Which MPI is built against? In this order: MPI_CXX_COMPILER or MPI_HOME (CMake variables), the
-# environment's MPICXX, MPICC or MPI_HOME, the mpicxx beside the Python interpreter (PyPI's mpich
-# puts it there), whatever CMake finds.
-# The choice has to be the MPI that mpi4py loads at run time; the Python package checks that.
+# Choice of the MPI to build against. In this order: MPI_CXX_COMPILER or MPI_HOME (CMake variables),
+# the environment's MPICXX, MPICC or MPI_HOME, the mpicxx next to the Python interpreter (where
+# PyPI's mpich installs it), the MPI that CMake finds.
+# It has to be the MPI that mpi4py loads at run time; the Python package checks that.
 
 if(NOT MPI_CXX_COMPILER AND NOT MPI_HOME)
   if(DEFINED ENV{MPICXX})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Which ScaLAPACK is built for the MPI in use? Sets DATAMOVER_SCALAPACK_LIBRARY, empty where there is
-# none. Debian and Ubuntu name it after the MPI and put it beside it; another MPI of the same name
-# (such as PyPI's) is not taken for it.
+# Choice of the ScaLAPACK for the MPI in use. Sets DATAMOVER_SCALAPACK_LIBRARY, empty if there is
+# none. Debian and Ubuntu name it after the MPI and install it next to the MPI; another MPI of the
+# same name (such as PyPI's) does not match.
 include(CheckCXXSymbolExists)
 
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)

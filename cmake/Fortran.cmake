@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# How is the Fortran module built? From src/fortran, where there are a Fortran compiler and its
+# Build of the Fortran module from src/fortran, if there are a Fortran compiler and its
 # ISO_Fortran_binding.h. Defines datamover_fortran, and DATAMOVER_FORTRAN_COMPILER for installed files.
 include(CheckLanguage)
 include(CheckIncludeFileCXX)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What is installed for programs in C++, C and Fortran? Headers, the libraries, static or shared, a CMake
+# Installation for programs in C++, C and Fortran: headers, the libraries, static or shared, a CMake
 # package, pkg-config files.
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/datamover")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Where do binaries in the Python package look for libmpi? In the library directory of their own
-# virtual environment where MPI came with it (PyPI's mpich), else where it was at build time.
+# Search path for libmpi of binaries in the Python package: the library directory of their virtual
+# environment if it contains MPI (PyPI's mpich), otherwise the location at build time.
 
 function(datamover_python_rpath target environment_lib)
   if(NOT DATAMOVER_MPI)

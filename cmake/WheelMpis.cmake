@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# How is one wheel built for several MPIs? DATAMOVER_WHEEL_MPIS names their compiler wrappers, as in
-# "mpich=/a/mpicxx;openmpi=/b/mpicxx"; what needs MPI is compiled once for each, as datamover_<name>.
-# What needs no MPI is compiled and shipped once, in a library that lies beside the modules.
-# The names are those of python/datamover/mpi_modules.py, which chooses. Leaves datamover_wheel_mpis.
+# Build of one wheel for several MPIs. DATAMOVER_WHEEL_MPIS lists their compiler wrappers, as in
+# "mpich=/a/mpicxx;openmpi=/b/mpicxx". Sources that need MPI are compiled once for each, as
+# datamover_<name>. All others are compiled and shipped once, in a library next to the modules.
+# The names are those of python/datamover/mpi_modules.py, which chooses one at run time. Sets
+# datamover_wheel_mpis.
 
 # The include directories and the library that a wrapper compiles and links with, as the target
 # datamover_mpi_<name>. CMake's FindMPI can look for only one in a build.
