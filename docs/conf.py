@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does Sphinx make the site of these documents? `make docs` calls it after Doxygen."""
+"""Sphinx configuration of the documentation site. `make docs` runs Sphinx after Doxygen."""
 
 import re
 from pathlib import Path
