@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the source tree keep its own rules?"""
+"""Rules of the source tree."""
 
 import re
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,18 @@ ROOMS_WITHOUT_MPI = ("src/geometry", "src/layout", "src/plan", "src/relation", "
 
 
 def sources(*places):
-    """The files of our own below some directories."""
+    """Return the source files below some directories."""
     found = chain.from_iterable((ROOT / place).rglob("*") for place in places)
     return [path for path in sorted(found) if path.suffix in {".hpp", ".h", ".cpp", ".py"}]
 
 
 def included(path):
-    """The headers that a file names."""
+    """Return the headers that a file includes."""
     return set(re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE))
 
 
 def reached(path):
-    """The headers that a file names, and public ones of ours that those name, and so on."""
+    """Return the headers that a file includes, directly or through public headers."""
     seen, todo = set(), [path]
     while todo:
         for name in included(todo.pop()) - seen:
@@ -50,3 +50,22 @@ def test_room_without_mpi(room):
 def test_licence_comes_first():
     for path in sources("include", "src", "bindings", "bench", "apps", "python", "tests"):
         assert "SPDX-License-Identifier: BSD-3-Clause" in path.read_text()[:100], path
+
+
+def head(text):
+    """Return the first comment of a file after its license, or its docstring."""
+    lines = text.split("\n")
+    first = next((n for n, line in enumerate(lines) if "SPDX-License-Identifier" in line), -1) + 1
+    if lines[first].startswith('"""'):
+        return "\n".join(lines[first:]).split('"""')[1]
+    comment = re.compile(r"(//|/\*| \*|! |# |#$)")
+    return "\n".join(takewhile(comment.match, lines[first:]))
+
+
+def test_heads_are_statements():
+    places = ["include", "src", "bindings", "bench", "apps", "python", "tests", "examples"]
+    places += ["scripts", "cmake", "docs", ".ci"]
+    below = chain.from_iterable((ROOT / place).rglob("*") for place in places)
+    for path in [*below, ROOT / "CMakeLists.txt", ROOT / "Makefile"]:
+        if path.is_file() and b"SPDX-License-Identifier" in path.read_bytes()[:200]:
+            assert not re.search(r"\?(\s|$)", head(path.read_text())), path
