@@ -19,38 +19,40 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// By which implementation elements are carried, and in which order they arrive.
+/// The implementation that moves elements, and the order in which they arrive.
 struct CarryOptions {
-    /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
-    /// takes "partition"; if not all processes share the memory of one node, "alltoallv" or
-    /// "sendrecv" if it was faster by a tenth when this communicator was first used with "auto".
+    /// "partition" is datamover's own method; "alltoallv", "alltoallw", "sendrecv" and "sort" are
+    /// those of the paper. "auto" uses "partition", unless not all processes share the memory of
+    /// one node and "alltoallv" or "sendrecv" was at least a tenth faster when this communicator
+    /// was first used with "auto".
     std::string method = "auto";
-    /// Elements arrive ordered by source process and by their position there. False lets
-    /// "sendrecv" and "sort", and all in place, deliver in an order of their own, the same for all
-    /// columns.
+    /// Whether elements arrive ordered by source process and by their position there. If false,
+    /// "sendrecv", "sort" and all in-place methods may deliver in an order of their own, the same
+    /// for all columns.
     bool stable = true;
 };
 
-/// How a distribution is carried out; all optional.
+/// Options of a distribution, all with defaults.
 struct DistributionOptions {
-    /// Extra memory that a move, in place or not, or a reverse may use on this process, for
-    /// elements that need a buffer on their way; it works in rounds then, with at least one element
-    /// per process each. 0: no limit. Where processes differ the smallest counts for reverse and in
-    /// place.
+    /// Limit of the extra memory that a move, a move in place or a reverse may use on this process
+    /// for elements that need a buffer, in bytes; 0: no limit. The operation then works in rounds,
+    /// with at least one element per process in each. If processes pass different limits, reverse
+    /// and move_in_place use the smallest.
     std::int64_t max_bytes = 0;
-    /// What moves do unless they are told something else; the same on all processes. In place
-    /// `stable` counts only where it is told there.
+    /// Default of `how` in moves; the same on all processes. In move_in_place, `stable` takes
+    /// effect only if it is passed there.
     CarryOptions carry{};
 };
 
-/// By which call values that go back had arrived, where a distribution has delivered in two orders.
+/// The call whose arrival order the values of a reverse have, if a distribution has delivered in
+/// two orders.
 enum class ArrivedBy : std::uint8_t {
-    any,            ///< all moves so far had one order
+    any,            ///< all moves so far had the same order
     move,           ///< the last move
     move_in_place,  ///< the last move in place
 };
 
-/// How long an implementation took for a sample, on the slowest process.
+/// The time that an implementation took for a sample, on the slowest process.
 struct MethodTime {
     std::string method;
     bool in_place = false;
@@ -58,120 +60,138 @@ struct MethodTime {
     double seconds = 0;
 };
 
-/// What a distribution does on this process, in figures.
+/// Counters of a distribution on this process.
 struct DistributionCounters {
     std::int64_t moves = 0;         ///< completed moves and reverses
-    std::int64_t plan_bytes = 0;    ///< kept between moves
+    std::int64_t plan_bytes = 0;    ///< memory kept between moves
     std::int64_t staged_bytes = 0;  ///< extra memory of the last move or reverse
     std::int64_t messages = 0;      ///< MPI messages sent by the last one
-    std::int64_t elems_kept = 0;    ///< that stay on this process
-    std::int64_t elems_sent = 0;    ///< to other processes
+    std::int64_t elems_kept = 0;    ///< elements that stay on this process
+    std::int64_t elems_sent = 0;    ///< elements sent to other processes
     std::int64_t elems_dropped = 0;
-    std::int64_t rounds = 0;  ///< of the last move
-    std::string method;       ///< that carried it
+    std::int64_t rounds = 0;  ///< in the last move
+    std::string method;       ///< method of the last move
 };
 
-/// A plan that takes every element to the process of its rank. Elements arrive ordered by source
-/// process, and those of one source in their order there (the paper's stable order). On a node the
-/// sender writes each element once, straight into the receiver's memory where that is pooled;
-/// elements that stay are copied once. No index travels with the data. All calls that say so are
-/// collective over the communicator, in the same order on all processes. A distribution is used by
-/// one thread at a time, those of a communicator by several if their collective calls and starts
-/// are made one after the other. Once a process has failed
-/// (mpi; timeout where a deadline is set, see progress.hpp; an interrupt) all others throw
-/// peer_failed where they wait, or at their next call.
-/// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.
+/// A plan that moves every element to its target process. Elements arrive ordered by source
+/// process, and those of one source in their order there (the paper's stable order). On a node, the
+/// sender writes each element once, directly into the receiver's memory if that is pooled; elements
+/// that stay are copied once. No index is sent with the data.
+///
+/// Functions marked collective are collective over the communicator, in the same order on all
+/// processes. Only one thread at a time may use a distribution. Several threads may use the
+/// distributions of one communicator if they make their collective calls and starts one after the
+/// other. Once a process has failed (mpi; timeout if a deadline is set, see progress.hpp; an
+/// interrupt) all others throw peer_failed from their wait or from their next call. Source: M.
+/// Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.
 class Distribution {
 public:
     Distribution() = default;
-    /// Reads every target once and exchanges counts; the targets are not needed afterwards.
-    /// Collective. O(entries) + O(processes) memory. Throws, on all processes: out_of_range for a
-    /// target outside the communicator (naming the process and its first such element),
-    /// invalid_argument (unknown method), wrong_type, no_memory, mpi; mismatch where processes give
-    /// another `options.carry`. What `targets.evaluate` throws is thrown here, and told to all.
+    /// Plan a distribution: read every target once and exchange counts. The targets are not needed
+    /// afterwards. Throws, on all processes: out_of_range for a target outside the communicator
+    /// (naming the process and its first such element), invalid_argument (unknown method),
+    /// wrong_type, no_memory, mpi; mismatch if processes pass different `options.carry`. An
+    /// exception from `targets.evaluate` is thrown here, and reported on all processes. Collective.
+    /// O(entries) + O(processes) memory.
     Distribution(MPI_Comm comm, const TargetList& targets, const DistributionOptions& options = {});
 
-    std::int64_t elems() const;     ///< given by this process
-    std::int64_t received() const;  ///< that arrive at this process
-    /// Elements to, and from, each rank.
+    std::int64_t elems() const;     ///< number on this process
+    std::int64_t received() const;  ///< number that arrive at this process
+    /// Return the number of elements sent to, or received from, each rank.
     std::span<const std::int64_t> send_counts() const;
     std::span<const std::int64_t> receive_counts() const;
 
-    /// Moves one element per target of each column into `results`, which have received() elements
-    /// each. "partition" and "sendrecv" take all columns in the same messages ("partition" one per
-    /// pair of processes and round), other methods move one column after the other; either way all
-    /// columns arrive in the same order. Collective.
-    /// Throws, before anything moves, on all processes: mismatch where a buffer is too small (the
-    /// message tells how much is needed), elements have another size or type on another process, or
-    /// processes call different moves; invalid_argument (unknown method, no memory given, a result
-    /// that overlaps a column or another result); wrong_type; out_of_range (sizes beyond 64 bits);
-    /// unsupported ("sort" with max_bytes, too many elements for the MPI's counts); invalid_state
-    /// where a started move of this distribution is in flight on any process.
+    /// Move one element per target of each column into `results`, which have received() elements
+    /// each. "partition" and "sendrecv" send all columns in the same messages ("partition" one per
+    /// pair of processes and round); other methods move one column after the other. In both cases
+    /// all columns arrive in the same order. Throws, before anything is moved, on all processes:
+    /// - mismatch if a buffer is too small (the message gives the required size), if elements have
+    ///   another size or type on another process, or if processes call different moves;
+    /// - invalid_argument (unknown method, no memory given, a result that overlaps a column or
+    ///   another result);
+    /// - wrong_type;
+    /// - out_of_range (sizes beyond 64 bits);
+    /// - unsupported ("sort" with max_bytes, too many elements for MPI's counts);
+    /// - invalid_state if a started move of this distribution is in flight on any process.
+    ///
+    /// Collective.
     void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
               const std::optional<CarryOptions>& how = {});
-    /// The same into pooled memory.
+    /// Move into pooled memory, and return it.
     std::vector<ElementBuffer> move(std::span<const ElementColumn> columns,
                                     const std::optional<CarryOptions>& how = {});
 
-    /// Begins a move in stable order, by "partition", without waiting for another process; with a
-    /// progress thread (progress.hpp) it goes on by itself, else in every test and wait of this
-    /// process. Columns and results stay until the end and are not touched; one move per
-    /// distribution is in flight. All processes start moves in the same order and wait for them in
-    /// any: where the eighth call before this one began a move that is not complete, that is
-    /// completed first. What does not fit on any process (as for `move`; unsupported where the
-    /// distribution was made for another method) test and wait throw on all, and nothing has moved.
-    /// Throws invalid_state with a move in flight, or eight on the communicator; peer_failed.
+    /// Begin a move in stable order with "partition", without waiting for another process. With a
+    /// progress thread (progress.hpp) it advances by itself, otherwise in every test and wait of
+    /// this process. Columns and results must exist and must not be accessed until the move is
+    /// complete. At most one move per distribution is in flight. All processes must start moves in
+    /// the same order, and may wait for them in any order. If the eighth start before this one
+    /// began a move that is not complete, this call completes that one first.
+    ///
+    /// If the arguments are invalid on any process, test and wait throw on all, and nothing is
+    /// moved; the errors are those of `move`, and unsupported if the distribution was made for
+    /// another method. Throws invalid_state if a move is in flight, or eight on the communicator;
+    /// peer_failed. All processes call it.
     void start(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
-    /// The same into pooled memory, which is filled at the end; empty where it cannot be had.
+    /// Start a move into pooled memory, which is filled when the move is complete; empty if the
+    /// memory cannot be allocated.
     std::vector<ElementBuffer> start(std::span<const ElementColumn> columns);
-    /// Does what can be done now; true when complete here. Throws invalid_state without start.
+    /// Do the work that can be done now, and return whether the move is complete here. Throws
+    /// invalid_state if not started.
     bool test();
-    /// Returns when everything has arrived here and columns may be changed. Throws invalid_state
-    /// without start, timeout (default: default_timeout() of progress.hpp): still in flight then.
+    /// Wait until everything has arrived here and columns may be changed. Throws invalid_state if
+    /// not started, timeout after `timeout_seconds` (default: default_timeout() of progress.hpp);
+    /// the move is then still in flight.
     void wait(std::optional<double> timeout_seconds = {});
     bool in_flight() const;
-    /// Takes part in the start that the other processes call, as one that cannot: test and wait
-    /// throw `error` (or that of a lower process) on all. Never waits.
+    /// Take the place of a start on a process that cannot call it. On all processes, test and wait
+    /// throw `error`, or that of a lower rank. Never waits.
     void start_refused(const Error& error);
 
-    /// Replaces the elements of one dense buffer by those that arrive. Only for one target per
-    /// element. Unless `how` asks for the stable order, "partition" keeps the order among those
-    /// that stay, while arrivals take the places of elements that left, then follow at the end: its
-    /// cost, and its extra memory, are the elements that leave and arrive. "sort" and "alltoallv"
-    /// have an extra memory of 1024 elements (or 4 per process where that is more); max_bytes
-    /// replaces the 1024, and makes "partition" hand over to the stable "alltoallv" where it does
-    /// not suffice. "auto" keeps the order among those that stay, and takes the same method for
-    /// elements of any size. Collective. Throws as `move` does, nothing has moved then.
+    /// Replace the elements of one dense buffer with those that arrive. Requires one target per
+    /// element. Throws as `move`, and then nothing is moved. Collective.
+    ///
+    /// Order and extra memory depend on the method:
+    /// - "partition", unless `how` requests the stable order, keeps the order of elements that
+    ///   stay; arrivals fill the places of elements that left, then follow at the end. Its cost and
+    ///   its extra memory are the elements that leave and arrive.
+    /// - "sort" and "alltoallv" use extra memory of 1024 elements, or 4 per process if that is
+    ///   more; max_bytes replaces the 1024.
+    /// - If max_bytes is too small for "partition", it uses the stable "alltoallv" instead.
+    /// - "auto" keeps the order of elements that stay, and uses the same method for elements of any
+    ///   size.
     void move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
                        const std::optional<CarryOptions>& how = {});
-    /// The same with the type's name in `buffer`, which has to be dense.
+    /// Replace elements as above, with the type name in `buffer`, which must be dense.
     void move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
                        const std::optional<CarryOptions>& how = {});
 
-    /// Takes values, one per received element of each column in the order of arrival, to where the
-    /// elements came from. Where an element had several targets its values are combined by `op` in
-    /// their order (replace: the last one stays); elements without target get zero. After moves
-    /// that delivered in an order of their own that order is found out first, once for each: it
-    /// takes 40 bytes per element for a while, 8 are kept. Collective.
-    /// Throws, before anything moves, on all processes: wrong_type when `op` combines and the type
-    /// does not divide the element; mismatch, invalid_argument, out_of_range as `move` does;
-    /// invalid_state where moves had different orders and `by` does not say which counts.
+    /// Return values to the processes that the elements came from, one value per received element
+    /// of each column, in the order of arrival. If an element had several targets, its values are
+    /// combined by `op` in their order (replace: the last one remains); elements without a target
+    /// get zero. After moves that delivered in an order of their own, that order is determined
+    /// first, once for each: this takes 40 bytes per element temporarily, of which 8 are kept.
+    /// Throws, before anything is moved, on all processes: wrong_type if `op` combines and the type
+    /// size does not divide the element size; mismatch, invalid_argument, out_of_range as `move`;
+    /// invalid_state if moves had different orders and `by` does not specify one. Collective.
     void reverse(std::span<const ElementColumn> values, std::span<const ElementBuffer> results,
                  Op op = Op::replace, ArrivedBy by = ArrivedBy::any);
     void reverse(const ElementColumn& values, const ElementBuffer& result, Op op = Op::replace,
                  ArrivedBy by = ArrivedBy::any);
 
-    /// Pooled memory that `move` and `reverse` reach without a second copy. Local.
+    /// Allocate pooled memory, which `move` and `reverse` access without a second copy. Local.
     ElementBuffer allocate(std::int64_t bytes) const;
 
-    /// Takes part in the move, move in place or reverse that the other processes call, as one that
-    /// cannot: all throw `error` (or that of a lower process), nothing moves. Collective.
+    /// Take the place of a move, move_in_place or reverse on a process that cannot call it. All
+    /// processes throw `error`, or that of a lower rank, and nothing is moved. Collective.
     void refuse(const Error& error);
 
-    /// The times that "auto" chooses from, measured once per communicator; none for other methods,
-    /// and if all processes share the memory of one node. The same on all processes. Collective.
+    /// Return the times on which "auto" bases its choice, measured once per communicator. Empty for
+    /// other methods, and if all processes share the memory of one node. The same on all processes.
+    /// Collective.
     std::vector<MethodTime> measured_methods() const;
-    /// The method for one column of elements of this size, which must be at least 1. Collective.
+    /// Return the method for one column of elements of this size, which must be at least 1.
+    /// Collective.
     std::string chosen_method(std::int64_t elem_bytes, bool in_place = false) const;
 
     DistributionCounters counters() const;

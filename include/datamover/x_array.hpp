@@ -15,7 +15,7 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// What besides the layout may be said of an array; all optional.
+/// Properties of an array besides its layout, all with defaults.
 struct XArrayOptions {
     ScalarType type = ScalarType::opaque;  ///< needed only for updates
     ElementOrder order = ElementOrder::row_major;
@@ -23,15 +23,16 @@ struct XArrayOptions {
     Point ghost_lower{}, ghost_upper{};
 };
 
-/// A distributed array: every process's blocks of a layout, with ghosts, in one allocation that the
-/// processes of a node can reach (private memory where shared memory is too small). Contents are
-/// undefined at first. Copies refer to the same memory; it goes back to a pool, locally, with the
-/// last copy and the last mover bound to it. Source: KeLP's XArray.
+/// A distributed array: the blocks of a layout that each process owns, with ghosts, in one
+/// allocation that the processes of a node can access (private memory if shared memory is too
+/// small). Contents are initially undefined. Copies refer to the same memory, which is returned to
+/// a pool, locally, with the last copy and the last mover bound to it. Source: KeLP's XArray.
 class XArray {
 public:
     XArray() = default;
-    /// Collective over `comm`, whose size is the layout's nprocs. Throws mismatch,
-    /// invalid_argument, no_memory: on all processes or none.
+    /// Allocate an array of elements of `elem_bytes` bytes. The size of `comm` must be the layout's
+    /// nprocs. Throws mismatch, invalid_argument, no_memory, on all processes or on none.
+    /// Collective over `comm`.
     XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
            const XArrayOptions& options = {});
 
@@ -39,26 +40,26 @@ public:
     const ArrayPart& part() const { return part_; }
     std::int64_t elem_bytes() const { return part_.elem_bytes; }
     int rank() const { return rank_; }
-    /// Whether this process's memory can be reached by the others on its node.
+    /// Return whether the other processes on the node can access this process's memory.
     bool shared() const;
-    /// The memory of a local block and the address of its element with local index 0. Throws
-    /// out_of_range when this process does not hold the block.
+    /// Return the memory of a local block, or the address of its element with local index 0. Throws
+    /// out_of_range if this process does not hold the block.
     const BlockMemory& block_memory(std::int64_t block) const;
     std::byte* origin(std::int64_t block) const;
-    /// The elements of a local block by index: `auto u = array.grid<double>(block); u(i, j, k) =
-    /// 1;`. Throws wrong_type when a T has not the size of an element, out_of_range when this
-    /// process does not hold the block, invalid_state for an array that was freed. Local,
-    /// O(dimensions).
+    /// Return the elements of a local block by index: `auto u = array.grid<double>(block); u(i, j,
+    /// k) = 1;`. Throws wrong_type if T does not have the size of an element, out_of_range if this
+    /// process does not hold the block, invalid_state if the array was freed. Local, O(dimensions).
     template <class T>
     GridView<T> grid(std::int64_t block) const {
         const GridView<std::byte> bytes = byte_grid(block, sizeof(T));
         Point strides = bytes.strides();
         for (int d = 0; d < strides.dims(); ++d) strides[d] /= std::int64_t{sizeof(T)};
-        // An array's elements begin at multiples of 64 bytes and follow each other.
+        // An array's elements begin at multiples of 64 bytes and are adjacent.
         return {reinterpret_cast<T*>(bytes.data()), bytes.shape(), strides, bytes.valid()};
     }
-    /// The one block of this process, as by `grid`; empty, with extents of 0, where it has none.
-    /// Throws invalid_state when it holds several; else errors as of `grid`. Local, O(dimensions).
+    /// Return the one block of this process, as `grid` does; if it has none, an empty view with
+    /// extents of 0. Throws invalid_state if the process holds several blocks; otherwise as `grid`.
+    /// Local, O(dimensions).
     template <class T>
     GridView<T> local() const {
         if (const auto block = only_block()) return grid<T>(*block);
@@ -66,7 +67,7 @@ public:
         return {nullptr, none, none, Region::from_shape(none)};
     }
     bool holds(std::int64_t block) const { return part_.memory.find(block) != nullptr; }
-    /// Drops this reference to the memory. Local.
+    /// Release this reference to the memory. Local.
     void free();
 
 private:
