@@ -6,9 +6,9 @@
  *
  * Source: M. Hofmann, G. Ruenger, Fine-grained Data Distribution Operations for Particle Codes,
  * section 3 (MPI_Alltoall_specific). All functions return MPI_SUCCESS (0) or a datamover_code
- * (datamover/datamover.h), and are collective where nothing else is said: the code is then the same
- * on all processes. datamover_error_message() says more. Elements arrive in stable order: by source
- * process, then as they were there. */
+ * (datamover/datamover.h). By default they are collective: the code is then the same on all
+ * processes. datamover_error_message() returns a description. Elements arrive in stable order: by
+ * source process, then by position there. */
 #ifndef DATAMOVER_DISTRIBUTE_H
 #define DATAMOVER_DISTRIBUTE_H
 
@@ -22,33 +22,34 @@ extern "C" {
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
-/* Sends each of `sendcount` elements to the process whose rank stands, as an int, `tproc_pos` bytes
- * after the element's start; -1 drops it. Writes what arrives to `recvbuf`, which has room for
- * `recvcount` elements, and its number to `received`. Elements of `sendtype` and `recvtype` are as
- * many bytes as the type's extent, holes included; both extents must be the same.
+/* Send each of `sendcount` elements to its target process. The target rank is stored, as an int,
+ * `tproc_pos` bytes after the start of the element; -1 drops it. The received elements are written
+ * to `recvbuf`, which has room for `recvcount` elements, and their number to `received`. Elements
+ * of `sendtype` and `recvtype` have the size of the type's extent, including holes; both extents
+ * must be the same.
  *
- * MPI_IN_PLACE as `sendbuf`: the elements are in `recvbuf` and are replaced there (`sendtype` is
- * not looked at, `sendcount` says how many); all processes do so or none. Arrivals then take the
- * places of elements that left, and follow at the end: the order among those that stay is kept, but
+ * If `sendbuf` is MPI_IN_PLACE, the elements are in `recvbuf` and are replaced there (`sendtype` is
+ * ignored, `sendcount` is their number); all processes pass it or none. Arrivals then fill the
+ * places of elements that left, and follow at the end: the order of elements that stay is kept, but
  * not the stable order.
  *
- * Where `recvcount` is too small on any process nothing moves, `sendbuf` is as it was, the result
- * is DATAMOVER_MISMATCH everywhere, and `received` is the number of elements that this process
- * would have received. A rank outside the communicator is DATAMOVER_OUT_OF_RANGE everywhere;
- * nothing moves. */
+ * If `recvcount` is too small on any process, nothing is moved, `sendbuf` is unchanged, all
+ * processes return DATAMOVER_MISMATCH, and `received` is the number of elements that this process
+ * would have received. If a rank is outside the communicator, all processes return
+ * DATAMOVER_OUT_OF_RANGE, and nothing is moved. */
 int datamover_alltoall_specific(void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                                 int recvcount, MPI_Datatype recvtype, int tproc_pos, int* received,
                                 MPI_Comm comm);
 
-/* The same with 64-bit counts. */
+/* Send elements as above, with 64-bit counts. */
 int datamover_alltoall_specific_c(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                                   void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                   int64_t tproc_pos, int64_t* received, MPI_Comm comm);
 
-/* Tells the target rank of an element, -1 for none; called once per element, in order. */
+/* Return the target rank of an element, -1 for none; called once per element, in order. */
 typedef int (*datamover_target_function)(const void* element, void* context);
 
-/* The same with targets from a function instead of a place in the element. */
+/* Send elements as above, with targets from a function instead of a position in the element. */
 int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                                          void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                          datamover_target_function target, void* context,
@@ -56,137 +57,140 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
 
 /* ------------------------------------------------------------------ distributions */
 
-/* A plan that takes every element of this process to the processes of its targets. */
+/* A plan that moves every element of this process to the processes of its targets. */
 typedef struct datamover_distribution datamover_distribution;
 
-/* Where the ranks lie to which this process's elements go: integers, read once; -1 drops. */
+/* The target ranks of this process's elements in memory: integers, read once; -1 drops. */
 typedef struct datamover_targets {
-    int64_t elems;            /* elements that this process gives */
-    int64_t targets_per_elem; /* each goes to so many processes, whose ranks lie together; 0: one */
-    const void* data;         /* not looked at for no elements */
-    datamover_type type;      /* DATAMOVER_INT32, DATAMOVER_INT64 or another type of integers */
-    int64_t stride_bytes;     /* from rank to rank; 0: they lie one behind the other */
+    int64_t elems;            /* elements on this process */
+    int64_t targets_per_elem; /* target processes per element, with adjacent ranks; 0: one */
+    const void* data;         /* ignored if there are no elements */
+    datamover_type type;      /* DATAMOVER_INT32, DATAMOVER_INT64 or another integer type */
+    int64_t stride_bytes;     /* from rank to rank; 0: contiguous */
 } datamover_targets;
 
-/* What may be said of a distribution; zeros and NULLs stand for the defaults. */
+/* Options of a distribution. Zeros and NULLs select the defaults. */
 typedef struct datamover_distribution_options {
-    int64_t max_bytes;  /* extra memory that a move may take on this process; 0: no limit */
-    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv",
-                           "sort"; another word is DATAMOVER_INVALID_ARGUMENT */
+    int64_t max_bytes;  /* limit of a move's extra memory on this process; 0: no limit */
+    const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort";
+                           others are DATAMOVER_INVALID_ARGUMENT */
     int any_order;      /* not 0: elements may arrive in an order that the method chooses */
 } datamover_distribution_options;
 
-/* An array of elements that is moved: its n-th element belongs to the n-th target. */
+/* An array of elements to move: its n-th element belongs to the n-th target. */
 typedef struct datamover_column {
-    const void* data;     /* not looked at for no elements */
-    int64_t elems;        /* as many as the distribution gives, or has received for reverse */
+    const void* data;     /* ignored if there are no elements */
+    int64_t elems;        /* elements to send, or elements received for reverse */
     int64_t elem_bytes;   /* above 0 */
-    int64_t stride_bytes; /* from element to element; 0: they lie one behind the other */
+    int64_t stride_bytes; /* from element to element; 0: contiguous */
     datamover_type type;  /* what reverse combines; an element may be several numbers of it */
 } datamover_column;
 
-/* Memory for the elements of a column that arrive, one behind the other. */
+/* Contiguous memory for the received elements of a column. */
 typedef struct datamover_room {
     void* data;
-    int64_t elems; /* at least as many as arrive */
+    int64_t elems; /* at least the number that arrives */
 } datamover_room;
 
-/* Reads the targets and exchanges counts; the targets are not needed afterwards. `options` may be
- * NULL. DATAMOVER_OUT_OF_RANGE for a rank outside the communicator. Collective over `comm`. O(elems
- * + processes). */
+/* Plan a distribution: read the targets and exchange counts. The targets are not needed afterwards.
+ * `options` may be NULL. DATAMOVER_OUT_OF_RANGE for a rank outside the communicator. Collective
+ * over `comm`. O(elems + processes). */
 int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm comm,
                                const datamover_targets* targets,
                                const datamover_distribution_options* options);
-/* The numbers of elements that this process gives, and that arrive here. Local. */
+/* Get the numbers of elements on this process, and of those that arrive here. Local. */
 int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given,
                                  int64_t* received);
 
-/* Begins to move all columns, columns[k] into results[k], by "partition" in stable order, without
- * waiting for other processes. Until wait returns the program writes neither columns nor results.
- * What does not fit on any process (DATAMOVER_MISMATCH where a result is too small,
- * DATAMOVER_UNSUPPORTED where the options say another method), test and wait return on all; nothing
- * has moved then. All processes start moves in the same order. DATAMOVER_INVALID_STATE with a move
- * of this distribution in flight, or eight of the communicator's. */
+/* Begin to move all columns, columns[k] into results[k], by "partition" in stable order, without
+ * waiting for other processes. The program must write neither columns nor results until wait
+ * returns. If the arguments are invalid on any process (DATAMOVER_MISMATCH if a result is too
+ * small, DATAMOVER_UNSUPPORTED if the options specify another method), test and wait return the
+ * error on all, and nothing is moved. DATAMOVER_INVALID_STATE if a move of this distribution is in
+ * flight, or eight of the communicator. All processes must start moves in the same order. */
 int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
                                  const datamover_column* columns, const datamover_room* results);
-/* Does what can be done now; `done` is set to 1 when complete here, else to 0. When complete it is
- * no longer in flight: test and wait are DATAMOVER_INVALID_STATE then. Local. */
+/* Do the work that can be done now. `done` is set to 0, or to 1 if the move is complete here. Once
+ * complete, it is no longer in flight: test and wait return DATAMOVER_INVALID_STATE. Local. */
 int datamover_distribution_test(datamover_distribution* distribution, int* done);
-/* Returns when everything has arrived here and the columns may be changed. After `timeout_seconds`
- * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT: still in flight. */
+/* Wait until everything has arrived here and the columns may be changed. After `timeout_seconds`
+ * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT, and the move is still in
+ * flight. */
 int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds);
-/* The same in one call, by the method and in the order of the options. DATAMOVER_INVALID_STATE, on
- * all processes, where a move of this distribution is in flight on any; so for reverse. */
+/* Move in one call, by the method and in the order of the options. Like reverse, returns
+ * DATAMOVER_INVALID_STATE on all processes if a move of this distribution is in flight on any. */
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
                                 const datamover_column* columns, const datamover_room* results);
-/* Takes values, one per element that arrived, in that order, back to where the elements came from.
- * Where an element had several targets its values are combined by `op` in their order: "replace"
- * (NULL; the last one stays), "add", "multiply", "min" or "max". Elements without a target get
- * zero. */
+/* Return values to the processes that the elements came from, one value per received element, in
+ * the order of arrival. If an element had several targets, its values are combined by `op` in their
+ * order: "replace" (NULL; the last one remains), "add", "multiply", "min" or "max". Elements
+ * without a target get zero. */
 int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
                                    const datamover_column* values, const datamover_room* results,
                                    const char* op);
-/* For libraries on top of this one: takes part in the move or reverse that the other processes
- * call, or in their start, as one that cannot. All get `code`, not 0, with the message of
- * datamover_error_message() here: from this call, or where they test and wait for what was started.
- */
+/* Take the place of a move or reverse, or of a start, on a process that cannot call it; for
+ * libraries built on this one. All processes get `code`, not 0, with the message of
+ * datamover_error_message() here: from this call, or when they test and wait for the started
+ * move. */
 int datamover_distribution_refuse(datamover_distribution* distribution, int code);
 int datamover_distribution_start_refused(datamover_distribution* distribution, int code);
-/* Gives a move in flight up: the other processes get DATAMOVER_PEER_FAILED. Local. */
+/* Free a distribution, and abandon a move in flight: the other processes then get
+ * DATAMOVER_PEER_FAILED. Local. */
 int datamover_distribution_free(datamover_distribution** distribution);
 
 /* ------------------------------------------------------------------ targets by keys */
 
-/* A map from the keys of elements, or from their positions in space, to ranks of so many processes
- * (1 to 2^31 - 1). All about maps is local but datamover_distribution_by_keys. */
+/* A map from the keys of elements, or from their positions in space, to the ranks of a number of
+ * processes (1 to 2^31 - 1). All its functions are local except datamover_distribution_by_keys. */
 typedef struct datamover_target_map datamover_target_map;
 
-/* What a key gets that has no target: not a number, or outside. A distribution refuses it. */
+/* The rank of a key that has no target: it is not a number, or outside. A distribution rejects
+ * it. */
 #define DATAMOVER_NO_TARGET (-2)
 
-/* Integer keys: key modulo `nprocs`, never negative. */
+/* Map integer keys: key modulo `nprocs`, never negative. */
 int datamover_target_map_modulo(datamover_target_map** map, int64_t nprocs);
-/* `total` integer keys from `first_key` on, in blocks of ceil(total / nprocs), HPF's BLOCK; others
- * have no target. */
+/* Map `total` integer keys from `first_key` in blocks of ceil(total / nprocs), HPF's BLOCK; other
+ * keys have no target. */
 int datamover_target_map_block(datamover_target_map** map, int64_t first_key, int64_t total,
                                int64_t nprocs);
-/* Keys up to (not including) values[0] go to process 0, and so on, by search. The nprocs - 1 values
- * ascend; they are of `type`: DATAMOVER_FLOAT64, DATAMOVER_INT64 or DATAMOVER_UINT64 (else
- * DATAMOVER_WRONG_TYPE). Integers, as values or as keys, are compared exactly. */
+/* Map keys by search among ascending values: keys below values[0] go to process 0, and so on. The
+ * nprocs - 1 values are of `type`: DATAMOVER_FLOAT64, DATAMOVER_INT64 or DATAMOVER_UINT64
+ * (otherwise DATAMOVER_WRONG_TYPE). Integers, as values or as keys, are compared exactly. */
 int datamover_target_map_splitters(datamover_target_map** map, datamover_type type,
                                    const void* values, int64_t nprocs);
 
-/* A box of space, cut into equal cells, fewer than 2^31. */
+/* A box of space, divided into fewer than 2^31 equal cells. */
 typedef struct datamover_cell_box {
     int dims;         /* 1 to 8 */
     const double* lo; /* its corners: one coordinate per dimension */
     const double* hi;
-    const int64_t* cells; /* how many cells in each dimension */
-    int periodic; /* not 0: positions outside are wrapped; else they count to the nearest cell */
+    const int64_t* cells; /* number of cells in each dimension */
+    int periodic; /* not 0: positions outside are wrapped; 0: they belong to the nearest cell */
 } datamover_cell_box;
-/* Positions in space: the process of the cell that they lie in. `order` is "row_major" (NULL; the
- * last dimension fastest), "morton" or "hilbert". `owners` tells the process of each cell along the
- * order, as many as there are cells, or -1 to drop; NULL: equal parts of the order, one after the
- * other. O(cells) where owners are given. */
+/* Map positions in space to the process of their cell. `order` is "row_major" (NULL; the last
+ * dimension fastest), "morton" or "hilbert". `owners` holds the process of each cell along the
+ * order, one per cell, or -1 to drop; NULL: equal contiguous parts of the order. O(cells) if owners
+ * are given. */
 int datamover_target_map_cells(datamover_target_map** map, const datamover_cell_box* box,
                                const char* order, const int64_t* owners, int64_t nprocs);
 
 /* The keys of elements: real numbers in memory. */
 typedef struct datamover_keys {
     int64_t elems;
-    int dims;             /* numbers of an element, which lie together; 0: one */
-    const void* data;     /* not looked at for no elements */
+    int dims;             /* numbers per element, adjacent; 0: one */
+    const void* data;     /* ignored if there are no elements */
     datamover_type type;  /* of the numbers */
-    int64_t stride_bytes; /* from element to element; 0: they lie one behind the other */
+    int64_t stride_bytes; /* from element to element; 0: contiguous */
 } datamover_keys;
-/* Writes the rank of every element, or DATAMOVER_NO_TARGET, to `ranks`. DATAMOVER_WRONG_TYPE or
- * DATAMOVER_MISMATCH where keys are not of the kind, or of the dimensions, that the map wants.
+/* Write the rank of every element, or DATAMOVER_NO_TARGET, to `ranks`. DATAMOVER_WRONG_TYPE or
+ * DATAMOVER_MISMATCH if the keys do not have the kind or the dimensions that the map requires.
  * O(elems). */
 int datamover_target_map_ranks(const datamover_target_map* map, const datamover_keys* keys,
                                int64_t* ranks);
-/* A distribution to the processes that a map tells, without an array of ranks; `options` may be
- * NULL. What is wrong with one process's keys all are told. Collective over `comm`; the map is not
- * needed afterwards. */
+/* Plan a distribution to the processes given by a map, without an array of ranks. `options` may be
+ * NULL. The map is not needed afterwards. An error in one process's keys is returned on all.
+ * Collective over `comm`. */
 int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
                                    const datamover_target_map* map, const datamover_keys* keys,
                                    const datamover_distribution_options* options);
