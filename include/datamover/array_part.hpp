@@ -16,18 +16,18 @@ namespace memory {
 struct Allocation;
 }
 
-/// The memory of one process's blocks, whoever owns it. It must live as long as movers that are
-/// bound to it; `allocation` and `owner` see to that where they are set.
+/// The memory of one process's blocks, whoever owns it. It must exist as long as movers that are
+/// bound to it; `allocation` and `owner` ensure this if they are set.
 struct ArrayPart {
     std::byte* base = nullptr;
     MemoryLayout memory;
-    Layout layout;  ///< the array's own layout, where it has one; must be the plan's
+    Layout layout;  ///< the array's own layout, if any; must be the plan's
     std::int64_t elem_bytes = 0;
     ScalarType type = ScalarType::opaque;
     bool writable = true;
-    /// Set when the memory is the library's: then other processes of the node may reach it.
+    /// Set if the library owns the memory: other processes of the node may then access it.
     std::shared_ptr<const memory::Allocation> allocation;
-    /// Keeps memory of the user's alive, also after a move that was given up.
+    /// Keeps the user's memory alive, also after an abandoned move.
     std::shared_ptr<const void> owner;
 };
 

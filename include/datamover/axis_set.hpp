@@ -22,23 +22,23 @@ struct AxisSet {
         const std::int64_t n = std::max<std::int64_t>(hi - lo, 1);
         return {lo, n, n, hi};
     }
-    /// Number of indices. O(1).
+    /// Return the number of indices. O(1).
     std::int64_t size() const {
         if (end <= first) return 0;
         const std::int64_t span = end - first;
         return span / period * length + std::min(span % period, length);
     }
-    /// Local position of a global index, or -1 when it is not in the set. O(1).
+    /// Return the local position of a global index, or -1 if it is not in the set. O(1).
     std::int64_t local(std::int64_t global) const {
         if (global < first || global >= end) return -1;
         const std::int64_t offset = (global - first) % period;
         return offset < length ? (global - first) / period * length + offset : -1;
     }
-    /// Global index at a local position. O(1).
+    /// Return the global index at a local position. O(1).
     std::int64_t global(std::int64_t local) const {
         return first + local / length * period + local % length;
     }
-    /// The smallest half-open range that holds all indices.
+    /// Return the ends of the smallest half-open range that contains all indices.
     std::int64_t lower() const { return first; }
     std::int64_t upper() const {
         const std::int64_t n = size();
@@ -46,17 +46,18 @@ struct AxisSet {
     }
 };
 
-/// The least common multiple of two periods, or the largest integer when it does not fit.
+/// Return the least common multiple of two periods, or the largest integer if it does not fit.
 std::int64_t common_period(std::int64_t a, std::int64_t b);
 
-/// Throws unsupported where a table would take too long to make because so many blocks lie in what
-/// two sets have to be compared over. No size in a plan's bytes then makes work without bound.
+/// Limit the number of blocks in the range over which two sets must be compared, so that no size in
+/// a plan's bytes causes unbounded work. Throws unsupported if a table of so many blocks would take
+/// too long to make.
 void check_blocks_to_walk(std::int64_t blocks);
 
-/// For t in [0, extent): where source_lo + t is in `source` and destination_lo + t is in
-/// `destination`, their local positions meet; ordered by t. The cost follows the number of blocks
-/// in one common period of the two sets, never `extent`. Throws unsupported where those are more
-/// than 2^24.
+/// Intersect two sets: for each t in [0, extent) such that source_lo + t is in `source` and
+/// destination_lo + t is in `destination`, the table pairs their local positions; ordered by t.
+/// Throws unsupported for more than 2^24 blocks in one common period of the two sets. Cost:
+/// proportional to that number, independent of `extent`.
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
                     std::int64_t destination_lo, std::int64_t extent);
 

@@ -10,8 +10,8 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// `count` blocks of `length` neighbouring positions each; block k starts at position
-/// `source + k * source_step` and meets the block at `destination + k * destination_step`.
+/// `count` blocks of `length` adjacent positions each; block k starts at position `source + k *
+/// source_step` and is paired with the block at `destination + k * destination_step`.
 struct AxisRun {
     std::int64_t source = 0;
     std::int64_t destination = 0;
@@ -31,24 +31,25 @@ struct AxisRun {
 
 /// A one-dimensional relation between positions: the `runs` of one period, repeated `periods` times
 /// (each repetition shifted by `source_period` and `destination_period`), then the runs of `tail`.
-/// The pairs have an order: run by run, block by block, position by position. Its size in memory
-/// follows the number of runs, never the number of positions.
-/// Source: block-cyclic regularity as in the paper on compact address relations, section 3.
+/// The pairs have an order: run by run, block by block, position by position. The size in memory is
+/// proportional to the number of runs, not of positions. Source: block-cyclic regularity as in the
+/// paper on compact address relations, section 3.
 class AxisTable {
 public:
     AxisTable() = default;
 
-    /// All runs must have length >= 1 and count >= 1; `periods` may be 0. Throws invalid_argument.
+    /// Make a table. All runs must have length >= 1 and count >= 1; `periods` may be 0. Throws
+    /// invalid_argument.
     explicit AxisTable(std::vector<AxisRun> runs, std::int64_t periods = 1,
                        std::int64_t source_period = 0, std::int64_t destination_period = 0,
                        std::vector<AxisRun> tail = {});
 
-    /// `length` positions from `source` on that meet those from `destination` on.
+    /// Make a table that pairs `length` positions from `source` with those from `destination`.
     static AxisTable interval(std::int64_t source, std::int64_t destination, std::int64_t length);
 
-    /// Number of pairs of positions. O(1).
+    /// Return the number of pairs of positions. O(1).
     std::int64_t size() const { return size_; }
-    /// Number of pairs in one period (without the tail).
+    /// Return the number of pairs in one period (without the tail).
     std::int64_t period_size() const { return period_size_; }
     bool empty() const { return size_ == 0; }
 
@@ -61,25 +62,26 @@ public:
         return side == Side::source ? source_period_ : destination_period_;
     }
 
-    /// True when one run describes all pairs (no repetition of periods and no tail).
+    /// Return whether one run describes all pairs (no repetition of periods and no tail).
     bool single_run() const { return tail_.empty() && runs_.size() == 1 && periods_ == 1; }
 
-    /// Source: the same sources, in the same order, that meet 0, 1, 2, …: the positions in a
-    /// message. Destination: 0, 1, 2, … that meet the same destinations in the same order.
+    /// Return one side. Source: the same sources, in the same order, paired with 0, 1, 2, …: the
+    /// positions in a message. Destination: 0, 1, 2, … paired with the same destinations in the
+    /// same order.
     AxisTable half(Side kept) const;
     AxisTable source_half() const { return half(Side::source); }
     AxisTable destination_half() const { return half(Side::destination); }
-    /// Source and destination exchanged; the order stays.
+    /// Return the table with source and destination exchanged, in the same order.
     AxisTable reversed() const;
-    /// Both sides shifted by constants.
+    /// Return the table with both sides shifted by constants.
     AxisTable shifted(std::int64_t source_shift, std::int64_t destination_shift) const;
 
-    /// Bytes that this table occupies.
+    /// Return the size of this table in bytes.
     std::int64_t nbytes() const;
 
     bool operator==(const AxisTable&) const = default;
 
-    /// Calls `visit(source, destination, length)` for every block in order.
+    /// Call `visit(source, destination, length)` for every block in order.
     template <class Visit>
     void for_each_block(Visit&& visit) const {
         auto all = [&](const std::vector<AxisRun>& runs, std::int64_t ds, std::int64_t dd) {
@@ -103,8 +105,8 @@ private:
     std::int64_t size_ = 0;
 };
 
-/// Folds equal, equally spaced neighbouring blocks of a list of runs into runs with a count,
-/// keeping the order of the pairs. O(number of runs).
+/// Fold equal, equally spaced adjacent blocks of a list of runs into runs with a count, keeping the
+/// order of the pairs. O(number of runs).
 std::vector<AxisRun> fold_runs(std::vector<AxisRun> blocks);
 
 }  // namespace datamover

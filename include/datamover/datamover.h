@@ -591,9 +591,8 @@ typedef struct datamover_stream_options {
     const char* token;   /* secret that consumers must present, at least 16 characters; NULL: one is
                             made for every address except loopback */
     double timeout_seconds; /* timeout of a wait for consumers; 0: never */
-    int no_shared_memory; /* not 0: consumers on this machine also receive messages over connections
-                           */
-    int every_step;       /* not 0: every step waits for `consumers`, not only the first send */
+    int no_shared_memory;   /* not 0: consumers on this machine get messages over connections too */
+    int every_step;         /* not 0: every step waits for `consumers`, not only the first send */
 } datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */
@@ -671,7 +670,7 @@ typedef struct datamover_source_options {
                           DATAMOVER_STREAM_TOKEN */
     double timeout_seconds; /* how long to wait for a listening sender; 0: 30; below 0: forever */
     int64_t ahead; /* steps that each process allocates memory for, beyond the current one; 1 to 64;
-                      0: two, or as many (at most 16) as fit in 8 MiB on this process */
+                      0: two, or more, up to 16, if they fit in 8 MiB on this process */
     int no_shared_memory; /* not 0: messages from processes on this machine also arrive over
                              connections */
     int newest; /* not 0: receive only the newest step, whatever the stream's policy; no sender
@@ -872,8 +871,7 @@ typedef struct datamover_matrix {
     const int* descriptor; /* 9 entries, of which DTYPE and CTXT are ignored */
     int row;               /* of the section's first element, from 1 */
     int column;
-    int nprow; /* the matrix's grid; 0 if this process has no information on it: a NULL descriptor
-                */
+    int nprow; /* the matrix's grid; 0 if this process does not have it: a NULL descriptor */
     int npcol;
     int grid_row; /* this process's position in the grid; -1 outside */
     int grid_column;

@@ -4,7 +4,7 @@
 #define DATAMOVER_EXPORT_H
 
 #if defined(__GNUC__)
-/* Of a namespace's one body: `namespace datamover DATAMOVER_PUBLIC {`. */
+/* For a namespace body: `namespace datamover DATAMOVER_PUBLIC {`. */
 #define DATAMOVER_PUBLIC __attribute__((visibility("default")))
 #define DATAMOVER_PUBLIC_BEGIN _Pragma("GCC visibility push(default)")
 #define DATAMOVER_PUBLIC_END _Pragma("GCC visibility pop")

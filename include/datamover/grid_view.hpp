@@ -20,25 +20,25 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// A block's elements by local index, in any memory order: (0, …, 0) is the first that the block
-/// owns, ghosts lie around. Small, a view: the memory must outlive it. Every function is local;
-/// indices are not checked but by assert.
+/// A view of a block's elements by local index, in any memory order: (0, …, 0) is the first element
+/// that the block owns, with ghosts around. Small; the memory must outlive it. Every function is
+/// local. Indices are checked only by assert.
 template <class T>
 class GridView {
 public:
     GridView() = default;
-    /// `origin` is the element with local index 0, `shape` that of the block without ghosts,
-    /// `valid` the legal indices with ghosts, `strides` are in elements.
+    /// Make a view. `origin` is the element with local index 0, `shape` that of the block without
+    /// ghosts, `valid` the legal indices with ghosts; `strides` are in elements.
     GridView(T* origin, const Point& shape, const Point& strides, const Region& valid)
         : origin_(origin), shape_(shape), strides_(strides), valid_(valid) {}
-    /// A view that only reads.
+    /// Make a read-only view.
     template <class U>
         requires std::same_as<T, const U>
     GridView(const GridView<U>& other)
         : GridView(other.data(), other.shape(), other.strides(), other.valid()) {}
 
     int dims() const { return shape_.dims(); }
-    /// The element with local index 0; not the lowest address where there are ghosts.
+    /// Return the element with local index 0; with ghosts, it is not the lowest address.
     T* data() const { return origin_; }
     const Point& shape() const { return shape_; }
     std::int64_t extent(int d) const { return shape_[d]; }
@@ -46,7 +46,7 @@ public:
     std::int64_t stride(int d) const { return strides_[d]; }
     const Region& valid() const { return valid_; }
 
-    /// The element at a local index, one number per dimension. O(dimensions).
+    /// Return the element at a local index, one number per dimension. O(dimensions).
     template <std::integral... Index>
     T& operator()(Index... index) const {
         assert(sizeof...(Index) == static_cast<std::size_t>(dims()));
@@ -63,7 +63,7 @@ public:
     }
 
 #ifdef __cpp_lib_mdspan
-    /// The same block without its ghosts, where the standard library has std::mdspan.
+    /// The same block without its ghosts, if the standard library has std::mdspan.
     template <std::size_t Rank>
     using Span = std::mdspan<T, std::dextents<std::int64_t, Rank>, std::layout_stride>;
     /// Precondition: the block has these extents, of which any may be dynamic.

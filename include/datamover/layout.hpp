@@ -19,8 +19,8 @@
 namespace datamover DATAMOVER_PUBLIC {
 
 /// One of BlockCyclic, FloorPlan, IndexList, FlatCyclic: numbered blocks, each with an owner. A
-/// block is the unit of local storage (KeLP's Grid). A cheap value: what it holds is shared and
-/// never changed. Throws out_of_range for a block or rank that it does not have.
+/// block is the unit of local storage (KeLP's Grid). A cheap value: copies share its contents,
+/// which never change. Functions throw out_of_range for a block or rank that it does not have.
 class Layout {
 public:
     Layout() = default;
@@ -34,35 +34,36 @@ public:
     std::int64_t nprocs() const;
     std::int64_t num_blocks() const;
     std::int64_t owner(std::int64_t block) const;
-    /// The blocks of a rank, ascending.
+    /// Return the blocks of a rank, ascending.
     std::vector<std::int64_t> blocks_of(std::int64_t rank) const;
-    /// The index space: [0, shape), or a floor plan's bounding box.
+    /// Return the index space: [0, shape), or a floor plan's bounding box.
     Region domain() const;
-    /// Extents of a block's local array: a block-cyclic part, a floor plan's region, (n) for a
-    /// list and for ranges of the flattened array.
+    /// Return the extents of a block's local array: of a block-cyclic part, of a floor plan's
+    /// region, or (n) for a list and for ranges of the flattened array.
     Point block_extents(std::int64_t block) const;
-    /// Whether each block is a product of sets of indices, one per dimension: those of block-cyclic
-    /// layouts and floor plans are; index lists and flat layouts have one-dimensional blocks.
+    /// Return whether each block is a product of index sets, one per dimension. This holds for
+    /// block-cyclic layouts and floor plans; index lists and flat layouts have one-dimensional
+    /// blocks.
     bool has_products() const { return block_cyclic() || floor_plan(); }
-    /// Those sets of global indices. Throws unsupported where blocks are no products.
+    /// Return these sets of global indices. Throws unsupported if blocks are not products.
     std::vector<AxisSet> axis_sets(std::int64_t block) const;
-    /// The blocks as boxes of equal numbers: a floor plan itself, or one made of a block-cyclic
-    /// layout (in O(P), once) of which everybody holds one interval in each dimension. Else
+    /// Return the blocks as boxes with the same numbers: a floor plan itself, or one made (in O(P),
+    /// once) of a block-cyclic layout with one interval per process in each dimension. Otherwise
     /// nullptr.
     const FloorPlan* boxes() const;
-    /// Number of elements that a rank holds.
+    /// Return the number of elements that a rank holds.
     std::int64_t local_elems(std::int64_t rank) const;
 
     const BlockCyclic* block_cyclic() const;
     const FloorPlan* floor_plan() const;
     const IndexList* index_list() const;
     const FlatCyclic* flat_cyclic() const;
-    /// One line for people: "block-cyclic (block, *) on grid (4, 1)".
+    /// Describe the layout in one line: "block-cyclic (block, *) on grid (4, 1)".
     std::string describe() const;
     bool operator==(const Layout& other) const;
-    /// A number that equal layouts share, and different ones almost surely not; never negative.
-    /// O(1) but for the first call of a floor plan, and for a block-cyclic or flat layout with
-    /// ranks given.
+    /// Return a hash that is equal for equal layouts and almost certainly differs for different
+    /// ones; never negative. O(1), except in the first call for a floor plan, and for a
+    /// block-cyclic or flat layout with ranks given.
     std::int64_t digest() const;
 
 private:

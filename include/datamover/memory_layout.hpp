@@ -10,9 +10,9 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Where one block lies: local index x has its element at
-/// offset_bytes + Σ x_d · strides_bytes_d, counted from the array's base. Legal local indices
-/// (ghosts included, so they may be negative) are those of `valid`.
+/// The memory of one block: the element with local index x is at offset_bytes +
+/// Σ x_d · strides_bytes_d, relative to the array's base. Legal local indices (including ghosts, so
+/// they may be negative) are those of `valid`.
 struct BlockMemory {
     std::int64_t block = 0;
     std::int64_t offset_bytes = 0;
@@ -22,29 +22,29 @@ struct BlockMemory {
     bool operator==(const BlockMemory&) const = default;
 };
 
-/// The blocks of one process's part of an array, ascending by number, and the bytes they span.
+/// The blocks of one process's part of an array, ascending by number, and the bytes that they span.
 struct MemoryLayout {
     std::vector<BlockMemory> blocks;
-    std::int64_t begin_bytes = 0;  ///< the lowest address touched, from the base
+    std::int64_t begin_bytes = 0;  ///< the lowest address used, from the base
     std::int64_t end_bytes = 0;    ///< one past the highest
 
-    /// The memory of a block, or nullptr when this process does not hold it. O(1)
-    /// where blocks are dealt evenly, else O(log n).
+    /// Return the memory of a block, or nullptr if this process does not hold it. O(1) if blocks
+    /// are evenly distributed, otherwise O(log n).
     const BlockMemory* find(std::int64_t block) const;
 
     bool operator==(const MemoryLayout&) const = default;
 };
 
-/// Throws out_of_range when an element of the block, ghosts included, would have an address beyond
-/// 2^62. O(dimensions).
+/// Check the addresses of a block. Throws out_of_range if an element, including ghosts, would have
+/// an address beyond 2^62. O(dimensions).
 void check_addresses(const BlockMemory& memory, std::int64_t elem_bytes);
 
-/// The order in which a dense block keeps its elements.
+/// The order of the elements of a dense block.
 enum class ElementOrder { row_major, column_major };
 
-/// The usual memory of a rank: its blocks densely, one behind the other, each starting at a
+/// Return the default memory of a rank: dense blocks, one after the other, each starting at a
 /// multiple of 64 bytes, with `ghost_lower`/`ghost_upper` extra elements per side of each dimension
-/// (empty points: none). Throws invalid_argument on negative ghosts, out_of_range on sizes beyond
+/// (empty points: none). Throws invalid_argument for negative ghosts, out_of_range for sizes beyond
 /// 63 bits.
 MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
                           ElementOrder order = ElementOrder::row_major,

@@ -20,9 +20,9 @@ namespace plan {
 class FlatRuns;
 }  // namespace plan
 
-/// One axis of a box: `length` local positions of the source block, from `source` on, that meet as
-/// many of the destination block, from `destination` on. Ghosts lie at negative positions, or
-/// beyond the block's extents.
+/// One axis of a box: `length` local positions of the source block, from `source`, paired with the
+/// same number of positions of the destination block, from `destination`. Ghosts are at negative
+/// positions, or beyond the block's extents.
 struct BoxAxis {
     std::int64_t source = 0;
     std::int64_t destination = 0;
@@ -35,8 +35,8 @@ struct BoxAxis {
     bool operator==(const BoxAxis&) const = default;
 };
 
-/// Where a box lies in its two blocks. Its axes stand in the order of the message, outermost first:
-/// that of the destination's dimensions, unless somebody has ordered them otherwise.
+/// The position of a box in its two blocks. Its axes are in the order of the message, outermost
+/// first: by default that of the destination's dimensions.
 struct BoxShape {
     int dims = 0;
     std::array<BoxAxis, max_dims> axis;
@@ -46,7 +46,7 @@ struct BoxShape {
     bool operator==(const BoxShape& other) const;
 };
 
-/// A box between two blocks: the number of its shape in a list.
+/// A box between two blocks, with the number of its shape in a list.
 struct PlacedBox {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
@@ -57,8 +57,8 @@ struct PlacedBox {
     }
 };
 
-/// Boxes, each between its own pair of blocks, in order. Boxes that lie alike in their blocks share
-/// a shape: the halo of many equal blocks has as many shapes as a block has neighbours.
+/// Boxes, each between its own pair of blocks, in order. Boxes with the same position in their
+/// blocks share a shape: the halo of many equal blocks has as many shapes as a block has neighbors.
 struct BoxList {
     std::vector<BoxShape> shapes;
     std::vector<PlacedBox> boxes;
@@ -70,7 +70,7 @@ struct BoxList {
     }
 };
 
-/// One axis of a product: local positions along a dimension of the source block that meet local
+/// One axis of a product: local positions along a dimension of the source block, paired with local
 /// positions along a dimension of the destination block.
 struct PieceAxis {
     std::shared_ptr<const AxisTable> table;
@@ -80,7 +80,7 @@ struct PieceAxis {
     int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
 };
 
-/// The two blocks that a piece is about.
+/// The two blocks of a piece.
 struct BlockPair {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
@@ -97,8 +97,8 @@ struct ProductPiece : BlockPair {
     std::int64_t size() const;
 };
 
-/// Boxes of different shapes with equally many points, both walked with the last dimension fastest.
-/// Regions are in local indices of the blocks (ghosts may be negative).
+/// Boxes of different shapes with the same number of points, both traversed with the last dimension
+/// fastest. Regions are in local indices of the blocks (ghosts may be negative).
 struct ReshapePiece : BlockPair {
     Region source;
     Region destination;
@@ -116,19 +116,20 @@ struct IndexPiece : BlockPair {
 };
 
 /// Runs of elements between a block of ranges of the flattened array and another block, in the
-/// order of the ranges. They are kept nowhere: `runs` works them out.
+/// order of the ranges. They are not stored: `runs` computes them.
 struct RangesPiece : BlockPair {
     std::shared_ptr<const plan::FlatRuns> runs;
-    Side flat_side = Side::source;  ///< the side of which the block of ranges is
-    std::int64_t first = 0;         ///< the positions in that block that take part
+    Side flat_side = Side::source;  ///< the side with the block of ranges
+    std::int64_t first =
+        0;  ///< the first position in that block that takes part; `end` is one past the last
     std::int64_t end = 0;
     std::int64_t elems = 0;
-    std::int64_t count = 0;  ///< of elements that lie side by side in both blocks
+    std::int64_t count = 0;  ///< of runs of elements that are contiguous in both blocks
 
     std::int64_t size() const { return elems; }
 };
 
-/// Some of what a plan says for one pair of processes: many boxes, or what concerns one pair of
+/// A piece of the plan for one pair of processes: many boxes, or the content for one pair of
 /// blocks.
 struct Piece {
     std::variant<BoxList, ProductPiece, ReshapePiece, IndexPiece, RangesPiece> content;
@@ -136,8 +137,8 @@ struct Piece {
     std::int64_t size() const;  ///< elements
 };
 
-/// All that goes from one process to another. Both processes derive the same pieces in the same
-/// order from the plan: that is the order of the message.
+/// All elements sent from one process to another. Both processes derive the same pieces in the same
+/// order from the plan: this is the order of the message.
 struct PairPart {
     std::vector<Piece> pieces;
 
@@ -145,7 +146,7 @@ struct PairPart {
     bool empty() const { return pieces.empty(); }
 };
 
-/// One peer of a process and what is exchanged with it.
+/// One peer of a process, and the elements exchanged with it.
 struct PeerPart {
     std::int64_t rank = 0;
     PairPart part;

@@ -9,32 +9,33 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// A thread of this process that pushes on all movers in flight, for as long as one such object
-/// lives: start() then only announces the move, and returns at once. It sleeps when there is
-/// nothing to do, and gives way to those that compute. Where messages are sent (beyond the node, or
-/// with transport "p2p") it needs MPI initialised with MPI_THREAD_MULTIPLE; at a lower level such
-/// movers are carried by start, test and wait as without the thread. Also started for the rest of
-/// the program by DATAMOVER_PROGRESS=thread in the environment. It ends before MPI does. Local.
-/// Source: KeLP's proxy.
+/// A thread of this process that advances all movers in flight, as long as at least one such object
+/// exists: start() then only announces the move and returns immediately. The thread sleeps when
+/// there is nothing to do, and yields to threads that compute. To send messages (beyond the node,
+/// or with transport "p2p"), MPI must be initialized with MPI_THREAD_MULTIPLE. At a lower level,
+/// start, test and wait advance such movers as without the thread. Setting
+/// DATAMOVER_PROGRESS=thread in the environment also starts it, for the rest of the program. It
+/// ends before MPI does. Local. Source: KeLP's proxy.
 class ProgressThread {
 public:
-    /// Throws mpi when MPI is not running, no_memory when the system has no thread left.
+    /// Start the thread. Throws mpi if MPI is not running, no_memory if the system has no thread
+    /// left.
     ProgressThread();
     ~ProgressThread();
     ProgressThread(ProgressThread&& other) noexcept;
     ProgressThread& operator=(ProgressThread&& other) noexcept;
 
-    /// Whether it also carries messages.
+    /// Return whether the thread also moves messages.
     bool carries_messages() const;
 
 private:
     bool runs_ = false;
 };
 
-/// Seconds after which a wait that is given no time of its own throws timeout: what was set, else
-/// DATAMOVER_TIMEOUT of the environment, else none. Local.
+/// Return the timeout of waits that are given none, in seconds: the value that was set, or else
+/// DATAMOVER_TIMEOUT of the environment, or else none. When it expires, they throw timeout. Local.
 std::optional<double> default_timeout();
-/// Throws invalid_argument unless it is a positive number of seconds. Local.
+/// Set that timeout. Throws invalid_argument unless it is a positive number of seconds. Local.
 void set_default_timeout(std::optional<double> seconds);
 
 }  // namespace datamover

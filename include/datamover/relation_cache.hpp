@@ -14,7 +14,7 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// What a cache has done so far and what it holds.
+/// Counters and contents of a cache.
 struct RelationCacheStatistics {
     std::int64_t hits = 0;
     std::int64_t misses = 0;
@@ -24,28 +24,29 @@ struct RelationCacheStatistics {
     std::int64_t limit_bytes = 0;
 };
 
-/// A text as words, for keys and hints that are names.
+/// Convert a text to words, for keys and hints that are names.
 std::vector<std::int64_t> words_of(std::string_view text);
 
-/// Keeps relations under a bound of memory. The least recently used leave first; relations with the
-/// same hint belong to one operation and leave together, since one of them is of little use without
-/// the others. What has left is made again and is equal. Safe to use from several threads.
-/// Source: the paper on compact address relations, section on discussion.
+/// A cache of relations with a memory limit. The least recently used are evicted first. Relations
+/// with the same hint belong to one operation and are evicted together, because one is of little
+/// use without the others. An evicted relation is made again, and is equal. Safe to use from
+/// several threads. Source: the paper on compact address relations, section on discussion.
 class RelationCache {
 public:
-    /// What tells a relation, or an operation, from all others: numbers, compared one by one.
+    /// An identifier of a relation or an operation: numbers, compared one by one.
     using Words = std::span<const std::int64_t>;
 
-    /// `limit_bytes` counts the encodings' bytes, not what relations remember of themselves once
-    /// they are used. Throws invalid_argument when it is negative.
+    /// Make a cache. `limit_bytes` applies to the sizes of encodings, not to what relations store
+    /// when they are used. Throws invalid_argument if it is negative.
     explicit RelationCache(std::int64_t limit_bytes);
     ~RelationCache();
     RelationCache(const RelationCache&) = delete;
     RelationCache& operator=(const RelationCache&) = delete;
 
-    /// The relation of `key`, from memory or by `make`, which must give the same relation every
-    /// time; it may ask the cache for others. One that alone exceeds the limit is returned but not
-    /// kept. An empty hint ties nothing. Cost of a hit: one look-up, nothing is allocated.
+    /// Return the relation of `key`, from the cache or from `make`. `make` must return the same
+    /// relation every time; it may request others from the cache. A relation that alone exceeds the
+    /// limit is returned but not kept. An empty hint groups nothing. Cost of a hit: one look-up,
+    /// without allocation.
     template <class Make>
     AddressRelation get(Words key, Make&& make, Words hint = {}) {
         if (std::optional<AddressRelation> held = find(key)) return *std::move(held);
@@ -53,14 +54,14 @@ public:
         keep(key, made, hint);
         return made;
     }
-    /// The relation of `key` where it is held; counts as a hit or a miss.
+    /// Return the relation of `key` if it is held; counts as a hit or a miss.
     std::optional<AddressRelation> find(Words key);
-    /// Holds a relation, unless one of that key is held or it exceeds the limit alone.
+    /// Hold a relation, unless one with that key is held or it alone exceeds the limit.
     void keep(Words key, const AddressRelation& relation, Words hint = {});
-    /// Forgets the relations of a hint. Returns the number forgotten.
+    /// Drop the relations of a hint. Returns their number.
     std::int64_t drop(Words hint);
     void clear();
-    /// Evicts at once what no longer fits.
+    /// Set the limit, and immediately evict what no longer fits.
     void set_limit(std::int64_t limit_bytes);
     RelationCacheStatistics statistics() const;
 

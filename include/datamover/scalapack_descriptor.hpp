@@ -13,13 +13,13 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// A two-dimensional grid of processes, as BLACS has them.
+/// A two-dimensional grid of processes, as in BLACS.
 struct ProcessGrid {
     std::int64_t nprow = 0;
     std::int64_t npcol = 0;
     bool column_major = false;
     std::vector<std::int64_t>
-        ranks;  ///< grid position (in grid order) to rank; identity when empty
+        ranks;  ///< rank of each grid position (in grid order); empty: position
 };
 
 /// The entries of a dense matrix's descriptor (DTYPE_ = 1), without the context, in elements. A
@@ -35,22 +35,23 @@ struct ScalapackDescriptor {
 
     static constexpr int dense_matrix = 1;  ///< DTYPE_, the first entry
 
-    /// From {1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD}. Throws unsupported for another DTYPE_ and
-    /// invalid_argument for entries that make no sense whatever the grid.
+    /// Make a descriptor from {1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD}. Throws unsupported for
+    /// another DTYPE_ and invalid_argument for entries that are invalid for every grid.
     static ScalapackDescriptor from_entries(std::span<const int, 9> entries);
-    /// {1, context, M, …}. Throws out_of_range when an entry does not fit an int.
+    /// Return {1, context, M, …}. Throws out_of_range if an entry does not fit in an int.
     std::array<int, 9> to_entries(int context) const;
-    /// Describes rank's part of a two-dimensional layout. `lld` below the local rows (0, say)
-    /// stands for the least that is allowed. Throws invalid_argument for layouts of other
-    /// dimensions.
+    /// Describe a rank's part of a two-dimensional layout. An `lld` below the number of local rows
+    /// (0, for example) selects the smallest valid one. Throws invalid_argument for layouts of
+    /// other dimensions.
     static ScalapackDescriptor of(const BlockCyclic& layout, std::int64_t rank,
                                   std::int64_t lld = 0);
 
-    /// Who owns which element. Throws as BlockCyclic does; m and n must be positive.
+    /// Return the layout of the matrix over a grid. Throws as BlockCyclic does; m and n must be
+    /// positive.
     BlockCyclic layout(const ProcessGrid& grid, std::int64_t nprocs) const;
-    /// Where `rank` keeps them: column-major with leading dimension `lld`, from A(1, 1) of the
-    /// local array on. No blocks for a rank outside the grid. Throws invalid_argument when `lld` is
-    /// less than the local rows (0 is enough for none).
+    /// Return the memory of a rank's part: column-major with leading dimension `lld`, from A(1, 1)
+    /// of the local array. No blocks for a rank outside the grid. Throws invalid_argument if `lld`
+    /// is less than the number of local rows (0 is enough for none).
     MemoryLayout memory(const BlockCyclic& layout, std::int64_t rank,
                         std::int64_t elem_bytes) const;
 

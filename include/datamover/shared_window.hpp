@@ -11,14 +11,14 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Memory of a window that was made with MPI_Win_allocate_shared: user blocks in it are reached by
-/// the processes of the node as the library's own arrays are, without messages, for movers that are
-/// bound while the result lives; what is bound keeps it. Each process says it of its own blocks;
-/// where a process has not said it, or has not mapped the window, its pairs move as others do.
-/// The window must outlive the movers. Whether what a process writes overlaps what another one
-/// reads is not looked at. Local. O(memory mappings of this process). Throws invalid_argument where
-/// the `bytes` bytes at `memory` do not lie in one process's part of the window, or where it is a
-/// window of another kind; unsupported where the system does not tell how MPI has mapped it.
+/// Register memory of a window made with MPI_Win_allocate_shared. The processes of the node then
+/// access user blocks in it as they do the library's own arrays, without messages, in movers that
+/// are bound while the result exists; bound movers keep it. Each process registers its own blocks.
+/// The pairs of a process that has not registered them, or has not mapped the window, are moved as
+/// others are. The window must outlive the movers. Overlaps of memory that one process writes and
+/// another one reads are not detected. Throws invalid_argument if the `bytes` bytes at `memory` are
+/// not inside one process's part of the window, or if the window is of another kind; unsupported if
+/// the system does not report how MPI has mapped it. Local. O(memory mappings of this process).
 std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t bytes);
 
 }  // namespace datamover

@@ -17,12 +17,12 @@ constexpr Side other(Side side) {
     return side == Side::source ? Side::destination : Side::source;
 }
 
-/// "source" or "destination", for messages.
+/// Return "source" or "destination", for messages.
 constexpr const char* side_name(Side side) {
     return side == Side::source ? "source" : "destination";
 }
 
-/// One thing for each side.
+/// A pair of values, one for each side.
 template <class T>
 struct PerSide {
     T source{}, destination{};

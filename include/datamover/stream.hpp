@@ -21,60 +21,61 @@ namespace stream {
 class Producer;
 }
 
-/// The sending end of a stream: arrays go, step by step, to whoever listens: `datamover.stream` of
-/// Python, `datamover stream`, a page. Consumers may come, leave, fail and come again at any time;
-/// each gets every step from the first one that begins after it has come, except those that the
-/// policy drops for it. Threads of its own serve them, without MPI. Threads of the program take
-/// turns, but closing ends a `send` of another one that waits for consumers. Where a collective
-/// call fails on one process, all throw. Deadlines between the processes are those of
-/// set_default_timeout (progress.hpp). Source: the paper on network I/O, sections 5 and 6. Nothing
-/// is encrypted.
+/// The sending end of a stream, which sends arrays, step by step, to all consumers:
+/// `datamover.stream` of Python, `datamover stream`, a page. Consumers may connect, leave, fail and
+/// reconnect at any time. Each gets every step from the first one that begins after it has
+/// connected, except those that the policy drops for it. The stream's own threads, which do not
+/// call MPI, serve them. Calls from several threads of the program are serialized, except that
+/// closing ends a `send` of another thread that waits for consumers. If a collective call fails on
+/// one process, all throw. The timeout between the processes is that of set_default_timeout
+/// (progress.hpp). Nothing is encrypted. Source: the paper on network I/O, sections 5 and 6.
 class Stream {
 public:
-    /// No stream.
+    /// Make an object without a stream.
     Stream();
-    /// Process 0 listens at "tcp://host:port", an address of its machine that consumers can reach;
-    /// port 0 for any that is free. The others listen at ports of their own. Collective. Throws io
-    /// (the address cannot be listened at), invalid_argument.
+    /// Open a stream. Process 0 listens at "tcp://host:port", an address of its machine that
+    /// consumers can reach; port 0: any free port. The other processes listen at ports of their
+    /// own. Throws io (the address cannot be listened at), invalid_argument. Collective.
     Stream(MPI_Comm comm, const std::string& address, const StreamOptions& options = {});
-    /// Ends it at once: what consumers have not taken they do not get. Local.
+    /// End the stream immediately: consumers do not get what they have not taken. Local.
     ~Stream();
     Stream(Stream&&) noexcept;
     Stream& operator=(Stream&&) noexcept;
 
-    /// Sends this process's part of an array to all consumers that want it, under a name of 1 to
-    /// 256 bytes. Returns when the array may be written again: it has been packed, once for each
-    /// consumer that gets it, and travels meanwhile. Arrays that are sent one after the other with
-    /// the same number are one step; without a number each is a step of its own, after the last
-    /// one. All steps have the same type and layout of an array. Collective. Throws mismatch (what
-    /// differs between processes or from before), wrong_type, invalid_argument (an array that was
-    /// sent in this step before), unsupported (a list of indices that no process knows whole),
-    /// timeout (consumers took nothing in time, with policy "block", or those of other streams of a
-    /// manager), invalid_state (it is closed, or waits for what its own thread has to send first).
-    /// Of many steps that are alike and come within microseconds, processes may be up to 16 ahead
-    /// of one whose call fails, and throw its error then.
+    /// Send this process's part of an array to all consumers that have selected it, under a name of
+    /// 1 to 256 bytes. When the call returns, the array may be written again: it has been packed,
+    /// once for each consumer that gets it, and is sent in the background. Arrays sent one after
+    /// the other with the same number are one step. Without a number each is a step of its own,
+    /// after the last one. An array has the same type and layout in all steps.
+    ///
+    /// Throws mismatch (processes or steps differ), wrong_type, invalid_argument (an array that was
+    /// already sent in this step), unsupported (an index list that no process holds whole), timeout
+    /// (consumers, with policy "block" or of other streams of a manager, took nothing in time),
+    /// invalid_state (the stream is closed, or waits for data that its own thread must send first).
+    /// If many similar steps follow within microseconds, processes may be up to 16 steps ahead of
+    /// one whose call fails, and throw its error then. Collective.
     void send(const std::string& name, const ArrayPart& array,
               std::optional<std::int64_t> step = {});
     void send(const std::string& name, const XArray& array, std::optional<std::int64_t> step = {}) {
         send(name, array.part(), step);
     }
-    /// Nothing more comes of the step that was sent last: consumers get it as it is, and what is
-    /// sent next is a step of its own. Collective. Throws mismatch, invalid_state.
+    /// End the step that was sent last: consumers get it as it is, and the next array sent begins a
+    /// new step. Throws mismatch, invalid_state. Collective.
     void end_step();
-    /// Has the others throw `why` from the call that they make, where this process cannot make it;
-    /// throws it here, too. Collective as the call in whose place it stands.
+    /// Take the place of the next call on a process that cannot make it: all processes throw `why`.
+    /// Collective, as the call that it replaces.
     [[noreturn]] void refuse(const Error& why);
-    /// Waits until consumers have what was sent to them, then ends the stream. What they have not
-    /// taken after so many seconds (nothing: wait for ever) they do not get; it counts as dropped.
-    /// A second call does nothing, nor does one in a forked process. Collective. Throws mismatch,
-    /// invalid_argument (the stream stays open).
+    /// Wait until consumers have received what was sent to them, then end the stream. They do not
+    /// get what they have not taken after `timeout_seconds` (no value: wait forever); this counts
+    /// as dropped. A second call does nothing, and neither does one in a forked process. Throws
+    /// mismatch, invalid_argument (the stream stays open). Collective.
     void close(std::optional<double> timeout_seconds = 30.0);
 
-    // Local. All throw invalid_state where there is no stream.
+    // Local. All throw invalid_state if there is no stream.
 
-    /// Where consumers connect.
+    /// Return the address that consumers connect to.
     const std::string& address() const;
-    /// What they must know; "" where nothing.
+    /// Return the token that consumers must present; "" if none.
     const std::string& token() const;
     StreamCounters counters() const;
 

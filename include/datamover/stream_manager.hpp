@@ -14,28 +14,29 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Gives a few of many streams their buffers, while the others hold none. A stream takes a place in
-/// the call that sends, where somebody wants what is sent, and keeps it until another stream needs
-/// it: then the call of that one waits for a stream whose consumers have taken all, or have gone,
-/// whatever the policies. So long a step is not complete, its stream keeps its place. All streams
-/// have the same process 0. Streams of several threads (each on a communicator of its own) take
-/// turns in the order in which they asked. Source: the paper on network I/O, section 5.
+/// Limits the number of streams that hold buffers at the same time. A stream gets a place in the
+/// call that sends, if a consumer has selected what is sent, and keeps it until another stream
+/// needs it. The call of that stream then waits for a stream whose consumers have taken all or have
+/// left, whatever the policies. A stream keeps its place while a step is incomplete. All streams
+/// have the same process 0. Streams of several threads (each on a communicator of its own) get
+/// places in the order of their requests. Source: the paper on network I/O, section 5.
 class StreamManager {
 public:
-    /// No manager.
+    /// Make an object without a manager.
     StreamManager() = default;
-    /// Collective. Throws invalid_argument.
+    /// Make a manager. Throws invalid_argument. Collective.
     explicit StreamManager(MPI_Comm comm, const StreamManagerOptions& options = {});
 
-    /// Opens a stream, as the constructor of Stream does, under a name that no other open one of
-    /// these has, on the manager's communicator or another that begins with the same process. It
-    /// may outlive the manager. Collective. Throws io, invalid_argument, mismatch (the name differs
-    /// between processes), invalid_state (there is no manager).
+    /// Open a stream, as the constructor of Stream does, on the manager's communicator or on
+    /// another that begins with the same process. No other open stream of the manager may have the
+    /// same name. The stream may outlive the manager. Throws io, invalid_argument, mismatch (the
+    /// name differs between processes), invalid_state (there is no manager). Collective.
     Stream open(const std::string& name, const std::string& address,
                 const StreamOptions& options = {}) const;
     Stream open(MPI_Comm comm, const std::string& name, const std::string& address,
                 const StreamOptions& options = {}) const;
-    /// Streams that have a place now; known to process 0. Local. Throws invalid_state.
+    /// Return the number of streams that have a place now; only process 0 has it. Throws
+    /// invalid_state. Local.
     std::int64_t active() const;
 
 private:

@@ -29,77 +29,78 @@ class IncomingArray;
 struct StreamArray {
     std::string name;
     Layout layout;      ///< of the sending processes
-    std::string dtype;  ///< as NumPy writes it into a file, as JSON: "\"<f8\""
+    std::string dtype;  ///< in NumPy's file notation, as JSON: "\"<f8\""
     std::int64_t elem_bytes = 0;
 };
 
-/// A step whose arrays are in the memory that was given for them.
+/// A step whose arrays are stored in the memory passed for them.
 struct StreamStep {
-    std::int64_t number = 0;         ///< as the sending program counts
+    std::int64_t number = 0;         ///< as counted by the sending program
     std::vector<std::string> names;  ///< of the arrays that were sent in it
 };
 
-/// An array of a step that came whole, to a process that wants all.
+/// A whole array of a step, received by a process that selected all arrays.
 struct WholeStreamArray {
     std::string name;
     Layout layout;      ///< of the one process that receives
     std::string dtype;  ///< as StreamArray's
     std::int64_t elem_bytes = 0;
-    /// Its elements, the last dimension fastest; until the next step is waited for.
+    /// The elements, the last dimension fastest. Valid until the next call of `next`.
     std::span<std::byte> elements;
 };
 
 /// The receiving end of a stream (`Stream`, or one of Python). Each process gets its part of an
-/// array straight from those that hold it. While a call waits it reads the connections itself; a
-/// thread of its own, without MPI, does so where the program stays away. Used by one thread at a
-/// time. Where a collective call fails on one process, all throw.
+/// array directly from the processes that hold it. A call that waits reads the connections itself;
+/// while the program makes no calls, a thread of the library, which does not call MPI, reads them.
+/// Only one thread at a time may use it. If a collective call fails on one process, all throw.
 class StreamSource {
 public:
-    /// No stream.
+    /// Make an object without a stream.
     StreamSource();
-    /// Connects to "tcp://host:port". Collective. Throws timeout (nobody listens), io (somebody
-    /// else does), invalid_state (the stream has ended, or wants another token), peer_failed (it
-    /// ends meanwhile, or serves as many as it can), invalid_argument.
+    /// Connect to "tcp://host:port". Throws timeout (no program listens), io (another kind of
+    /// program does), invalid_state (the stream has ended, or requires another token), peer_failed
+    /// (it ends meanwhile, or already serves its largest number of consumers), invalid_argument.
+    /// Collective.
     StreamSource(MPI_Comm comm, const std::string& address,
                  const StreamSourceOptions& options = {});
-    /// Leaves it, as `close`.
+    /// Leave the stream, as `close`.
     ~StreamSource();
     StreamSource(StreamSource&&) noexcept;
     StreamSource& operator=(StreamSource&&) noexcept;
 
-    /// The arrays that were sent so far, at least one. Waits so long (nothing: for ever) for the
-    /// first, not for the end of its step. Collective. Throws timeout, and as `next`.
+    /// Return the arrays sent so far, at least one. Waits up to `timeout_seconds` (no value:
+    /// forever) for the first array, not for the end of its step. Throws timeout, and as `next`.
+    /// Collective.
     std::vector<StreamArray> arrays(std::optional<double> timeout_seconds = {});
-    /// Says once which arrays are wanted, and where this process's part of each is put: an XArray's
-    /// `part()`, or any other with its layout. Steps come from those on that begin from now on.
-    /// Collective. Throws mismatch (a layout for other processes; processes want different
-    /// arrays), invalid_argument (memory that cannot be written), invalid_state (said before, or
-    /// closed), unsupported (a list of indices that no process knows whole).
+    /// Select, once, the arrays to receive, and the memory of this process's part of each: an
+    /// XArray's `part()`, or any other with its layout. The first step received is the next one to
+    /// begin. Throws mismatch (a layout for other processes; processes select different arrays),
+    /// invalid_argument (memory that cannot be written), invalid_state (already selected, or
+    /// closed), unsupported (an index list that no process holds whole). Collective.
     void subscribe(std::map<std::string, ArrayPart> wanted);
-    /// The same of a process alone that wants all arrays whole, also those that are sent first
-    /// later: each comes as a step of its own, with the number of its step. Collective. Throws
-    /// invalid_argument where several processes receive, invalid_state.
+    /// Select all arrays, whole, on a single process, including those that are first sent later.
+    /// Each array is received as a step of its own, with the number of its step. Throws
+    /// invalid_argument if several processes receive, invalid_state. Collective.
     void subscribe_to_all();
-    /// Waits so long (nothing: for ever) for the next step and puts its arrays into their memory;
-    /// none where the stream has ended. Each process gets the same steps. Local. Throws timeout,
-    /// mismatch (layouts that do not fit what is sent; it has ended and sent only other arrays than
-    /// those that are wanted), wrong_type (another type is sent),
-    /// peer_failed (a sending process failed; a receiving one was killed, or left without taking
-    /// this step), io (what came makes no sense, or was damaged again and again), no_memory,
-    /// invalid_state.
+    /// Wait up to `timeout_seconds` (no value: forever) for the next step, and store its arrays in
+    /// their memory; no value if the stream has ended. Each process gets the same steps. Throws
+    /// timeout, mismatch (layouts that do not fit those sent; the stream has ended and sent only
+    /// arrays that were not selected), wrong_type (another type is sent), peer_failed (a sending
+    /// process failed; a receiving one was killed, or left without taking this step), io (received
+    /// data that is malformed, or was damaged repeatedly), no_memory, invalid_state. Local.
     std::optional<StreamStep> next(std::optional<double> timeout_seconds = {});
-    /// Has the others throw `why` from the collective call that they make, where this process
-    /// cannot make it; throws it here, too.
+    /// Take the place of the next collective call on a process that cannot make it: all processes
+    /// throw `why`.
     [[noreturn]] void refuse(const Error& why);
 
-    // Local. They throw invalid_state where there is no stream.
+    // Local. All throw invalid_state if there is no stream.
 
-    /// The array that `next` gave last. Throws invalid_state where it gave none, or not all are
-    /// wanted.
+    /// Return the array that `next` received last. Throws invalid_state if it received none, or if
+    /// not all arrays were selected.
     const WholeStreamArray& whole_array() const;
 
-    /// Leaves the stream. The other processes of the communicator still get every step that this
-    /// one took; `next` throws peer_failed there in place of a further one.
+    /// Leave the stream. The other processes of the communicator still get every step that this one
+    /// took; for further steps, `next` throws peer_failed there.
     void close();
     StreamSourceCounters counters() const;
 

@@ -10,30 +10,31 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// All optional; the same on all processes.
+/// Options of a stream source, all with defaults; the same on all processes.
 struct StreamSourceOptions {
-    /// What the stream demands; from the environment variable DATAMOVER_STREAM_TOKEN without it.
+    /// The token that the stream requires; by default that of the environment variable
+    /// DATAMOVER_STREAM_TOKEN.
     std::optional<std::string> token = {};
-    /// So long somebody who listens is waited for; without it for ever.
+    /// How long to wait for a listening sender, in seconds; no value: forever.
     std::optional<double> timeout_seconds = 30.0;
-    /// Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
-    /// the credit that the stream is granted: nothing else comes. 0: two, or as many as together
-    /// have at most 8 MiB for this process, at most 16 (not with `newest`, nor where the stream
-    /// drops its oldest steps: those that were granted would be older).
+    /// Steps that each process allocates memory for, beyond the current one; 1 to 64. This is the
+    /// credit granted to the stream, which sends nothing more. 0: two, or more, up to 16, if they
+    /// fit in 8 MiB on this process. It is two with `newest`, or if the stream drops its oldest
+    /// steps, because the granted steps would be older.
     std::int64_t ahead = 0;
-    /// Whether messages of processes on this machine may come through shared memory.
+    /// Whether messages of processes on this machine may arrive through shared memory.
     bool shared_memory = true;
-    /// Whether only the newest step is wanted, whatever the stream's policy is: one step waits for
-    /// this program, is dropped for the next one, and nobody waits for it.
+    /// Whether to receive only the newest step, whatever the stream's policy. One step waits for
+    /// this program and is dropped for the next one; no sender waits.
     bool newest = false;
 };
 
-/// Counted since this process connected.
+/// Counters since this process connected.
 struct StreamSourceCounters {
     std::uint64_t bytes_received = 0;
     std::uint64_t checksum_errors = 0;
     std::uint64_t connections = 0;        ///< to sending processes
-    std::uint64_t connections_local = 0;  ///< of them, those through shared memory
+    std::uint64_t connections_local = 0;  ///< those through shared memory
     std::uint64_t steps_dropped = 0;      ///< by the stream's policy, for this program
 };
 

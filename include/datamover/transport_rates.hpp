@@ -8,19 +8,21 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Nanoseconds that transport="auto" weighs two ways by. The built-in ones suit an x86-64 machine
-/// whose two cores share a cache at times and at times none; `datamover bench model` measures them.
+/// Costs, in nanoseconds, by which transport="auto" compares two transports. The built-in rates
+/// suit an x86-64 machine whose two cores sometimes share a cache and sometimes do not; `datamover
+/// bench model` measures them.
 struct TransportRates {
-    /// What both processes rewrite from round to round, as ghosts: straight into the other's array.
+    /// Data that both processes rewrite in each round, such as ghosts, written directly into the
+    /// other process's array.
     double shared_message = 400;  ///< per message
-    double shared_line = 44;      ///< per line of 64 bytes, the waiting for it included
-    /// The same through slots of shared memory, around the caches.
+    double shared_line = 44;      ///< per line of 64 bytes, including the wait for it
+    /// Such data through slots of shared memory, bypassing the caches.
     double staged_message = 1168;
     double staged_line = 38;
-    /// Arrays that the other process cannot map: copied by the system.
-    double read_run = 768;     ///< per run of unbroken memory
+    /// Arrays that the other process cannot map, copied by the system.
+    double read_run = 768;     ///< per run of contiguous memory
     double read_byte = 0.125;  ///< per byte of it
-    /// The same through slots.
+    /// Such arrays through slots.
     double slot_run = 256;
     double slot_byte = 0.1875;
 
@@ -32,15 +34,15 @@ struct TransportRates {
     friend bool operator==(const TransportRates&, const TransportRates&) = default;
 };
 
-/// The rates that movers of this process are bound by: those that were set, else those that
-/// `datamover bench model` kept for this processor, else the built-in ones. Local, O(1), after the
-/// first call, which may read a small file.
+/// Return the rates that movers of this process use: those that were set, or else those that
+/// `datamover bench model` stored for this processor, or else the built-in ones. Local, O(1),
+/// except the first call, which may read a small file.
 TransportRates transport_rates();
-/// Sets them for the movers bound from now on; of a communicator those of process 0 count. Throws
-/// invalid_argument when one is negative or no number. Local.
+/// Set the rates for movers bound later; a communicator uses those of process 0. Throws
+/// invalid_argument if a rate is negative or not a number. Local.
 void set_transport_rates(const TransportRates& rates);
-/// The same, and keeps them for later programs on this processor, in the file that
-/// DATAMOVER_TUNING_FILE names, where it can be written.
+/// Set the rates, and store them for later programs on this processor in the file named by
+/// DATAMOVER_TUNING_FILE, if it can be written.
 void keep_transport_rates(const TransportRates& rates);
 
 }  // namespace datamover

@@ -11,7 +11,7 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Where a program keeps one block of a layout: local index x has its element at
+/// The memory of one block of a layout in the program: the element with local index x is at
 /// origin + Σ x_d · strides_bytes_d.
 struct UserBlock {
     std::int64_t block = 0;
@@ -20,9 +20,9 @@ struct UserBlock {
     Point ghost_lower{}, ghost_upper{};  ///< extra elements per side of each dimension; empty: none
 };
 
-/// One process's part of an array, in memory that must outlive the movers bound to it. Local.
-/// Throws out_of_range (a block that the layout does not have), mismatch (dimensions),
-/// invalid_argument (a block twice, negative ghosts, no memory for a block with elements).
+/// Make one process's part of an array, in memory that must outlive the movers bound to it. Throws
+/// out_of_range (a block that the layout does not have), mismatch (dimensions), invalid_argument (a
+/// block passed twice, negative ghosts, no memory for a block with elements). Local.
 ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
                     std::int64_t elem_bytes, ScalarType type = ScalarType::opaque,
                     bool writable = true);

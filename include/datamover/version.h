@@ -5,7 +5,7 @@
 
 #include <datamover/export.h>
 
-/* Of the headers. Before 1.0 another minor version may break programs. */
+/* Version of the headers. Before 1.0 a new minor version may break programs. */
 #define DATAMOVER_VERSION_MAJOR 0
 #define DATAMOVER_VERSION_MINOR 1
 #define DATAMOVER_VERSION_PATCH 0
@@ -16,8 +16,8 @@ extern "C" {
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
-/* Of the library, as "0.1.0": it fits headers whose DATAMOVER_VERSION_STRING is the same. Static;
- * needs no MPI. */
+/* Return the version of the library, such as "0.1.0". It fits headers whose
+ * DATAMOVER_VERSION_STRING is the same. The string is static; does not need MPI. */
 const char* datamover_version(void);
 
 DATAMOVER_PUBLIC_END
