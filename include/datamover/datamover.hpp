@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C++ interface of datamover: includes all public headers. All of it, in one header.
+// The C++ interface of datamover: includes all public headers.
 #pragma once
 
 #include "datamover/address_relation.hpp"

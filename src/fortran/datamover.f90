@@ -1,14 +1,14 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! The Fortran interface of datamover.
 !
-! Indices count as in Fortran: index ranges are lo:hi with both ends in them, a distributed array of
-! `shape` has the indices 1 to shape(d), blocks and dimensions count from 1; ranks are MPI's, from 0.
-! Vectors of indices and extents are integers of 32 or of 64 bits. Communicators are given by their
-! integer: `comm` with `use mpi`, `comm%MPI_VAL` with `use mpi_f08`.
+! Indices count as in Fortran: index ranges are lo:hi and include both ends, and a distributed array
+! of `shape` has the indices 1 to shape(d). Blocks and dimensions count from 1; ranks are MPI's,
+! from 0. Vectors of indices and extents are integers of 32 or of 64 bits. Pass the integer handle
+! of a communicator: `comm` with `use mpi`, `comm%MPI_VAL` with `use mpi_f08`.
 !
-! Every call takes `stat=` (0, or a code such as datamover_out_of_range) and `errmsg=`; without
-! `stat` a call that fails stops the program with the message. Objects are freed with `free`, and
-! are not assigned to each other.
+! Every call has the arguments `stat=` (0, or a code such as datamover_out_of_range) and `errmsg=`.
+! A call without `stat` that fails stops the program with the message. Objects are freed with
+! `free`, and must not be assigned to each other.
 module datamover
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64
@@ -21,7 +21,7 @@ module datamover
         datamover_no_memory = 5, datamover_io = 6, datamover_mpi = 7, datamover_peer_failed = 8, &
         datamover_timeout = 9, datamover_invalid_state = 10, datamover_unsupported = 11
 
-    ! Who owns what.
+    ! A layout: the owners of all elements.
     type, public :: datamover_layout
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -40,7 +40,7 @@ module datamover
         procedure, public :: free => free_layout
     end type
 
-    ! Which section goes where.
+    ! A plan: the sections to move.
     type, public :: datamover_plan
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -58,10 +58,11 @@ module datamover
         procedure, public :: free => free_plan
     end type
 
-    ! Where an array's elements lie: datamover_memory(a), for attach. The array may be a section or a
-    ! component of records, `a(::2, :)` or `p(:)%mass`; nothing is copied. It has the attributes
-    ! `asynchronous` or `target`, and outlives what is bound to it. Write `p(:)%mass`, not `p%mass`,
-    ! where p is allocatable or a pointer: gfortran 12 makes p itself point to the component then.
+    ! The memory of an array's elements: datamover_memory(a), for attach. The array may be a section
+    ! or a component of records, `a(::2, :)` or `p(:)%mass`; nothing is copied. It must have the
+    ! attribute `asynchronous` or `target`, and must outlive what is bound to it. If p is
+    ! allocatable or a pointer, write `p(:)%mass`, not `p%mass`, because gfortran 12 makes p itself
+    ! point to the component then.
     type, bind(c), public :: datamover_memory
         private
         type(c_ptr) :: first
@@ -70,7 +71,7 @@ module datamover
         integer(c_int64_t) :: extents(15), strides_bytes(15)
     end type
 
-    ! Where elements lie: arrays of the program's, each a block of a layout.
+    ! Arrays of the program, each array a block of a layout.
     type, public :: datamover_array
         private
         type(c_ptr) :: attached = c_null_ptr
@@ -81,7 +82,7 @@ module datamover
         procedure, public :: load => load_array
     end type
 
-    ! Carries a plan out.
+    ! A mover: executes a plan.
     type, public :: datamover_mover
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -111,7 +112,7 @@ module datamover
         procedure, public :: free => free_stream
     end type
 
-    ! Gets, step by step, the arrays that another program sends.
+    ! Receives, step by step, the arrays that another program sends.
     type, public :: datamover_stream_source
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -125,7 +126,7 @@ module datamover
         procedure, public :: free => free_source
     end type
 
-    ! Takes every element of an array, one by one, to the process that is named for it.
+    ! Moves each element of an array to its target process.
     type, public :: datamover_distribution
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -141,7 +142,7 @@ module datamover
         procedure, public :: free => free_distribution
     end type
 
-    ! Tells to which process an element goes: by its key, or by its position in space.
+    ! Maps elements to target processes by their keys, or by their positions in space.
     type, public :: datamover_target_map
         private
         type(c_ptr) :: handle = c_null_ptr
@@ -154,14 +155,14 @@ module datamover
         procedure, public :: free => free_target_map
     end type
 
-    ! What `ranks` gives for a key that has no target; a distribution refuses it.
+    ! The rank that `ranks` returns for a key that has no target; a distribution rejects it.
     integer(int64), parameter, public :: datamover_no_target = -2
 
-    ! What `next` of a source gives after the last step.
+    ! The number that `next` of a source returns after the last step.
     integer(int64), parameter, public :: datamover_no_step = -1
 
     interface datamover_memory
-        ! A function of C gets every array as it is; one of Fortran would get copies of some.
+        ! Implemented in C, because a Fortran function would get copies of some arrays.
         function c_memory(a) bind(c, name='datamover_fortran_memory') result(memory)
             import :: datamover_memory
             type(*), dimension(..), asynchronous, target :: a
@@ -169,14 +170,15 @@ module datamover
         end function
     end interface
 
-    ! What the types above can do.
+    ! Procedures of the types above.
     interface
 
         ! ------------------------------------------------------------------ layouts
 
-        ! An array of `shape` dealt out as HPF says, such as '(block, cyclic(64), *)', to nprocs
-        ! processes; `grid` has the processes per dimension (else they are chosen). With
-        ! column_major_grid, ranks are dealt to the grid with its first dimension fastest. Local.
+        ! Make a layout of an array of `shape` over nprocs processes in an HPF distribution such as
+        ! '(block, cyclic(64), *)'. `grid` is the number of processes per dimension (default:
+        ! chosen). With column_major_grid, ranks are assigned to the grid with its first dimension
+        ! fastest. Local.
         module subroutine block_cyclic(self, shape, distribution, nprocs, grid, column_major_grid, stat, &
             errmsg)
             class(datamover_layout), intent(inout) :: self
@@ -189,8 +191,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Blocks lo(:, i):hi(:, i), both ends in them, each with the rank of its owner; the lower bounds
-        ! may be any. Local.
+        ! Make a layout of the blocks lo(:, i):hi(:, i), including both ends, each with the rank of
+        ! its owner. Lower bounds may have any value. Local.
         module subroutine floor_plan(self, lo, hi, owners, nprocs, stat, errmsg)
             class(datamover_layout), intent(inout) :: self
             integer, intent(in) :: lo(:, :), hi(:, :), owners(:), nprocs
@@ -198,8 +200,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The blocks of `blocks`, a floor plan, with other owners, one each, as after balancing the
-        ! load anew. Local.
+        ! Make a layout of the blocks of `blocks`, a floor plan, with other owners, one per block,
+        ! for example after rebalancing the load. Local.
         module subroutine with_owners(self, blocks, owners, nprocs, stat, errmsg)
             class(datamover_layout), intent(inout) :: self
             type(datamover_layout), intent(in) :: blocks
@@ -208,8 +210,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The indices lo:hi cut into `grid` blocks per dimension; block i belongs to rank
-        ! mod(i - 1, nprocs). Blocks are numbered with the last dimension fastest. Local.
+        ! Make a layout that divides the indices lo:hi into `grid` blocks per dimension. Block i
+        ! belongs to rank mod(i - 1, nprocs). Blocks are numbered with the last dimension fastest.
+        ! Local.
         module subroutine uniform(self, lo, hi, grid, nprocs, stat, errmsg)
             class(datamover_layout), intent(inout) :: self
             class(*), intent(in) :: lo(:), hi(:), grid(:)
@@ -218,7 +221,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! How many blocks the layout has, of all ranks together.
+        ! Return the number of blocks of the layout, of all ranks together.
         module subroutine num_blocks(self, count, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer(int64), intent(out) :: count
@@ -226,7 +229,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The rank that owns a block.
+        ! Return the rank that owns a block.
         module subroutine owner(self, block, rank, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: block
@@ -235,7 +238,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The blocks of a rank, ascending.
+        ! Return the blocks of a rank, ascending.
         module subroutine blocks_of(self, rank, blocks, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: rank
@@ -244,7 +247,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Extents of a block's local array, without ghosts.
+        ! Return the extents of a block's local array, without ghosts.
         module subroutine block_extents(self, block, extents, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: block
@@ -253,8 +256,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The indices lo:hi that a block holds, both ends in them; hi is lo - 1 where it holds none. Of
-        ! a floor plan, or a block-cyclic layout in which nobody holds two blocks along a dimension.
+        ! Get the indices lo:hi that a block holds, including both ends; hi is lo - 1 for an empty
+        ! block. The layout is a floor plan, or block-cyclic with at most one block per process
+        ! along each dimension.
         module subroutine block_region(self, block, lo, hi, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: block
@@ -263,7 +267,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Extents of a rank's local array, of a block-cyclic layout; zeros for a rank without any.
+        ! Return the extents of a rank's local array, of a block-cyclic layout; zeros for a rank
+        ! without any.
         module subroutine local_shape(self, rank, extents, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: rank
@@ -272,7 +277,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The index in the whole array of a rank's local element; of a block-cyclic layout.
+        ! Return the index in the whole array of a rank's local element, of a block-cyclic layout.
         module subroutine global_index(self, rank, local, global, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer, intent(in) :: rank
@@ -282,19 +287,19 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Gives the layout back; plans made from it live on.
+        ! Free the layout; plans made from it remain valid.
         module subroutine free_layout(self)
             class(datamover_layout), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ plans
 
-        ! Every index that both layouts hold goes from `source` to the same index of `destination`,
-        ! wherever their domains begin; with sections, source_lo:source_hi goes to
-        ! destination_lo:destination_hi, of the same shape, whatever the indices. Dimension k of the
-        ! destination is dimension axes(k) of the source (a transpose: [2, 1]). If the destination
-        ! needs an index that no block of the source holds, that is datamover_mismatch, unless
-        ! partial = .true.: then such elements are left unchanged. Local.
+        ! Make a plan that moves every index that both layouts hold from `source` to the same index
+        ! of `destination`, whatever the bounds of their domains. With sections, source_lo:source_hi
+        ! is moved to destination_lo:destination_hi, of the same shape, whatever the indices.
+        ! Dimension k of the destination is dimension axes(k) of the source (a transpose: [2, 1]).
+        ! If the destination needs an index that no block of the source holds, the error is
+        ! datamover_mismatch; with partial = .true., such elements are left unchanged. Local.
         module subroutine redistribute(self, source, destination, source_lo, source_hi, destination_lo, &
             destination_hi, axes, partial, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
@@ -307,9 +312,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Fills the ghosts of a layout's blocks, `lower` and `upper` elements deep on either side of
-        ! each dimension. The indices periodic_lo:periodic_hi wrap around, in the dimensions where
-        ! `wraps` is true (all without it). corners = .false.: faces only. Local.
+        ! Make a plan that fills the ghosts of a layout's blocks, `lower` and `upper` elements deep
+        ! on either side of each dimension. The indices periodic_lo:periodic_hi wrap around, in the
+        ! dimensions in which `wraps` is true (default: all). corners = .false.: faces only. Local.
         module subroutine halo(self, layout, lower, upper, periodic_lo, periodic_hi, wraps, corners, stat, &
             errmsg)
             class(datamover_plan), intent(inout) :: self
@@ -321,7 +326,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! A plan between two layouts that moves nothing yet, for `copy`. Local.
+        ! Make a plan between two layouts that moves nothing yet, for `copy`. Local.
         module subroutine between(self, source, destination, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_layout), intent(in) :: source, destination
@@ -329,8 +334,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Adds one term: the section source_lo:source_hi of one block, in the indices of the whole
-        ! array, goes to that of another. Sections may reach into ghosts. Local.
+        ! Add one term: the section source_lo:source_hi of one block, in the indices of the whole
+        ! array, is moved to that of another. Sections may extend into ghosts. Local.
         module subroutine copy(self, source_block, source_lo, source_hi, destination_block, destination_lo, &
             destination_hi, axes, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
@@ -341,7 +346,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The terms of both, in order; both are between the same layouts. Local.
+        ! Make a plan of the terms of both, in order; both must be between the same layouts. Local.
         module subroutine merge_plans(self, a, b, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: a, b
@@ -349,7 +354,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The way back of `forth`. Local.
+        ! Make the plan in the opposite direction of `forth`. Local.
         module subroutine reverse(self, forth, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: forth
@@ -357,9 +362,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Each pair of elements of `forth` the other way, also where several blocks hold an element:
-        ! what was received by several comes back from all of them, so that a mover with op='add'
-        ! sums it. Local.
+        ! Make the adjoint of `forth`: each pair of elements in the opposite direction, also if
+        ! several blocks hold an element. All blocks that received an element send it back, so that
+        ! a mover with op='add' sums it. Local.
         module subroutine adjoint(self, forth, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: forth
@@ -367,8 +372,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! What `first` and then `next` do, in one; the destination layout of the first is the source
-        ! layout of the next. Not for index lists, nor where sections change their shape. Local.
+        ! Make one plan with the effect of `first` and then `next`. The destination layout of the
+        ! first must be the source layout of the next. Not for index lists or for sections that
+        ! change their shape. Local.
         module subroutine compose(self, first, next, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: first, next
@@ -376,7 +382,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Layouts and terms in a file, which appears under its name when it is complete. Local.
+        ! Write layouts and terms to a file. The file appears at its path only once it is complete.
+        ! Local.
         module subroutine save_plan(self, path, stat, errmsg)
             class(datamover_plan), intent(in) :: self
             character(*), intent(in) :: path
@@ -384,7 +391,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The plan of such a file. Local.
+        ! Read a plan from such a file. Local.
         module subroutine load_plan(self, path, stat, errmsg)
             class(datamover_plan), intent(inout) :: self
             character(*), intent(in) :: path
@@ -392,17 +399,17 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Gives the plan back; movers made from it live on.
+        ! Free the plan; movers made from it remain valid.
         module subroutine free_plan(self)
             class(datamover_plan), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ arrays
 
-        ! A block of `layout` lies in `memory`, with `ghost_lower` and `ghost_upper` ghosts on either
-        ! side in it. Called once for each block of this process; a process without blocks gives
-        ! block = 0, and its memory tells the element type alone. The layout may be freed at once.
-        ! Local.
+        ! Attach `memory` as the memory of a block of `layout`, with `ghost_lower` and `ghost_upper`
+        ! ghosts on either side in it. Call it once for each block of this process. A process
+        ! without blocks passes block = 0, and only the element type of its memory is used. The
+        ! layout may be freed immediately. Local.
         module subroutine attach(self, layout, memory, block, ghost_lower, ghost_upper, stat, errmsg)
             class(datamover_array), intent(inout) :: self
             type(datamover_layout), intent(in) :: layout
@@ -413,16 +420,16 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Forgets what is attached; movers that are bound keep what they have.
+        ! Detach all memory; bound movers keep theirs.
         module subroutine detach(self)
             class(datamover_array), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ movers
 
-        ! Binds a plan to a source and a destination, to be carried out any number of times. `op`
-        ! ('replace', 'add', 'multiply', 'min', 'max') says how arriving elements are combined with
-        ! those in place. `transport` and `check` are as in datamover.h. Collective over `comm`.
+        ! Bind a plan to a source and a destination, for any number of rounds. `op` ('replace',
+        ! 'add', 'multiply', 'min', 'max') combines received elements with those in place.
+        ! `transport` and `check` are as in datamover.h. Collective over `comm`.
         module subroutine bind_one(self, comm, plan, source, destination, op, transport, check, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             integer, intent(in) :: comm
@@ -434,8 +441,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The same for several arrays, sources(k) to destinations(k): what goes from one process to
-        ! another goes in one message.
+        ! Bind a plan to several arrays, sources(k) to destinations(k). The elements that one
+        ! process sends to another share one message.
         module subroutine bind_several(self, comm, plan, sources, destinations, op, transport, check, stat, &
             errmsg)
             class(datamover_mover), intent(inout) :: self
@@ -448,15 +455,15 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Begins to move, without waiting for other processes. Until wait returns the program writes
-        ! neither source nor destination, and does not read the destination.
+        ! Begin a round, without waiting for other processes. Until wait returns, the program must
+        ! write neither source nor destination, and must not read the destination.
         module subroutine start(self, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Does what can be done now; `done` tells whether that was all.
+        ! Do the work that can be done now; `done` is true if the round is complete.
         module subroutine test(self, done, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             logical, intent(out) :: done
@@ -464,8 +471,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Returns when the destination is complete here and the source may be overwritten; after
-        ! `timeout` seconds with datamover_timeout, and the mover is still in flight.
+        ! Wait until the destination is complete here and the source may be overwritten. After
+        ! `timeout` seconds the error is datamover_timeout, and the mover is still in flight.
         module subroutine wait_for(self, timeout, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             real(c_double), intent(in), optional :: timeout
@@ -473,21 +480,23 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! start and wait.
+        ! Start and wait.
         module subroutine move(self, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! datamover_invalid_state, and nothing freed, while the mover is in flight.
+        ! Free the mover. While it is in flight, the error is datamover_invalid_state, and nothing
+        ! is freed.
         module subroutine free_mover(self, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Frees also in flight: the other processes get datamover_peer_failed where they wait.
+        ! Free the mover, also in flight: the other processes then get datamover_peer_failed from
+        ! their waits.
         module subroutine give_up(self, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
             integer, intent(out), optional :: stat
@@ -496,12 +505,12 @@ module datamover
 
         ! ------------------------------------------------------------------ files
 
-        ! Writes the array to a new flat file: `path` ends in .npy, .raw, .bin or .dat, or `format` is
-        ! 'npy' or 'raw'. Elements lie with the last dimension fastest, as in C and NumPy, whatever
-        ! the layout; ghosts are left out. It appears under its name when it is complete, in place of
-        ! another with `overwrite`. `ranks` write it (else all), each with at most `max_bytes` of
-        ! memory besides (else 128 MiB). Collective over `comm`. datamover_io where it is there, or
-        ! cannot be written.
+        ! Write the array to a new flat file: `path` ends in .npy, .raw, .bin or .dat, or `format`
+        ! is 'npy' or 'raw'. Elements are stored with the last dimension fastest, as in C and NumPy,
+        ! whatever the layout; ghosts are not written. The file appears at its path only once it is
+        ! complete; with `overwrite`, it replaces an existing one. `ranks` write it (default: all),
+        ! each with at most `max_bytes` of additional memory (default: 128 MiB). datamover_io if the
+        ! file exists, or cannot be written. Collective over `comm`.
         module subroutine save_array(self, comm, path, format, overwrite, ranks, max_bytes, stat, errmsg)
             class(datamover_array), intent(in) :: self
             integer, intent(in) :: comm
@@ -514,10 +523,10 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Fills the array, but for its ghosts, from such a file, on any number of processes and in
-        ! any layout. Numbers are converted where no integer is made of a real. `ranks` read it; else
-        ! as save. Collective over `comm`. datamover_mismatch where a .npy file has another shape,
-        ! datamover_wrong_type another type, datamover_io where a raw file has another size.
+        ! Read the array, without its ghosts, from such a file, on any number of processes and in
+        ! any layout. Numbers are converted, but not reals to integers. `ranks` read it; otherwise
+        ! as save. datamover_mismatch if a .npy file has another shape, datamover_wrong_type if it
+        ! has another type, datamover_io if a raw file has another size. Collective over `comm`.
         module subroutine load_array(self, comm, path, format, ranks, max_bytes, stat, errmsg)
             class(datamover_array), intent(in) :: self
             integer, intent(in) :: comm
@@ -531,16 +540,16 @@ module datamover
 
         ! ------------------------------------------------------------------ streams: sending
 
-        ! Process 0 listens at `address`, 'tcp://host:port', port 0 for any that is free. Consumers
-        ! come and go; the first `send` waits for `consumers` of them, with `every_step` that of each
-        ! step. Where a consumer's queue of
-        ! `queue_steps` steps (else 2) or `queue_bytes` bytes of all processes (else 1 GiB) is full,
-        ! `policy` says what is done: 'block' (the default), 'drop_oldest' or 'drop_newest'. Waits
-        ! for consumers end after `timeout` seconds (else never). `token` is what consumers must know, at
-        ! least 16 characters; else one is made for every address but the loopback's. Each process of
-        ! a consumer has `pathways` connections to each here (else 1); without `shared_memory` those on
-        ! this machine use them too. Collective over `comm`. datamover_io where the address is
-        ! not to be had.
+        ! Open a stream. Process 0 listens at `address`, 'tcp://host:port'; port 0: any free port.
+        ! Consumers may connect and leave at any time. The first `send` waits for `consumers` of
+        ! them, with `every_step` that of each step. `policy` is the action if a consumer's queue is
+        ! full: 'block' (default), 'drop_oldest' or 'drop_newest'. A queue holds `queue_steps` steps
+        ! (default: 2) and `queue_bytes` bytes of all processes (default: 1 GiB). Waits for
+        ! consumers end after `timeout` seconds (default: never). `token` is the secret that
+        ! consumers must present, at least 16 characters; by default, one is made for every address
+        ! except loopback. Each process of a consumer has `pathways` connections to each process
+        ! here (default: 1); without `shared_memory`, those on this machine use them too.
+        ! datamover_io if the address cannot be listened at. Collective over `comm`.
         module subroutine open_stream(self, comm, address, consumers, policy, queue_steps, queue_bytes, &
             timeout, token, pathways, shared_memory, every_step, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
@@ -558,7 +567,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Where consumers connect. Local.
+        ! Return the address that consumers connect to. Local.
         module subroutine stream_address(self, address, stat, errmsg)
             class(datamover_stream), intent(in) :: self
             character(:), allocatable, intent(out) :: address
@@ -566,7 +575,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! What consumers must know; '' for nothing. Local.
+        ! Return the token that consumers must present; '' for none. Local.
         module subroutine stream_token(self, token, stat, errmsg)
             class(datamover_stream), intent(in) :: self
             character(:), allocatable, intent(out) :: token
@@ -574,11 +583,11 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Sends an array under a name of 1 to 256 characters; then it may be written again. What is
-        ! sent one after the other with the same `step`, an integer from 0 of 32 or 64 bits, is one
-        ! step; without `step` an array is one of its own. In every step an array has the same type
-        ! and layout, else datamover_wrong_type or datamover_mismatch. Collective. datamover_timeout
-        ! where consumers took nothing in time.
+        ! Send an array under a name of 1 to 256 characters; then it may be written again. Arrays
+        ! sent one after the other with the same `step`, an integer from 0 of 32 or 64 bits, are one
+        ! step; without `step`, an array is a step of its own. An array must have the same type and
+        ! layout in every step, otherwise the error is datamover_wrong_type or datamover_mismatch.
+        ! datamover_timeout if consumers took nothing in time. Collective.
         module subroutine send(self, name, array, step, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             character(*), intent(in) :: name
@@ -588,15 +597,15 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Nothing more comes of the step that was sent last. Collective.
+        ! End the step that was sent last. Collective.
         module subroutine end_step(self, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Waits until consumers have what was sent, at most `timeout` seconds (else 30; below 0: for
-        ! ever), and ends the stream. A second call does nothing. Collective.
+        ! Wait until consumers have received what was sent, at most `timeout` seconds (default: 30;
+        ! below 0: forever), and end the stream. A second call does nothing. Collective.
         module subroutine close_stream(self, timeout, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             real(c_double), intent(in), optional :: timeout
@@ -604,21 +613,21 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Gives the stream back; one that was not closed ends at once. Local.
+        ! Free the stream; one that was not closed ends immediately. Local.
         module subroutine free_stream(self)
             class(datamover_stream), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ streams: receiving
 
-        ! Connects to the stream that another program sends at `address`, 'tcp://host:port', waiting
-        ! at most `timeout` seconds for it (else 30; below 0: for ever). `token` is what it demands,
-        ! else that of the environment variable DATAMOVER_STREAM_TOKEN. Memory is taken for
-        ! `ahead` steps (1 to 64; else by their size) beyond the one that is looked at. `newest`: the
-        ! newest step only, and nobody waits. Without `shared_memory` messages come over connections
-        ! on one machine, too. Collective over `comm`. datamover_timeout where nobody listens,
-        ! datamover_io where somebody else does, datamover_invalid_state where the stream has ended
-        ! or demands another token.
+        ! Connect to the stream that another program sends at `address`, 'tcp://host:port', waiting
+        ! at most `timeout` seconds for it (default: 30; below 0: forever). `token` is the token
+        ! that it requires; by default that of the environment variable DATAMOVER_STREAM_TOKEN.
+        ! Memory is allocated for `ahead` steps (1 to 64; default: by their size) beyond the current
+        ! one. `newest`: receive only the newest step; no sender waits. Without `shared_memory`,
+        ! messages on one machine also use connections. datamover_timeout if no program listens,
+        ! datamover_io if another kind of program does, datamover_invalid_state if the stream has
+        ! ended or requires another token. Collective over `comm`.
         module subroutine connect(self, comm, address, token, timeout, ahead, newest, shared_memory, stat, &
             errmsg)
             class(datamover_stream_source), intent(inout) :: self
@@ -632,10 +641,11 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Says once which array is wanted, by its name, and where this process's part of it is put in
-        ! each step, in any layout. Its memory outlives the source. Steps come from those on that
-        ! begin when the stream has heard it. Collective. datamover_mismatch where processes want
-        ! different arrays; datamover_invalid_state where it was said before.
+        ! Select, once, the array to receive, by its name, and the memory for this process's part of
+        ! it in each step, in any layout. The memory must outlive the source. The first step
+        ! received is the next one to begin after the stream has received the selection.
+        ! datamover_mismatch if processes select different arrays; datamover_invalid_state if the
+        ! array was already selected. Collective.
         module subroutine subscribe_one(self, name, array, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self
             character(*), intent(in) :: name
@@ -644,7 +654,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The same for several, names(k) into arrays(k).
+        ! Select several arrays, names(k) into arrays(k).
         module subroutine subscribe_several(self, names, arrays, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self
             character(*), intent(in) :: names(:)
@@ -653,12 +663,12 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Waits for the next step, at most `timeout` seconds (else for ever), puts its arrays where
-        ! they belong and gives its number: the same on each process. datamover_no_step where the
-        ! stream has ended, or the call fails. Local. datamover_timeout; datamover_mismatch or
-        ! datamover_wrong_type where arrays do not fit what is sent; datamover_peer_failed where a
-        ! sending process failed, or a receiving one was killed or left without taking this step;
-        ! datamover_io where what came was damaged.
+        ! Wait for the next step, at most `timeout` seconds (default: forever), store its arrays and
+        ! return its number: the same on each process. datamover_no_step if the stream has ended, or
+        ! the call fails. datamover_timeout; datamover_mismatch or datamover_wrong_type if arrays do
+        ! not fit those sent; datamover_peer_failed if a sending process failed, or a receiving one
+        ! was killed or left without taking this step; datamover_io if the received data was
+        ! damaged. Local.
         module subroutine next_step(self, step, timeout, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self
             integer(int64), intent(out) :: step
@@ -667,7 +677,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Whether an array was sent in the step that `next` gave last. Local.
+        ! Return whether an array was sent in the step that `next` returned last. Local.
         module subroutine has_array(self, name, sent, stat, errmsg)
             class(datamover_stream_source), intent(in) :: self
             character(*), intent(in) :: name
@@ -676,17 +686,18 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Leaves the stream and gives the source back. The other processes still get every step that
-        ! this one took; next_step fails there in place of a further one. Local.
+        ! Leave the stream and free the source. The other processes still get every step that this
+        ! one took; for further steps, next_step fails there. Local.
         module subroutine free_source(self)
             class(datamover_stream_source), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ distributions
 
-        ! Element i goes to the process ranks(i), or to all of ranks(:, i); -1 drops it. `ranks` are
-        ! integers of any kind, read once: datamover_memory(ranks). `max_bytes` limits the extra
-        ! memory of a move; `method` is as in distribute.h. Collective over `comm`.
+        ! Plan a distribution: element i is moved to process ranks(i), or to all of ranks(:, i); -1
+        ! drops it. `ranks` are integers of any kind, read once: datamover_memory(ranks).
+        ! `max_bytes` limits the extra memory of a move; `method` is as in distribute.h. Collective
+        ! over `comm`.
         module subroutine to_ranks(self, comm, ranks, max_bytes, method, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             integer, intent(in) :: comm
@@ -697,8 +708,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Each element goes to the process that `map` tells for its key: datamover_memory(keys), as
-        ! for the map's `ranks`. Else as to_ranks.
+        ! Plan a distribution to the processes that `map` gives for the keys of the elements:
+        ! datamover_memory(keys), as for the map's `ranks`. Otherwise as to_ranks.
         module subroutine by_keys(self, comm, map, keys, max_bytes, method, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             integer, intent(in) :: comm
@@ -710,7 +721,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! How many elements arrive here.
+        ! Return the number of elements that arrive here.
         module subroutine received(self, count, stat, errmsg)
             class(datamover_distribution), intent(in) :: self
             integer(int64), intent(out) :: count
@@ -718,11 +729,11 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Begins to move arrays, without waiting for other processes. `columns` and `results` are
-        ! each one datamover_memory(x), or as many in a vector. The last dimension of an array
-        ! counts the elements: of x(3, n), three numbers are one element. Results have room for what
-        ! arrives, without gaps. Until wait returns the program writes neither. What does not fit on
-        ! any process, wait tells on all, and nothing has moved.
+        ! Begin to move arrays, without waiting for other processes. `columns` and `results` are
+        ! each one datamover_memory(x), or a vector of as many. The last dimension of an array
+        ! counts the elements: in x(3, n), three numbers are one element. Results must have room for
+        ! what arrives, without gaps. The program must write neither until wait returns. If the
+        ! arguments are invalid on any process, wait returns the error on all, and nothing is moved.
         module subroutine start_distribution(self, columns, results, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             type(datamover_memory), intent(in) :: columns(..), results(..)
@@ -730,7 +741,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Does what can be done now; `done` tells whether that was all.
+        ! Do the work that can be done now; `done` is true if the move is complete.
         module subroutine test_distribution(self, done, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             logical, intent(out) :: done
@@ -738,8 +749,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Returns when all has arrived here and the columns may be changed; after `timeout` seconds
-        ! with datamover_timeout, and the move is still in flight.
+        ! Wait until everything has arrived here and the columns may be changed. After `timeout`
+        ! seconds the error is datamover_timeout, and the move is still in flight.
         module subroutine wait_distribution(self, timeout, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             real(c_double), intent(in), optional :: timeout
@@ -747,7 +758,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! start and wait, by the method of `to_ranks`. Collective.
+        ! Start and wait, by the method of `to_ranks`. Collective.
         module subroutine move_distribution(self, columns, results, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             type(datamover_memory), intent(in) :: columns(..), results(..)
@@ -755,9 +766,9 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Takes values, one for each element that arrived, back to where the elements came from. Of
-        ! an element with several ranks `op` ('replace', 'add', 'multiply', 'min', 'max') combines
-        ! the values; one without gets zero. Collective.
+        ! Return values, one for each element that arrived, to the processes that the elements came
+        ! from. If an element had several ranks, `op` ('replace', 'add', 'multiply', 'min', 'max')
+        ! combines its values; an element without a rank gets zero. Collective.
         module subroutine reverse_distribution(self, values, results, op, stat, errmsg)
             class(datamover_distribution), intent(inout) :: self
             type(datamover_memory), intent(in) :: values(..), results(..)
@@ -766,14 +777,14 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Gives a move in flight up.
+        ! Free the distribution, and abandon a move in flight.
         module subroutine free_distribution(self)
             class(datamover_distribution), intent(inout) :: self
         end subroutine
 
         ! ------------------------------------------------------------------ targets by keys
 
-        ! Integer keys: to the rank modulo(key, nprocs). Local, as all of a map.
+        ! Map integer keys to the rank modulo(key, nprocs). Local, like all procedures of a map.
         module subroutine modulo_map(self, nprocs, stat, errmsg)
             class(datamover_target_map), intent(inout) :: self
             integer, intent(in) :: nprocs
@@ -781,8 +792,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Integer keys from 1 to `total`, in blocks of ceiling(total / nprocs), HPF's BLOCK; others
-        ! have no target.
+        ! Map integer keys from 1 to `total`, in blocks of ceiling(total / nprocs), HPF's BLOCK;
+        ! other keys have no target.
         module subroutine block_map(self, total, nprocs, stat, errmsg)
             class(datamover_target_map), intent(inout) :: self
             integer(int64), intent(in) :: total
@@ -791,8 +802,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Keys below values(1) go to rank 0, those below values(2) to rank 1, and so on; for one
-        ! process more than there are values, which ascend: integers of 32 or 64 bits (compared
+        ! Map keys below values(1) to rank 0, those below values(2) to rank 1, and so on. There is
+        ! one process more than values. The values ascend: integers of 32 or 64 bits (compared
         ! exactly), or double precision.
         module subroutine splitters(self, values, stat, errmsg)
             class(datamover_target_map), intent(inout) :: self
@@ -801,11 +812,11 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Positions in the box from `lo` to `hi`, which is cut into numbers(d) equal cells in each
-        ! dimension: to the process of the cell. `order` is 'row_major' (the last dimension fastest),
-        ! 'morton' or 'hilbert'; `owners` has the rank of every cell along it, -1 drops; without it
-        ! processes get equal parts. `periodic`: positions outside are wrapped, else the nearest cell
-        ! counts.
+        ! Map positions in the box from `lo` to `hi`, which is divided into numbers(d) equal cells
+        ! in each dimension, to the process of the cell. `order` is 'row_major' (the last dimension
+        ! fastest), 'morton' or 'hilbert'. `owners` holds the rank of every cell along it, -1 to
+        ! drop; by default, processes get equal parts. `periodic`: positions outside are wrapped;
+        ! otherwise they belong to the nearest cell.
         module subroutine cells(self, lo, hi, numbers, nprocs, order, owners, periodic, stat, errmsg)
             class(datamover_target_map), intent(inout) :: self
             real(c_double), intent(in) :: lo(:), hi(:)
@@ -818,8 +829,8 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! The rank of every element, or datamover_no_target. Keys are numbers of any type,
-        ! datamover_memory(keys): one per element, or of keys(3, n) three.
+        ! Return the rank of every element, or datamover_no_target. Keys are numbers of any type,
+        ! datamover_memory(keys): one per element, or three for keys(3, n).
         module subroutine ranks(self, keys, to, stat, errmsg)
             class(datamover_target_map), intent(in) :: self
             type(datamover_memory), intent(in) :: keys
@@ -828,14 +839,14 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Gives the map back; distributions made with it live on.
+        ! Free the map; distributions made with it remain valid.
         module subroutine free_target_map(self)
             class(datamover_target_map), intent(inout) :: self
         end subroutine
     end interface
 
     ! For the submodules.
-    ! Of C, for all kinds of handles.
+    ! C functions that free a handle, of any kind.
     abstract interface
         function c_free_function(handle) bind(c) result(code)
             import :: c_ptr, c_int
@@ -845,14 +856,14 @@ module datamover
     end interface
 
     interface
-        ! Hands the code and its message to the caller, or stops where that asks for no code.
+        ! Return the code and its message to the caller, or stop if the caller did not pass `stat`.
         module subroutine conclude(code, stat, errmsg)
             integer(c_int), intent(in) :: code
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Puts what a call made in the place of what was there, and concludes the call.
+        ! Replace a handle with the one that a call made, and conclude the call.
         module subroutine replace(handle, free, made, code, stat, errmsg)
             type(c_ptr), intent(inout) :: handle
             procedure(c_free_function) :: free
@@ -866,7 +877,7 @@ module datamover
             character(:), allocatable :: message
         end function
 
-        ! A text of C's.
+        ! Copy a C string.
         module function text_from(at) result(text)
             type(c_ptr), intent(in) :: at
             character(:), allocatable :: text
@@ -883,8 +894,8 @@ module datamover
             character(:), allocatable :: text
         end function
 
-        ! Indices of either size in 64 bits, with `shift` added. Fails for other types, and where they
-        ! are not `count` (below 0: any number).
+        ! Convert indices of either size to 64 bits, with `shift` added. Fails for other types, and
+        ! if they are not `count` (below 0: any number).
         module subroutine widen(values, shift, count, name, wide, code)
             class(*), intent(in) :: values(:)
             integer, intent(in) :: shift, count
@@ -893,7 +904,8 @@ module datamover
             integer(c_int), intent(inout) :: code
         end subroutine
 
-        ! A text as C's; where none was given, a place for one that text_at does not tell.
+        ! Convert a text to a C string; if none was given, make a placeholder for which text_at
+        ! returns NULL.
         module function c_text(text) result(characters)
             character(*), intent(in), optional :: text
             character(:), allocatable :: characters
@@ -905,7 +917,7 @@ module datamover
             type(c_ptr) :: at
         end function
 
-        ! Dimensions from 1 as dimensions from 0.
+        ! Convert dimensions from 1 to dimensions from 0.
         module function axes_from_0(axes) result(from_0)
             integer, intent(in) :: axes(:)
             integer(c_int) :: from_0(size(axes))
@@ -917,7 +929,7 @@ module datamover
             integer(c_int) :: dims
         end function
 
-        ! A handle of what is attached, for free_array; none where `code` tells of an error.
+        ! Make a handle of the attached memory, for free_array; none if `code` is an error.
         module subroutine make_array(array, handle, code)
             class(datamover_array), intent(in) :: array
             type(c_ptr), intent(out) :: handle
