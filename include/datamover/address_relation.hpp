@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Address relations: which byte address of one memory goes to which of another, stored compactly.
+// Address relations: pairs of source and destination byte addresses, stored compactly.
 #pragma once
 
 #include <cstddef>

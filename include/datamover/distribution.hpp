@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributions of single elements: each element goes to its target process, and results come
-// back.
+// Distributions of single elements: each element is moved to its target process, and results are
+// returned.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Motion plans: which section of which block goes where.
+// Motion plans: the sections of blocks to move, and their destinations.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ struct Redistribution {
 struct HaloExchange {
     Point lower{};
     Point upper{};
-    Region domain{};               ///< whose extents wrap around
+    Region domain{};               ///< the region that wraps around
     std::vector<bool> periodic{};  ///< per dimension
     bool corners = true;
     bool reversed = false;  ///< whether ghosts are moved back to the interiors
@@ -188,7 +188,7 @@ private:
 
     Layout source_, destination_;
     std::vector<PlanTerm> terms_;
-    // Of these layouts and terms; shared with copies.
+    // Computed from these layouts and terms; shared with copies.
     std::shared_ptr<plan::WorkedOut> worked_out_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Put and get messages for relations of which the other process knows one side or none.
+// Put and get messages for relations of which the other process has one side or none.
 #pragma once
 
 #include <cstdint>

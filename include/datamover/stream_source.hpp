@@ -28,7 +28,7 @@ class IncomingArray;
 /// An array that a stream sends.
 struct StreamArray {
     std::string name;
-    Layout layout;      ///< of the sending processes
+    Layout layout;      ///< over the sending processes
     std::string dtype;  ///< in NumPy's file notation, as JSON: "\"<f8\""
     std::int64_t elem_bytes = 0;
 };
@@ -36,13 +36,13 @@ struct StreamArray {
 /// A step whose arrays are stored in the memory passed for them.
 struct StreamStep {
     std::int64_t number = 0;         ///< as counted by the sending program
-    std::vector<std::string> names;  ///< of the arrays that were sent in it
+    std::vector<std::string> names;  ///< names of the arrays sent in it
 };
 
 /// A whole array of a step, received by a process that selected all arrays.
 struct WholeStreamArray {
     std::string name;
-    Layout layout;      ///< of the one process that receives
+    Layout layout;      ///< on the one process that receives
     std::string dtype;  ///< as StreamArray's
     std::int64_t elem_bytes = 0;
     /// The elements, the last dimension fastest. Valid until the next call of `next`.

@@ -63,7 +63,7 @@ struct UserTransportContext {
         MPI_COMM_NULL;  ///< owned by the library; only for this mover's messages with `tag`
     int tag = 0;
     std::int64_t most_buffers = 1;  ///< messages of a pair that may have memory at the same time
-    /// Keeps memory that MPI may still access permanently, after a failed round.
+    /// Keeps memory forever, after a failed round, because MPI may still access it.
     std::function<void(std::shared_ptr<const void>)> keep;
 };
 
