@@ -36,9 +36,9 @@ DATAMOVER_PUBLIC_BEGIN
  * - A timeout in seconds is a finite number above 0; some functions also accept others, as
  *   documented. With 0, a call that would have to wait returns DATAMOVER_INVALID_ARGUMENT; use the
  *   _test functions, which do not wait. Only datamover_stream_next accepts 0, and checks once.
- * - A NULL pointer returns DATAMOVER_INVALID_ARGUMENT unless NULL is allowed. The library cannot
- *   check the size of the memory at a pointer, string termination, or whether a handle or
- *   communicator has been freed; the caller must ensure these.
+ * - A function returns DATAMOVER_INVALID_ARGUMENT for a NULL pointer unless NULL is allowed. The
+ *   library cannot check the size of the memory at a pointer, string termination, or whether a
+ *   handle or communicator has been freed; the caller must ensure these.
  * - The caller owns each handle that a function makes, and frees it with the _free function of its
  *   kind, which is local, sets the handle to NULL, and does nothing with a NULL handle. A handle
  *   may be freed while others made from it exist.
@@ -556,7 +556,7 @@ typedef struct datamover_file_options {
 
 /* Write an array of any layout to a new file, in rounds: in each, every writer has one contiguous
  * piece of a range of the file. The file is written to a temporary name next to `path`, flushed to
- * the disk, and renamed: `path` is either the previous file or the complete new one. If several
+ * the disk, and renamed: `path` is either as it was before or the complete new file. If several
  * blocks hold an element, one copy is written; ghosts are not written. The file of a floor plan
  * holds its domain (datamover_layout_domain), and each element of that must be in some block.
  * `options` may be NULL. All processes pass the same path, array and options. The timeout is that

@@ -82,8 +82,8 @@ struct DistributionCounters {
 /// processes. Only one thread at a time may use a distribution. Several threads may use the
 /// distributions of one communicator if they make their collective calls and starts one after the
 /// other. Once a process has failed (mpi; timeout if a deadline is set, see progress.hpp; an
-/// interrupt) all others throw peer_failed from their wait or from their next call. Source: M.
-/// Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.
+/// interrupt) all others throw peer_failed from their wait or from their next call. Source:
+/// M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.
 class Distribution {
 public:
     Distribution() = default;
@@ -131,7 +131,7 @@ public:
     /// If the arguments are invalid on any process, test and wait throw on all, and nothing is
     /// moved; the errors are those of `move`, and unsupported if the distribution was made for
     /// another method. Throws invalid_state if a move is in flight, or eight on the communicator;
-    /// peer_failed. All processes call it.
+    /// peer_failed.
     void start(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
     /// Start a move into pooled memory, which is filled when the move is complete; empty if the
     /// memory cannot be allocated.

@@ -37,7 +37,7 @@ struct FileOptions {
 /// are not written. The index space of a floor plan is its bounding box, which the file holds.
 ///
 /// The file is written to a temporary name next to `path`, flushed to the disk, and renamed. At all
-/// times `path` is either the previous file or the complete new one, also after a crash. A symbolic
+/// times `path` is either as it was before or the complete new file, also after a crash. A symbolic
 /// link there is replaced, not followed. Temporary files next to `path` that killed saves left are
 /// removed.
 ///
@@ -56,9 +56,9 @@ void save(MPI_Comm comm, const std::string& path, const ArrayPart& array,
 /// array. An .npy file must have the shape of the array, in C or Fortran order. Other number types
 /// are converted if NumPy does so under "same_kind" (no floats to integers); an array of opaque
 /// elements accepts any of their size. Collective, with the errors of `save`. Also throws io if the
-/// file is too short or does not exist, and mismatch or wrong_type if it holds another array, all
-/// before anything is moved. If reading fails later, the array holds some old and some new
-/// elements.
+/// file is too short, malformed or cannot be read, and mismatch or wrong_type if it holds another
+/// array, all before anything is moved. If reading fails later, the array holds some old and some
+/// new elements.
 void load(MPI_Comm comm, const std::string& path, const ArrayPart& array,
           const FileOptions& options = {});
 

@@ -42,7 +42,7 @@ struct MoverOptions {
     /// written, and that sizes match for each pair. If one process sets it, all processes check.
     /// Takes time and memory proportional to the elements moved. Throws mismatch and
     /// invalid_argument. Two checks are always made: that all processes pass the same plans and
-    /// options, and, as far as a few comparisons per box or product can detect it, that none is
+    /// options, and, as far as a few comparisons for each can detect it, that no box or product is
     /// both read and written.
     bool check = false;
     /// Limit of message buffers and staging memory on this process, in bytes; 0 for no limit.
