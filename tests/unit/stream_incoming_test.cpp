@@ -197,7 +197,7 @@ TEST(StreamIncoming, AStepIsAnnouncedOnce) {
             receiver.take_in();
             FAIL();
         } catch (const Error& error) {
-            EXPECT_STREQ(error.what(), "the stream sends step 0, for which it has no credit");
+            EXPECT_STREQ(error.what(), "the stream announced step 0, for which it has no credit");
         }
     }
 }
