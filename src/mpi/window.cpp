@@ -17,7 +17,7 @@ namespace datamover::mpi {
 namespace {
 
 /// Each keeps a communicator, of which MPICH has 2048.
-constexpr std::size_t most_windows = 64;
+constexpr std::size_t most_windows = 512;
 
 constexpr std::int64_t word_bytes = sizeof(std::int64_t);
 /// What each process writes to the next one, and reads from it, in the trial.

@@ -460,7 +460,10 @@ AudienceCounters Audience::counters() {
     const std::lock_guard lock(lock_);
     AudienceCounters counters{0, came_, left_, lost_, dropped_};
     for (const auto& [key, consumer] : consumers_) {
-        counters.consumers += consumer->gets_steps();
+        if (consumer->is_active)
+            ++(consumer->gets_steps()       ? counters.consumers
+               : consumer->left->is_orderly ? counters.left
+                                            : counters.lost);
         counters.steps_dropped += consumer->queue.dropped();
     }
     return counters;

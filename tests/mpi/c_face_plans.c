@@ -187,7 +187,8 @@ static void test_checks_and_reports(void) {
     if (rank == size - 1) SUCCEEDS(datamover_plan_copy(plan, 0, lo, hi, 0, lo, hi, NULL));
     FAILS(size > 1 ? DATAMOVER_MISMATCH : DATAMOVER_INVALID_ARGUMENT,
           datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
-    CHECK(strstr(datamover_error_message(), size > 1 ? "term 1" : "twice") != NULL);
+    CHECK(strstr(datamover_error_message(),
+                 size > 1 ? "numbers of terms: 1 on process 0, 2 on process" : "twice") != NULL);
     CHECK(mover == NULL);
     datamover_plan_free(&plan), datamover_plan_free(&shifted);
     datamover_array_free(&a), datamover_array_free(&b);
