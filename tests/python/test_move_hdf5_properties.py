@@ -486,3 +486,16 @@ def test_truncated_files_are_refused_or_read_right(tmp_path, libver):
                 assert "\n" not in str(e)
                 continue
             np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), np.arange(size))
+
+
+@pytest.mark.parametrize("said", [{}, {"compressor": "gzip"}])
+@pytest.mark.parametrize("member", ["", ":/u"])
+def test_types_that_only_files_of_later_versions_may_have_are_refused(tmp_path, member, said):
+    few = h5t.STD_I32LE.copy()
+    few.set_precision(12)
+    with h5py.File(tmp_path / "a.h5", "w", libver="v110") as file:
+        create(file, "u", few, (3,), h5p.create(h5p.DATASET_CREATE))
+        file["u"][...] = 1
+    with pytest.raises(dm.Unsupported, match="'u'"):
+        move(None, f"{tmp_path}/a.h5{member}", f"{tmp_path}/b.h5{member}", **said)
+    assert os.listdir(tmp_path) == ["a.h5"]

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
-from datamover.files import intend
+from datamover.files import intend, move
 from datamover.files.chunk_plan import ChunkPlan
 
 ARRAY = np.arange(24.0).reshape(4, 6)
@@ -381,3 +381,37 @@ def test_explain_refuses_pictures_that_it_cannot_draw(tmp_path):
 
 def test_explain_prints_json():
     assert json.loads(explain("--json", "-").stdout)["nprocs"] == 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, os.mkdir, lambda path: os.symlink(os.path.basename(path), path),
+     lambda path: open(path, "w").write("[1,"), lambda path: open(path, "w").write("[" * 100_000)],
+    ids=["pipe", "directory", "loop", "no JSON", "deep"],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["zarr.json", ".zgroup"])
+@pytest.mark.timeout(60)
+def test_metadata_of_a_group_that_cannot_be_read_are_not_taken_for_none(tmp_path, make, name):
+    np.save(tmp_path / "a.npy", np.arange(4.0))
+    (tmp_path / "group").mkdir()
+    make(str(tmp_path / "group" / name))
+    with pytest.raises(dm.IoError, match="group.* cannot be read"):
+        move(None, tmp_path / "a.npy", tmp_path / "group/a.zarr")
+    assert os.listdir(tmp_path / "group") == [name]
+    with pytest.raises(dm.Error):
+        move(None, tmp_path / "group", tmp_path / "out.h5")
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "group"]
+
+
+@pytest.mark.parametrize("compressors", [None, "auto"])
+@pytest.mark.timeout(60)
+def test_a_pipe_in_place_of_a_chunk_is_not_waited_for(tmp_path, compressors):
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(9,), chunks=(4,), dtype="f8", compressors=compressors
+    )
+    made[...] = 1
+    os.unlink(tmp_path / "a.zarr/c/1")
+    os.mkfifo(tmp_path / "a.zarr/c/1")
+    with pytest.raises(dm.IoError, match="chunk c/1"):
+        move(None, tmp_path / "a.zarr", tmp_path / "out.npy")
+    assert os.listdir(tmp_path) == ["a.zarr"]

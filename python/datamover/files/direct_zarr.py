@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
-from datamover.files import bounded_decode, json_values, write_back
+from datamover.files import bounded_decode, json_values, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
@@ -37,9 +37,11 @@ from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import ZarrTraits
 
 
-def _read_json(path: str) -> Any:
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+def _read_json(path: str, name: str) -> Any:
+    data = zarr_group.content_of(path, name)
+    if data is None:
+        raise FileNotFoundError(f"{path} has no {name}")
+    return json.loads(data.decode())
 
 
 def _codec(config: dict[str, Any] | None) -> Any:
@@ -86,7 +88,8 @@ class OrdinaryArray(ChunkedArray):
         """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
         key = self.layout.key(cell)
         try:
-            fd = os.open(os.path.join(self._path, key), os.O_RDONLY | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for a pipe
+            fd = os.open(os.path.join(self._path, key), flags)
         except FileNotFoundError:
             return None
         try:
@@ -242,19 +245,24 @@ def open_reader(path: str, traits: Callable[[], ZarrTraits]) -> OrdinaryArray | 
     """Open an array that is ordinary; None where zarr-python is to do it.
 
     `traits` gives what zarr-python knows of it, for outputs that are not ordinary.
+
+    Raises
+    ------
+    IoError
+        Metadata are there and cannot be read.
     """
     try:
         if os.path.exists(os.path.join(path, "zarr.json")):
-            metadata = _read_json(os.path.join(path, "zarr.json"))
+            metadata = _read_json(path, "zarr.json")
             layout = layout_of_v3(metadata)
             check_size(layout)
             return OrdinaryArray(path, layout, Kept(layout.chunks, metadata, traits))
-        metadata = _read_json(os.path.join(path, ".zarray"))
+        metadata = _read_json(path, ".zarray")
         layout = layout_of_v2(metadata)
         check_size(layout)
         attributes = {}
         with contextlib.suppress(FileNotFoundError):
-            attributes = _read_json(os.path.join(path, ".zattrs"))
+            attributes = _read_json(path, ".zattrs")
         fill = metadata["fill_value"]
         return OrdinaryArray(path, layout, kept_of_v2(layout, attributes, fill, traits))
     except (NotOrdinary, OSError, ValueError, LookupError, TypeError, AttributeError,

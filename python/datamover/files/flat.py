@@ -80,7 +80,9 @@ class FlatFile(FlatBoxes):
         self._offset = offset
         # A Fortran array is a C array with its dimensions reversed.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
-        self._fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY) if opens else -1
+        # Not to wait for a pipe that is called as a chunk is.
+        flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
+        self._fd = os.open(path, flags) if opens else -1
         self._mapped: np.ndarray | None = None
 
     def limit_to(self, lo: Shape, shape: Shape) -> None:

@@ -424,9 +424,12 @@ def create_with(
     space = low.h5s.create(low.h5s.SCALAR)
     if spec.shape:
         space = low.h5s.create_simple(spec.shape, ends)
-    made = low.h5d.create(
-        file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
-    )
+    try:
+        made = low.h5d.create(
+            file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
+        )
+    except (TypeError, ValueError) as e:  # of few bits in many bytes, for one
+        raise Unsupported(f"HDF5 cannot hold {name!r} of dtype {spec.dtype}: {e}") from e
     return low.Dataset(made)
 
 

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from datamover.errors import IoError
-from datamover.files import addresses, direct_zarr, ordinary_metadata
+from datamover.files import addresses, direct_zarr, ordinary_metadata, zarr_group
 from datamover.files.formats import (
     ArraySpec,
     ChunkFunctions,
@@ -52,6 +52,9 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     at_address = addresses.is_address(path)
     if not at_address and not os.path.isdir(path):
         raise IoError(f"{path} is no directory; a Zarr array is one")
+    if not at_address:
+        for name in zarr_group.METADATA:  # zarr-python would wait for a pipe
+            zarr_group.content_of(path, name)
     store = addresses.store_at(path, read_only=True) if at_address else path
     try:
         with warnings.catch_warnings():

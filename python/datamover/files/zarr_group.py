@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,14 +48,29 @@ def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
 
 
 def content_of(path: str, name: str) -> bytes | None:
-    """Read a file, or object, directly in a node; None where there is none."""
+    """Read a file, or object, directly in a node; None where there is none.
+
+    Raises
+    ------
+    IoError
+        It is there and cannot be read, or a server does not answer.
+    """
     if addresses.is_address(path):
         return addresses.get(path, name)
+    place = os.path.join(path, name)
+
+    def opener(file: str, flags: int) -> int:
+        return os.open(file, flags | os.O_NONBLOCK)  # not to wait for a pipe
+
     try:
-        with open(os.path.join(path, name), "rb") as file:
-            return file.read()
-    except FileNotFoundError:
+        with open(place, "rb", buffering=0, opener=opener) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no file")
+            return file.readall()
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as e:
+        raise IoError(f"{place} cannot be read: {e.strerror}") from e
 
 
 def is_array(path: str) -> bool:
@@ -69,21 +85,41 @@ def is_group(path: str) -> bool:
 
 
 def format_of(path: str) -> int | None:
-    """Give the Zarr format of a group; None where there is none that is read."""
-    with contextlib.suppress(IoError, OSError):
-        found = metadata(path)
-        if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
-            return found["zarr_format"]
+    """Give the Zarr format of a group; None where there is none.
+
+    Raises
+    ------
+    IoError
+        As of `metadata`, but not where a store does not let this process look.
+    """
+    found = _metadata_around(path)
+    if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
+        return found["zarr_format"]
     return None
 
 
+def _metadata_around(path: str) -> dict[str, Any]:
+    """Read metadata; an empty dictionary where a store does not let this process look.
+
+    Stores refuse so to tell that there is nothing, too.
+    """
+    try:
+        return metadata(path)
+    except IoError as e:
+        if addresses.is_address(path) and addresses.is_refused(e.__cause__):
+            return {}
+        raise
+
+
 def array_around(path: str) -> str | None:
-    """Give the array in whose directory something lies, or in what address directly; else None."""
+    """Give the array in whose directory something lies, or in what address directly; else None.
+
+    Errors as of `format_of`.
+    """
     above = os.path.dirname(path)
     while above and above != os.path.dirname(above):
-        with contextlib.suppress(IoError, OSError):
-            if is_array(above):
-                return above
+        if _metadata_around(above).get("node_type") == "array":
+            return above
         if addresses.is_address(above):  # each one is asked for over the network
             return None
         above = os.path.dirname(above)
@@ -93,22 +129,17 @@ def array_around(path: str) -> str | None:
 def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Go through the groups that something is in, innermost first: places and metadata.
 
-    They end where this process may not look.
+    They end where a store does not let this process look.
 
     Raises
     ------
     IoError
-        Metadata at an address that cannot be read, or a server that does not answer.
+        Metadata that cannot be read, or a server that does not answer.
     """
     at_address = addresses.is_address(path)
     above = os.path.dirname(path)
     while above != os.path.dirname(above) and addresses.is_address(above) == at_address:
-        try:
-            found = metadata(above)
-        except (IoError, OSError) as e:
-            if at_address and not addresses.is_refused(e.__cause__):
-                raise
-            return
+        found = _metadata_around(above)
         if found.get("node_type") != "group":
             return
         yield above, found
