@@ -14,9 +14,11 @@
 namespace datamover::bindings {
 
 /// Sets the Python exception of a code, found by name in datamover.errors at the time of the error,
-/// so that no module has to be imported before another.
+/// so that no module has to be imported before another. An exception that is set stays: a signal
+/// handler raised it in a wait within the call (Ctrl-C), whatever error that wait ended in.
 inline void set_python_error(ErrorCode code, const char* message) {
     namespace nb = nanobind;
+    if (PyErr_Occurred() != nullptr) return;
     try {
         const nb::object type =
             nb::module_::import_("datamover.errors").attr("class_of")(error_code_name(code));

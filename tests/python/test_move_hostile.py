@@ -7,6 +7,7 @@ import shutil
 import socket
 import struct
 import tracemalloc
+from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
@@ -385,17 +386,22 @@ def test_explain_prints_json():
 
 @pytest.mark.parametrize(
     "make",
-    [os.mkfifo, os.mkdir, lambda path: os.symlink(os.path.basename(path), path),
-     lambda path: open(path, "w").write("[1,"), lambda path: open(path, "w").write("[" * 100_000)],
+    [
+        os.mkfifo,
+        os.mkdir,
+        lambda path: os.symlink(os.path.basename(path), path),
+        lambda path: Path(path).write_text("[1,"),
+        lambda path: Path(path).write_text("[" * 100_000),
+    ],
     ids=["pipe", "directory", "loop", "no JSON", "deep"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", ["zarr.json", ".zgroup"])
 @pytest.mark.timeout(60)
 def test_metadata_of_a_group_that_cannot_be_read_are_not_taken_for_none(tmp_path, make, name):
     np.save(tmp_path / "a.npy", np.arange(4.0))
     (tmp_path / "group").mkdir()
     make(str(tmp_path / "group" / name))
-    with pytest.raises(dm.IoError, match="group.* cannot be read"):
+    with pytest.raises(dm.IoError, match=r"group.* cannot be read"):
         move(None, tmp_path / "a.npy", tmp_path / "group/a.zarr")
     assert os.listdir(tmp_path / "group") == [name]
     with pytest.raises(dm.Error):
