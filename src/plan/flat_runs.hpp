@@ -54,7 +54,7 @@ struct FlatRun {
 };
 
 /// A value, O(dimensions) in memory.
-class FlatRuns {
+class [[gnu::visibility("hidden")]] FlatRuns {
 public:
     using Visit = std::function<void(const FlatRun&)>;
 

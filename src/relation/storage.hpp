@@ -64,7 +64,7 @@ using StoragePtr = std::shared_ptr<const AddressRelation::Storage>;
 void pass_on_repeats(const AddressRelation::Storage& from, const AddressRelation::Storage& to);
 
 /// Lets the files of this room look into a relation and make one.
-struct RelationAccess {
+struct [[gnu::visibility("hidden")]] RelationAccess {
     static const StoragePtr& storage(const AddressRelation& relation) { return relation.storage_; }
     static AddressRelation make(StoragePtr storage) { return AddressRelation(std::move(storage)); }
 };

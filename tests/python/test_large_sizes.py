@@ -167,7 +167,8 @@ def test_floor_plans_and_block_cyclic(data, n, p):
     blocks = dm.FloorPlan.uniform(domain, p, nprocs=p)
     assert sum(blocks.local_elems(r) for r in range(p)) == n
     dealt_out, b = data.draw(dealt(n, p))
-    plan = dm.redistribute(blocks, dealt_out)
+    to = dm.Region(0, n)  # regions correspond by offset
+    plan = dm.redistribute(blocks, dealt_out, source_region=domain, destination_region=to)
     for rank in range(p):
         begin, end = (x[0] - lo for x in (blocks.region(rank).lo, blocks.region(rank).hi))
         expected = {}

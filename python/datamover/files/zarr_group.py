@@ -99,10 +99,13 @@ def format_of(path: str) -> int | None:
 
 
 def _metadata_around(path: str) -> dict[str, Any]:
-    """Read metadata; an empty dictionary where a store does not let this process look.
+    """Read metadata; an empty dictionary if a store does not let this process look.
 
-    Stores refuse so to tell that there is nothing, too.
+    Stores refuse so to tell that there is nothing, too. Nothing is looked for at addresses that can
+    only be read: an output there is refused for that reason.
     """
+    if addresses.is_address(path) and addresses.scheme_of(path) in addresses.READ_ONLY:
+        return {}
     try:
         return metadata(path)
     except IoError as e:
