@@ -50,8 +50,8 @@ public:
     struct Board {
         std::atomic<int> state;
         FailureNotice notice;
-        /// For what this process uses the last turns (see ProcessGroup::take_turn): the low half of
-        /// the turn's number plus one, and the number of a binding.
+        /// For what this process uses the last turns (see ProcessGroup::take_ticket): the low half
+        /// of the turn's number plus one, and the number of a binding.
         static constexpr std::size_t turns = 32;
         std::atomic<std::uint64_t> binding_of_ticket[turns];
         /// What this process says in the last two agreements. Nobody begins the next but one before
