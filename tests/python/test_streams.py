@@ -729,7 +729,8 @@ def test_consumers_come_late_leave_and_come_again():
 def counted_consumers(out):
     """Consumers that are there, came, left and were lost; every one that came is one of these."""
     names = ("consumers", "consumers_came", "consumers_left", "consumers_lost")
-    now, came, left, lost = (out.counters()[name] for name in names)
+    counters = out.counters()  # at one moment: consumers come and leave meanwhile
+    now, came, left, lost = (counters[name] for name in names)
     assert came == now + left + lost
     return now, came, left, lost
 
