@@ -10,11 +10,12 @@
 #include "datamover/export.h"
 #include "datamover/memory_layout.hpp"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace memory {
+// Declared outside of the public part, so that shared libraries do not export it.
+namespace datamover::memory {
 struct Allocation;
 }
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The memory of one process's blocks, whoever owns it. It must exist as long as movers that are
 /// bound to it; `allocation` and `owner` ensure this if they are set.

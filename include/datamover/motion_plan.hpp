@@ -14,13 +14,14 @@
 #include "datamover/layout.hpp"
 #include "datamover/pair_part.hpp"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace plan {
+// Declared outside of the public part, so that shared libraries do not export them.
+namespace datamover::plan {
 class PlanDigests;
 class TermIndex;
 struct WorkedOut;
-}  // namespace plan
+}  // namespace datamover::plan
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// A copy between sections of two blocks: (destination block on destination region) <= (source
 /// block on source region), regions in global indices. With `axes`, dimension k of the destination

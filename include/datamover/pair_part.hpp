@@ -14,11 +14,12 @@
 #include "datamover/region.hpp"
 #include "datamover/side.hpp"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace plan {
+// Declared outside of the public part, so that shared libraries do not export it.
+namespace datamover::plan {
 class FlatRuns;
-}  // namespace plan
+}  // namespace datamover::plan
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// One axis of a box: `length` local positions of the source block, from `source`, paired with the
 /// same number of positions of the destination block, from `destination`. Ghosts are at negative

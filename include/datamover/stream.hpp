@@ -15,11 +15,12 @@
 #include "datamover/stream_options.hpp"
 #include "datamover/x_array.hpp"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace stream {
+// Declared outside of the public part, so that shared libraries do not export it.
+namespace datamover::stream {
 class Producer;
 }
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The sending end of a stream, which sends arrays, step by step, to all consumers:
 /// `datamover.stream` of Python, `datamover stream`, a page. Consumers may connect, leave, fail and

@@ -18,12 +18,13 @@
 #include "datamover/layout.hpp"
 #include "datamover/stream_source_options.hpp"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace stream {
+// Declared outside of the public part, so that shared libraries do not export them.
+namespace datamover::stream {
 class Consumer;
 class IncomingArray;
-}  // namespace stream
+}  // namespace datamover::stream
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// An array that a stream sends.
 struct StreamArray {

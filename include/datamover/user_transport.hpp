@@ -16,11 +16,12 @@
 
 #include "datamover/export.h"
 
-namespace datamover DATAMOVER_PUBLIC {
-
-namespace transport {
+// Declared outside of the public part, so that shared libraries do not export it.
+namespace datamover::transport {
 class PairProgram;
 }
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The result of an attempt to do the work that can be done now.
 enum class Progress {

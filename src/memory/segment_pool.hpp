@@ -16,7 +16,7 @@ namespace datamover::memory {
 
 /// Some bytes, aligned to 64: in a shared segment, or in private memory where none can be made.
 /// Goes back to its pool with the last reference, locally.
-struct [[gnu::visibility("hidden")]] Allocation {
+struct Allocation {
     std::byte* data = nullptr;
     std::int64_t bytes = 0;
     std::shared_ptr<SharedSegment> segment;  ///< null: private memory

@@ -54,7 +54,7 @@ struct FlatRun {
 };
 
 /// A value, O(dimensions) in memory.
-class [[gnu::visibility("hidden")]] FlatRuns {
+class FlatRuns {
 public:
     using Visit = std::function<void(const FlatRun&)>;
 

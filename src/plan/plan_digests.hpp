@@ -11,7 +11,7 @@
 namespace datamover::plan {
 
 /// The digests of a plan, worked out at the first question.
-class [[gnu::visibility("hidden")]] PlanDigests {
+class PlanDigests {
 public:
     struct Digests {
         std::vector<std::int64_t> parts;  ///< of the two layouts and each term

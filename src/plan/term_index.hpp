@@ -14,7 +14,7 @@ namespace datamover::plan {
 /// The section copies of a plan by the processes between which they go. Built at the first
 /// question, so that a process need not walk over the sections of all others. Safe to ask from
 /// several threads at once.
-class [[gnu::visibility("hidden")]] TermIndex {
+class TermIndex {
 public:
     /// The numbers of the terms in which `rank` may be on `side`, ascending. O(answer + log n),
     /// after O(n log n) at the first call; of a few terms O(n) each time.

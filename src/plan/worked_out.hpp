@@ -8,7 +8,7 @@
 namespace datamover::plan {
 
 /// Shared by the copies of a plan; a plan that is changed gets a new one.
-struct [[gnu::visibility("hidden")]] WorkedOut {
+struct WorkedOut {
     PlanDigests digests;
     TermIndex index;
 

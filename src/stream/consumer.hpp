@@ -27,7 +27,7 @@ namespace datamover::stream {
 /// The receiving end of a stream. The program that waits for a step reads the connections itself,
 /// so that a step takes no hand-over between threads. A thread takes over where the program stays
 /// away.
-class [[gnu::visibility("hidden")]] Consumer {
+class Consumer {
 public:
     /// Connects. Collective. Throws invalid_argument, timeout (nobody listens), io (somebody else
     /// does), invalid_state (the stream has ended, or wants another token).

@@ -53,7 +53,7 @@ struct ArrayMessages {
 };
 
 /// The plan of an array that is wanted and sent.
-class [[gnu::visibility("hidden")]] IncomingArray {
+class IncomingArray {
 public:
     /// Throws mismatch (the layouts do not fit), wrong_type (it has another type), out_of_range.
     IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank);

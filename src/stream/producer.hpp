@@ -75,7 +75,7 @@ private:
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
 /// process, all throw. Threads take turns, but for closing: a call that waits for consumers then
 /// throws invalid_state.
-class [[gnu::visibility("hidden")]] Producer {
+class Producer {
 public:
     /// Opens the stream, as one of those that share `places` under names of their own, or by
     /// itself. Throws invalid_argument, io, mismatch.

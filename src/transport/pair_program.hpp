@@ -45,7 +45,7 @@ struct ProgramFigures {
 /// The work of one process for one direction of a pair, over one or several arrays: compiled once,
 /// run any number of times. Both processes of a pair cut their messages in the same way, since the
 /// cut follows from the plan and the rules alone. Running allocates nothing.
-class [[gnu::visibility("hidden")]] PairProgram {
+class PairProgram {
 public:
     PairProgram() = default;
     /// Between arrays of this process and messages: one side of each motion is the message.
