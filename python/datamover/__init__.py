@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
     from .stream import Stream
+    from .versions import show_versions
     from .windows import in_window
 
 __all__ = [
@@ -123,6 +124,7 @@ __all__ = [
     "restriction",
     "save",
     "set_timeout",
+    "show_versions",
     "stream",
     "targets",
 ]
@@ -147,6 +149,7 @@ _LAZY = {
     "progress_thread": "progress",
     "save": "files.state",
     "set_timeout": "progress",
+    "show_versions": "versions",
 }
 
 

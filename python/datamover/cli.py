@@ -48,12 +48,30 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _versions(wanted: bool) -> None:
+    if wanted:
+        from datamover.versions import show_versions
+
+        show_versions()
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool,
         typer.Option(
             "--version", metavar="", callback=_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+    versions: Annotated[
+        bool,
+        typer.Option(
+            "--versions",
+            metavar="",
+            callback=_versions,
+            is_eager=True,
+            help="Show all versions that a bug report needs.",
         ),
     ] = False,
 ) -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command line: output and exit codes, on one process and on several."""
 
+import importlib.metadata
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -151,6 +153,27 @@ def test_version_and_help():
     assert here("--version").stdout.strip() == f"datamover {dm.__version__}"
     done = here("--help")
     assert all(command in done.stdout for command in ("explain", "move", "bench"))
+
+
+def versions(**environment):
+    lines = run("--versions", **environment).stdout.splitlines()
+    return dict(re.split("  +", line, maxsplit=1) for line in lines)
+
+
+def test_versions_of_what_is_installed():
+    found = versions()
+    assert found["datamover"] == dm.__version__
+    for name in ("numpy", "mpi4py", "zarr"):
+        assert found[name] == importlib.metadata.version(name)
+    code = "from mpi4py import MPI; print(MPI.Get_library_version())"
+    library = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120)
+    assert found["MPI"].startswith(" ".join(library.splitlines()[0].split()))
+
+
+def test_versions_without_an_mpi(tmp_path):
+    found = versions(MPI4PY_LIBMPI=str(tmp_path / "libmpi.so"))
+    assert found["MPI"].startswith("cannot be loaded: ")
+    assert found["datamover"] == dm.__version__
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Versions of everything that a bug report needs: `show_versions` and `datamover --versions`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from datamover import _plan, mpi_modules
+from datamover.errors import MpiError
+
+#: Distributions whose versions matter, required ones first.
+DISTRIBUTIONS = ("numpy", "mpi4py", "zarr", "numcodecs", "h5py", "obstore", "aiohttp", "matplotlib")
+#: Extensions that the copy loops are compiled for, in the words of /proc/cpuinfo.
+EXTENSIONS = ("avx2", "avx512f")
+
+
+def _mpi_versions() -> dict[str, str]:
+    try:
+        MPI = mpi_modules.load_mpi4py()
+    except MpiError as error:
+        return {"MPI": f"cannot be loaded: {error.args[0].splitlines()[0]}"}
+    library = " ".join(MPI.Get_library_version().rstrip("\0").splitlines()[0].split())
+    shipped = mpi_modules.shipped()
+    return {
+        "MPI": f"{library} (binary interface: {mpi_modules.interface_of(MPI)})",
+        "MPI modules": ", ".join(shipped) if shipped else "one, built from source",
+    }
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in fields.items()}
+    flags = set(fields.get("flags", "").split())
+    found = [name for name in EXTENSIONS if name in flags]
+    model = fields.get("model name", platform.machine())
+    usable = len(os.sched_getaffinity(0))
+    return f"{model}, {usable} usable, {' '.join(found) or 'neither avx2 nor avx512f'}"
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def versions() -> dict[str, str]:
+    """Return versions by name; loads mpi4py, and reports an MPI that cannot be loaded as text."""
+    return {
+        "datamover": _plan.__version__,
+        "Python": f"{platform.python_version()} ({sys.executable})",
+        **_mpi_versions(),
+        **{name: _installed(name) for name in DISTRIBUTIONS},
+        "system": f"{platform.platform()}, {' '.join(platform.libc_ver())}".rstrip(", "),
+        "processor": _processor(),
+    }
+
+
+def show_versions(file: TextIO | None = None) -> None:
+    """Print the versions of datamover, MPI, Python packages, system and processor for a bug report.
+
+    Local: one process is enough. Loads mpi4py, which initializes MPI.
+
+    Parameters
+    ----------
+    file : file object, optional
+        Text file to print to. By default, the standard output.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> dm.show_versions()
+    datamover    ...
+    Python       ...
+    MPI          ...
+    """
+    found = versions()
+    width = max(map(len, found))
+    for name, value in found.items():
+        print(f"{name:{width}}  {value}", file=file)
