@@ -24,14 +24,14 @@ export DATAMOVER_BENCH ?= ON
 export DATAMOVER_UNITY ?= ON
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
-    bench docs wheel test-wheel format lint clean
+    bench docs wheel test-wheel dist format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
 	@echo "make test       set up and run all tests;  make test-long: more random cases"
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
-	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel"
+	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel;  make dist: a release"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -106,6 +106,17 @@ wheel: $(VENV)/.ready-wheel
 # That wheel in environments without compilers; in each of WHEEL_PYTHONS.
 test-wheel: wheel
 	$(PYTHON) tests/try-wheel $(WHEELS) --mpicc-abi $(BIN)/mpicc_abi --pythons $(WHEEL_PYTHONS)
+
+# Everything that a release uploads, in build/dist: an sdist, a wheel for this Python, and one for Python 3.12
+# and later if scripts/newer-pythons finds one.
+dist: wheel
+	rm -rf build/dist
+	$(BIN)/python -m build --sdist --no-isolation --outdir build/dist
+	cp $(WHEELS)/*.whl build/dist
+	ls build/dist/*-abi3-* > /dev/null 2>&1 || for python in $$(scripts/newer-pythons | head -n 1); do \
+	    $(MAKE) wheel PYTHON=$$python VENV=.venv-abi3 WHEELS=build/wheels-abi3 WHEEL_MPICH=$(abspath $(BIN)) && \
+	    cp build/wheels-abi3/*.whl build/dist || exit; done
+	$(BIN)/python -m twine check --strict build/dist/*
 
 bench: install
 	$(BIN)/datamover bench latency -n 2

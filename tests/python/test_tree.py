@@ -2,6 +2,7 @@
 """Rules of the source tree."""
 
 import re
+import tomllib
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -69,3 +70,17 @@ def test_heads_are_statements():
     for path in [*below, ROOT / "CMakeLists.txt", ROOT / "Makefile"]:
         if path.is_file() and b"SPDX-License-Identifier" in path.read_bytes()[:200]:
             assert not re.search(r"\?(\s|$)", head(path.read_text())), path
+
+
+def test_recipes_require_what_the_package_requires():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = re.search(
+        r"project\(datamover VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()
+    )
+    spack = (ROOT / "packaging/spack/package.py").read_text()
+    conda = (ROOT / "packaging/conda/recipe.yaml").read_text()
+    assert f'version("{version[1]}")' in spack and f'version: "{version[1]}"' in conda
+    for requirement in [*project["dependencies"], *project["optional-dependencies"]["files"]]:
+        name, least = re.match(r"([\w-]+)>=([\d.]+)", requirement).groups()
+        assert f'depends_on("py-{name}@{least}:"' in spack, requirement
+        assert f"- {name} >={least}\n" in conda, requirement

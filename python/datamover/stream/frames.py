@@ -320,7 +320,7 @@ class Frames:
         self._guests[guest] = None
         try:
             message = await page.socket.receive(HELLO_SECONDS)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise InvalidArgument("the page sent no token in time") from None
         finally:
             self._guests.pop(guest)
