@@ -2,9 +2,10 @@
 """Code in README.md and docs/: it runs as written.
 
 The ```python blocks of one file run in one process after the other, as one program, under mpiexec
-if they use MPI. In ```console blocks, the commands that start with `$ datamover` run; in a block
-marked ```console exact they must also print what the block shows. A comment `<!-- not run: reason
--->` above a block excludes it.
+if they use MPI. A block marked ```python file=NAME is saved under that name instead. In ```console
+blocks, the commands that start with `$ datamover` or `$ mpiexec` run; in a block marked ```console
+exact they must also print what the block shows. A comment `<!-- not run: reason -->` above a block
+excludes it.
 """
 
 import os
@@ -27,6 +28,7 @@ BLOCK = re.compile(
     r"(?P<indent> *)```(?P<language>\w+)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=indent)```",
     re.MULTILINE | re.DOTALL,
 )
+MPIEXEC = os.environ.get("MPIEXEC", "mpiexec")
 PROCESSES = 4
 LIMIT_SECONDS = 150
 # A wheel (tests/try-wheel) comes without the programs that these commands start.
@@ -41,6 +43,11 @@ class Block:
     marks: str
     text: str
     line: int
+
+    @property
+    def file(self):
+        """The name under which a reader saves the block; none: it is part of the page's program."""
+        return next((m.removeprefix("file=") for m in self.marks.split() if "file=" in m), None)
 
 
 def blocks(page):
@@ -62,7 +69,7 @@ def program(page):
     """The Python blocks of a page as one program, each line at the number it has on the page."""
     lines = []
     for block in blocks(page):
-        if block.language == "python":
+        if block.language == "python" and not block.file:
             lines += [""] * (block.line - len(lines)) + block.text.splitlines()
     return "\n".join(lines)
 
@@ -72,8 +79,11 @@ def commands(block):
     joined = block.text.replace("\\\n", " ")
     for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
-        if command.startswith("datamover ") and not command.startswith(LEFT_OUT):
-            yield shlex.split(command, comments=True), output
+        if command.startswith(("datamover ", "mpiexec ")) and not command.startswith(LEFT_OUT):
+            words = shlex.split(command, comments=True)
+            if words[0] == "mpiexec":
+                words[0] = MPIEXEC
+            yield words, output
 
 
 def run(command, directory):
@@ -102,31 +112,38 @@ def directory(tmp_path):
     return tmp_path
 
 
-def with_language(language):
-    """The pages that have blocks in a language, as test parameters."""
+def with_blocks(wanted):
+    """The pages that have blocks of some kind, as test parameters."""
     return [
         pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
-        if page.exists() and any(block.language == language for block in blocks(page))
+        if page.exists() and any(map(wanted, blocks(page)))
     ]
 
 
-@pytest.mark.parametrize("page", with_language("python"))
+@pytest.mark.parametrize("page", with_blocks(lambda b: b.language == "python" and not b.file))
 def test_python_blocks(page, directory):
     source = program(page)
     script = directory / f"{page.stem}.py"
     script.write_text(source)
     start = []
     if "MPI" in source:
-        start = [os.environ.get("MPIEXEC", "mpiexec"), "-n", PROCESSES]
+        start = [MPIEXEC, "-n", PROCESSES]
     run([*start, sys.executable, script], directory)
 
 
-@pytest.mark.parametrize("page", with_language("console"))
+def lines(text):
+    """The lines of an output, without the spaces at their ends."""
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", with_blocks(lambda b: b.language == "console"))
 def test_console_blocks(page, directory):
     for block in blocks(page):
+        if block.file:
+            (directory / block.file).write_text(block.text)
         if block.language == "console":
             for command, shown in commands(block):
                 printed = run(command, directory)
                 if "exact" in block.marks.split():
-                    assert printed.strip() == shown.strip(), f"{page.name}: {shlex.join(command)}"
+                    assert lines(printed) == lines(shown), f"{page.name}: {shlex.join(command)}"
