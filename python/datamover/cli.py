@@ -112,6 +112,10 @@ def explain(
         int | None, typer.Option(min=1, help="Processes per node; all on one if not given.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of peers or pairs to list.")] = 10,
+    verbose: Annotated[
+        bool,
+        typer.Option("-v", "--verbose", metavar="", help="Show how address relations are encoded."),
+    ] = False,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write everything as JSON; - is the output."),
@@ -147,7 +151,7 @@ def explain(
         if str(json_file) == "-":
             typer.echo(found.dumps())
         else:
-            launch.console().print(as_tables(found, top))
+            launch.console().print(as_tables(found, top, verbose))
             if json_file is not None:
                 json_file.write_text(found.dumps())
         if png_file is not None:

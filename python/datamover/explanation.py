@@ -18,6 +18,8 @@ from datamover.explanation_tables import as_tables
 if TYPE_CHECKING:
     from datamover import MotionPlan
 
+#: Of the JSON form; a higher number means that a member was removed or means something else.
+SCHEMA = 1
 #: Up to so many processes all pairs are listed, each with its compiled relation.
 MAX_LISTED_PROCS = 256
 #: Relations of plans for more processes are compiled for a sample of this many ranks.
@@ -182,8 +184,8 @@ class Explanation:
         return "shared" if near else "p2p"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as values that `json.dump` takes."""
-        plain = {
+        """Return everything as values that `json.dump` takes."""
+        plain = {"schema": SCHEMA} | {
             f.name: getattr(self, f.name)
             for f in dataclasses.fields(self)
             if f.name not in ("loads", "carriers", "relations", "pairs", "outgoing", "incoming")
@@ -201,8 +203,8 @@ class Explanation:
         return plain
 
     def dumps(self) -> str:
-        """`to_json` as text."""
-        return json.dumps(self.to_json(), indent=1)
+        """Return `to_json` as text, without spaces."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
 
     def __rich__(self) -> Group:
         return as_tables(self)

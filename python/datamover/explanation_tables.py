@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
 
 #: Up to so many processes the pairs are drawn as a square of numbers.
 MAX_SQUARE_PROCS = 8
+#: Columns about a pair's address relation, which are shown on request.
+RELATION_COLUMNS = ("encoding", "relation")
 
 
-def as_tables(e: Explanation, top: int = 10) -> Group:
+def as_tables(e: Explanation, top: int = 10, verbose: bool = False) -> Group:
     """Show an explanation as tables.
 
     Parameters
@@ -30,16 +33,20 @@ def as_tables(e: Explanation, top: int = 10) -> Group:
     e : Explanation
     top : int
         Number of peers or pairs listed, the largest first.
+    verbose : bool
+        Also show how address relations are encoded.
     """
     parts: list[Any] = [_headline(e), _load_table(e), _carrier_table(e)]
-    if e.relations:
+    if e.relations and verbose:
         parts.append(_relation_table(e))
     if e.rank is not None:
-        parts += [_peer_table(e, "sends", top), _peer_table(e, "receives", top)]
+        parts += [_peer_table(e, verb, top, verbose) for verb in ("sends", "receives")]
+    elif e.pairs is not None and (alike := _pairs_alike(e)):
+        parts.append(_line(alike))
     elif e.pairs is not None and e.nprocs <= MAX_SQUARE_PROCS:
         parts.append(_square_table(e))
     elif e.pairs is not None:
-        parts.append(_pair_table(e, top))
+        parts.append(_pair_table(e, top, verbose))
     return Group(*parts)
 
 
@@ -63,12 +70,17 @@ def message_sizes(e: Explanation) -> str:
     return f"about {largest}" if smallest == largest else f"{smallest} to {largest}"
 
 
+def _unbroken(layout: str) -> str:
+    """Return a layout's description without spaces in its tuples, which then are not wrapped."""
+    return re.sub(r", (?=[^()]*\))", ",", layout)
+
+
 def _headline(e: Explanation) -> Text:
     sizes = f" of {message_sizes(e)}" if e.messages else ""
     stay = "stays where it is" if e.kept_bytes == 1 else "stay where they are"
     lines = [
-        ("from  ", "dim"), f"{e.source}\n",
-        ("to    ", "dim"), f"{e.destination}\n",
+        ("from  ", "dim"), f"{_unbroken(e.source)}\n",
+        ("to    ", "dim"), f"{_unbroken(e.destination)}\n",
         ("      ", "dim"), f"{counted(e.nprocs, 'process', 'processes')}, ",
         f"elements of {counted(e.elem_bytes, 'byte')}\n",
         ("moves ", "dim"), (f"{decimal(e.moved_bytes)}", "bold"), " in ",
@@ -127,9 +139,24 @@ def _largest(pairs: Pairs, top: int) -> np.ndarray:
     return np.argsort(-pairs.bytes, kind="stable")[:top]
 
 
-def _nothing(words: str) -> Group:
-    """Say in a line what a table would have no rows for."""
+def _line(words: str) -> Group:
+    """Return a line in place of a table."""
     return Group(Text(f"{words}\n", style="bold"))
+
+
+def _pairs_alike(e: Explanation) -> str:
+    """Describe all pairs in one sentence if every process sends as much to every other one."""
+    sent = e.pairs.bytes[e.pairs.source != e.pairs.destination]
+    if e.nprocs < 3 or len(sent) < e.nprocs * (e.nprocs - 1) or (sent != sent[0]).any():
+        return ""
+    return f"All pairs equal: each process sends {decimal(int(sent[0]))} to each other one"
+
+
+def _relation_cells(pairs: Pairs, i: int, verbose: bool) -> list[str]:
+    """Return the encoding of a pair's relation and its size, if they are shown."""
+    if not verbose:
+        return []
+    return [_plan.encoding_names()[pairs.encoding[i]], decimal(int(pairs.relation_bytes[i]))]
 
 
 def peer_words(e: Explanation, verb: str) -> str:
@@ -144,38 +171,35 @@ def peer_words(e: Explanation, verb: str) -> str:
     return f"{verb} {nbytes} {'to' if sends else 'from'} {whom}"
 
 
-def _peer_table(e: Explanation, verb: str, top: int) -> Group:
+def _peer_table(e: Explanation, verb: str, top: int, verbose: bool) -> Group:
     pairs, peers = (e.outgoing, "destination") if verb == "sends" else (e.incoming, "source")
     if not len(pairs):
-        return _nothing(f"Rank {e.rank:,} {verb} nothing")
-    names = _plan.encoding_names()
+        return _line(f"Rank {e.rank:,} {verb} nothing")
     title = f"Rank {e.rank:,} {peer_words(e, verb)}"
     kept = int(pairs.bytes[getattr(pairs, peers) == e.rank].sum())
     if kept:
         title += f", keeps {decimal(kept)}"
     if len(pairs) > top:
         title += f"; the largest {top}"
-    columns = ("to" if verb == "sends" else "from", "bytes", "transport", "encoding", "relation")
-    table = _plain_table(*columns)
+    columns = ("to" if verb == "sends" else "from", "bytes", "transport")
+    table = _plain_table(*columns, *RELATION_COLUMNS[: 2 * verbose])
     for i in _largest(pairs, top):
         peer = int(getattr(pairs, peers)[i])
         table.add_row(
             f"{peer:,}",
             decimal(int(pairs.bytes[i])),
             e.carrier(e.rank, peer),
-            names[pairs.encoding[i]],
-            decimal(int(pairs.relation_bytes[i])),
+            *_relation_cells(pairs, i, verbose),
         )
     return titled(title, table)
 
 
-def _pair_table(e: Explanation, top: int) -> Group:
+def _pair_table(e: Explanation, top: int, verbose: bool) -> Group:
     pairs = e.pairs
     if not len(pairs):
-        return _nothing("Pairs: none")
-    names = _plan.encoding_names()
+        return _line("Pairs: none")
     title = f"Pairs: {len(pairs):,}" + (f", the largest {top}" if len(pairs) > top else "")
-    table = _plain_table("from", "to", "bytes", "transport", "encoding", "relation")
+    table = _plain_table("from", "to", "bytes", "transport", *RELATION_COLUMNS[: 2 * verbose])
     for i in _largest(pairs, top):
         source, destination = int(pairs.source[i]), int(pairs.destination[i])
         table.add_row(
@@ -183,8 +207,7 @@ def _pair_table(e: Explanation, top: int) -> Group:
             f"{destination:,}",
             decimal(int(pairs.bytes[i])),
             e.carrier(source, destination),
-            names[pairs.encoding[i]],
-            decimal(int(pairs.relation_bytes[i])),
+            *_relation_cells(pairs, i, verbose),
         )
     return titled(title, table)
 

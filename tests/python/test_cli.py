@@ -42,7 +42,7 @@ def test_explain_writes_json_and_a_picture(tmp_path):
     done = run(
         "explain", "--shape", "64,48", "--from", "(block,*)", "--to", "(cyclic(4),cyclic(4))",
         "-n", 6, "--itemsize", 2, "--node-size", 3, "--to-grid", "3,2",
-        "--json", tmp_path / "plan.json", "--png", tmp_path / "plan.png",
+        "--json", tmp_path / "plan.json", "--png", tmp_path / "plan.png", "-v",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "p2p (between nodes)" in done.stdout and "Address relations" in done.stdout

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import datamover as dm
+from datamover.explanation_tables import as_tables
 
 
 def owners(layout):
@@ -180,3 +182,24 @@ def test_wrong_arguments(arguments, error):
 def test_what_is_no_plan_is_said_in_a_line():
     with pytest.raises(dm.WrongType, match="a BlockCyclic was given, it must be a MotionPlan"):
         dm.explain(dm.BlockCyclic((9,), "(block)", nprocs=3))
+
+
+def test_equal_pairs_are_one_line():
+    layouts = [dm.BlockCyclic((12, 12), d, nprocs=4) for d in ("(block, *)", "(*, block)")]
+    e = dm.explain(dm.redistribute(*layouts), elem_bytes=1)
+    assert "All pairs equal: each process sends 9 bytes to each other one" in str(e)
+    uneven = dm.BlockCyclic((13, 12), "(block, *)", nprocs=4)
+    e = dm.explain(dm.redistribute(uneven, dm.BlockCyclic((13, 12), "(*, block)", nprocs=4)))
+    assert "All pairs equal" not in str(e) and "from (row) to (column)" in str(e)
+
+
+def test_encodings_are_shown_on_request():
+    layouts = [dm.BlockCyclic((64, 12), d, nprocs=12) for d in ("(block, *)", "(*, cyclic(5))")]
+    for rank in (None, 1):
+        e = dm.explain(dm.redistribute(*layouts), rank=rank)
+        for verbose in (False, True):
+            console = Console(width=80, color_system=None)
+            with console.capture() as capture:
+                console.print(as_tables(e, verbose=verbose))
+            assert ("encoding" in capture.get()) is verbose
+            assert "(64,12) on grid (12,1)\n" in capture.get()
