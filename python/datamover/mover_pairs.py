@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
 #: Rows of the table that `repr` shows; the others are counted.
 MAX_ROWS = 40
 
-_COLUMNS = ("peer", "", "transport", "elements", "bytes", "chunks", "why", "loops")
+#: Widest line of the table as text.
+MAX_COLUMNS = 100
+
+_COLUMNS = ("peer", "", "transport", "elements", "bytes", "chunks", "loops", "why")
 _TRIAL_COLUMNS = ("tried", "a round", "rounds", "")
 
 
@@ -31,8 +35,9 @@ class MoverPairs(list):
     ...         "bytes": 64, "encoding": "product", "relation_bytes": 48, "kernel": "memcpy",
     ...         "chunks": 1}
     >>> print(MoverPairs([pair]))
-    peer      transport  elements  bytes  chunks  why        loops
-    1     to  p2p        8         64     1       asked for  memcpy
+    peer      transport  elements  bytes  chunks  loops   why
+    1     to  p2p        8         64     1       memcpy  (1)
+    (1) asked for
     >>> MoverPairs([pair]).to_dict()["pairs"][0]["bytes"]
     64
     >>> trial = {"rounds": 40, "why_not": "", "chosen": False, "passed_over": ""}
@@ -65,11 +70,25 @@ class MoverPairs(list):
                 str(p["elems"]),
                 str(p["bytes"]),
                 str(p["chunks"]),
-                p["why"],
                 p["kernel"],
+                p["why"],
             )
             for p in self[:MAX_ROWS]
         ]
+
+    def _text(self) -> str:
+        """Return the pairs as text, with each reason once below the table."""
+        reasons: dict[str, int] = {}
+        rows = [
+            (*cells, f"({reasons.setdefault(why, len(reasons) + 1)})")
+            for *cells, why in self._rows()
+        ]
+        notes = [
+            textwrap.fill(why, MAX_COLUMNS, initial_indent=f"({n}) ", subsequent_indent="    ")
+            for why, n in reasons.items()
+        ]
+        more = [f"… and {len(self) - MAX_ROWS} more"] if len(self) > MAX_ROWS else []
+        return "\n".join([table([_COLUMNS, *rows]), *more, *notes])
 
     def _trial_rows(self) -> list[tuple[str, ...]]:
         """List what was tried, the fastest first, then what cannot carry the plan."""
@@ -90,9 +109,7 @@ class MoverPairs(list):
         ]
 
     def __repr__(self) -> str:
-        text = table([_COLUMNS, *self._rows()])
-        if len(self) > MAX_ROWS:
-            text += f"\n… and {len(self) - MAX_ROWS} more"
+        text = self._text()
         if self.trials:
             text += "\n\n" + table([_TRIAL_COLUMNS, *self._trial_rows()])
         return text
