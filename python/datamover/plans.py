@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which section of which block goes where: plans, and the functions that make them.
+"""Plans: which section of which block moves where, and functions that create them.
 
 >>> import datamover as dm
 >>> rows = dm.BlockCyclic((1000, 600), "(block, *)", nprocs=4)
@@ -82,52 +82,51 @@ def redistribute(
     relabel: bool | Sequence[int] = False,
     partial: bool = False,
 ) -> MotionPlan | Relabelling:
-    """Plan that each index that both layouts hold goes from one to the other.
+    """Plan to move each index that both layouts hold from one to the other.
 
-    An index of the source goes to the same index of the destination, wherever the domains of the
-    layouts begin and end.
+    An index of the source moves to the same index of the destination, wherever the domains of the
+    layouts begin and end. Local, needs no MPI; takes no time, whatever the sizes.
 
     Parameters
     ----------
     source, destination : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Layouts for equally many processes. The domain of a floor plan is the box around its
+        Layouts for the same number of processes. The domain of a floor plan is the box around its
         regions, which may begin anywhere; those of the others begin at 0.
     axes : sequence of int, optional
         Dimension k of the destination is dimension axes[k] of the source, as in `numpy.transpose`.
     source_region, destination_region : Region, optional
         Sections of the index spaces, of the same shape (after `axes`). The first element of one
-        goes to the first element of the other, whatever their indices. If only one is given, the
+        moves to the first element of the other, whatever their indices. If only one is given, the
         other is the domain of its layout.
     relabel : bool or sequence of int
-        Whether to choose anew which rank plays which role of the destination, so that the fewest
-        bytes cross between processes: among the ranks that have a role there (True), or among
-        those given. The assignment problem is solved by SciPy's `linear_sum_assignment`, in time
-        and memory of at least the square of the number of processes.
+        Whether to reassign the ranks of the destination so that the fewest bytes move between
+        processes. True reassigns the ranks that the destination has; a sequence lists the ranks to
+        choose from. SciPy's `linear_sum_assignment` solves the assignment problem, in time and
+        memory of at least the square of the number of processes.
     partial : bool
         Whether elements of the destination that no block of the source holds are left unchanged.
-        By default they are an error, Mismatch, that names such an index: raised here if the index
-        is outside the domain of the source, else when the plan is bound to arrays or asked for what
-        a process receives. Elements of the source that no block of the destination holds are not
-        sent, in either case.
+        By default they raise Mismatch, which names such an index: here if the index is outside the
+        domain of the source, otherwise when the plan is bound to arrays or `incoming` is called.
+        Elements of the source that no block of the destination holds are never sent.
 
     Returns
     -------
     MotionPlan or Relabelling
-        Of one term. Local; takes no time, whatever the sizes. With `relabel` the plan stands in a
-        tuple with the relabelled layout and what crosses with and without it.
+        A plan of one term. With `relabel`, a named tuple of the plan, the relabelled layout, and
+        the elements that move between processes before and after relabelling.
 
     Raises
     ------
     Mismatch
-        When the destination needs an index outside the domain of the source, without `partial`; the
-        shapes of given regions (after `axes`), the numbers of dimensions or the numbers of
+        If the destination needs an index outside the domain of the source, without `partial`; or if
+        the shapes of the regions (after `axes`), the numbers of dimensions or the numbers of
         processes differ.
     InvalidArgument
-        When `axes` is no permutation.
+        If `axes` is not a permutation.
     OutOfRange
-        When a region is not inside its index space, or `relabel` names a rank that is none.
+        If a region is not inside its index space, or `relabel` contains an invalid rank.
     Unsupported
-        When SciPy is not installed, with `relabel`.
+        With `relabel`, if SciPy is not installed.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def redistribute(
     >>> before, after, layout.ranks.tolist()
     (24, 0, [1, 0])
 
-    A window that moves keeps the part that both its old and its new place have:
+    A window that moves keeps the part that its old and its new place have in common:
 
     >>> before = dm.FloorPlan([dm.Region((0, 0), (8, 8))], [0])
     >>> after = dm.FloorPlan([dm.Region((4, 4), (12, 12))], [0])
@@ -152,7 +151,7 @@ def redistribute(
     datamover.errors.Mismatch: the destination needs index (8, 4) of the source, whose blocks lie \
 within [0:8, 0:8); pass partial=True to redistribute to leave such elements unchanged
 
-    What is there of an old set of boxes goes to a new one:
+    Elements that an old set of boxes holds move to a new one:
 
     >>> old = dm.FloorPlan([dm.Region(0, 4), dm.Region(6, 8)], [0, 1])
     >>> new = dm.FloorPlan([dm.Region(0, 8)], [0], nprocs=2)
@@ -187,49 +186,51 @@ def halo(
     colours: int = 1,
     colour: int = 0,
 ) -> MotionPlan:
-    """Plan that the ghosts of all blocks are filled from the interiors.
+    """Plan to fill the ghosts of all blocks from the interiors.
+
+    Local, needs no MPI; takes no time, whatever the sizes (for a block-cyclic layout, time in the
+    number of processes).
 
     Parameters
     ----------
     layout : FloorPlan or BlockCyclic
-        The interiors. Where they overlap, the block with the lowest number sends. Of a block-cyclic
-        layout every process must hold one interval in each dimension (`block` or `*`): between
-        separate blocks a local array has no room for ghosts. Tiles that are dealt out cyclically
-        are a floor plan, `FloorPlan.tiles(domain, tile, nprocs, "cyclic")`.
+        The interiors. If they overlap, the block with the lowest number sends. Every process must
+        hold one interval in each dimension of a block-cyclic layout (`block` or `*`), because a
+        local array has no room for ghosts between separate blocks. For tiles that are distributed
+        cyclically, use a floor plan: `FloorPlan.tiles(domain, tile, nprocs, "cyclic")`.
     width : int, sequence of int, or sequence of (int, int)
-        How deep: everywhere, for each dimension, or below and above for each dimension. May exceed
-        the extent of a block.
+        Depth of the ghosts: everywhere, for each dimension, or below and above for each dimension.
+        May exceed the extent of a block.
     periodic : Region or bool, optional
-        The domain that wraps around, at least as long as the blocks together in each dimension that
-        wraps; True for `layout.domain`.
+        The periodic domain, at least as long as the blocks together in each periodic dimension;
+        True for `layout.domain`. By default, the domain is not periodic.
     wraps : sequence of bool, optional
-        The dimensions that wrap around, where not all of a periodic domain do:
-        ``periodic=True, wraps=(True, False)`` the first of two.
+        Which dimensions of the domain are periodic; by default all. For example,
+        ``periodic=True, wraps=(True, False)`` selects the first of two.
     corners : bool
-        Whether edges and corners are filled, or only faces.
+        Whether to fill edges and corners too, or only faces.
     colours, colour : int
-        With several colours (at most 64) only the ghosts of one are filled: of points whose
-        indices, summed where an interior holds them, leave `colour` when divided by `colours`. 2
-        for the red (0) or the black (1) points of a checkerboard.
+        With several colors (at most 64), only the ghosts of one are filled: those of points whose
+        indices sum to `colour` modulo `colours`. For example, with 2 colors, 0 selects the red
+        points of a checkerboard and 1 the black ones.
 
     Returns
     -------
     MotionPlan
-        Of one term, from the layout to itself. Ghosts that no interior and no periodic image holds
-        stay as they are. Local; takes no time, whatever the sizes (a block-cyclic layout: time in
-        the number of processes).
+        A plan of one term, from the layout to itself. Ghosts that no interior and no periodic image
+        holds are left unchanged.
 
     Raises
     ------
     InvalidArgument
-        When a width is negative, the periodic domain is shorter than the blocks together, a
-        dimension wraps without one, or the colour is none.
+        If a width is negative, the periodic domain is shorter than the blocks together, `wraps` is
+        given without a periodic domain, or `colour` is not below `colours`.
     WrongType
-        When `periodic` is neither a bool nor a Region, or `wraps` no bools.
+        If `periodic` is neither a bool nor a Region, or `wraps` does not consist of bools.
     Mismatch
-        When `width`, `periodic` or `wraps` have other dimensions than the layout.
+        If `width`, `periodic` or `wraps` have other dimensions than the layout.
     Unsupported
-        When a process holds several separate blocks of a block-cyclic layout; for index lists.
+        If a process holds several separate blocks of a block-cyclic layout; for index lists.
 
     Notes
     -----
@@ -262,29 +263,30 @@ def axis_halo(
     periodic: Region | bool | None = None,
     wraps: Sequence[bool] | None = None,
 ) -> MotionPlan:
-    """Plan that the ghosts beside all blocks along one axis are filled, corners included.
+    """Plan to fill the ghosts on both sides of all blocks along one axis, corners included.
 
-    With the ghosts beside a block go those at its corners that earlier axes brought to the sender.
-    One after the other (`Phases`) the plans of axes 0, 1, … fill all that `halo` fills, with
-    messages to the neighbours along the axes only. Corners come along where blocks touch by faces,
-    as those of a grid do; at corners beyond the domain, what the sender has there.
+    Each axis also forwards the corner ghosts received along earlier axes. Executed one after the
+    other (`Phases`), the plans of axes 0, 1, ... fill the same ghosts as `halo`, with messages only
+    to the neighbors along the axes. Corners are complete if blocks touch by faces, as those of a
+    grid do; corners outside the domain receive the values that the sender has there. Local; takes
+    time in the number of blocks.
 
     Parameters
     ----------
     layout, width, periodic, wraps
-        As for `halo`; the same for all axes.
+        As for `halo`; pass the same for all axes.
     axis : int
         The dimension.
 
     Returns
     -------
     MotionPlan
-        Of section copies, from the layout to itself. Local; takes time in the number of blocks.
+        A plan of section copies, from the layout to itself.
 
     Raises
     ------
     OutOfRange
-        When there is no such axis.
+        If there is no such axis.
     Error
         As `halo`.
 
@@ -301,45 +303,46 @@ def axis_halo(
 
 
 def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:
-    """Plan that a panel goes to all processes of its row or column of the process grid.
+    """Plan to send a panel to all processes of its row or column of the process grid.
 
-    What the processes that differ only in grid coordinate `along` hold of a region together, all of
-    them get: what each step of SUMMA, LU or Cholesky asks for.
+    Every process receives the parts of a region that the processes differing only in grid
+    coordinate `along` hold together, as each step of SUMMA, LU or Cholesky requires. Local; takes
+    time in the number of processes.
 
     Parameters
     ----------
     layout : BlockCyclic
-        The array that the panel is a part of.
+        Layout of the array that contains the panel.
     region : Region
         The panel, in indices of the array.
     along : int
-        The dimension along which the panel is handed on: 1 sends a panel of columns to all
-        processes of each row of a two-dimensional grid, 0 a panel of rows to all of each column.
+        The dimension along which the panel is sent: 1 sends a panel of columns to all processes of
+        each row of a two-dimensional grid, 0 a panel of rows to all of each column.
 
     Returns
     -------
     MotionPlan
-        Of one term. Its destination layout, ``plan.destination``, is as long as the region along
-        dimension `along`, which counts from 0 and is not dealt out; in every other dimension it is
-        as long as the array and dealt out alike, so that an index has the local index that it has
-        in the array. It has a replica for each process along `along`. All regions that are as long
-        along `along` have the same one, so that one array takes panel after panel; what of it lies
-        outside the region stays as it is. Local; takes time in the number of processes.
+        A plan of one term. Its destination layout, ``plan.destination``, has the extent of the
+        region in dimension `along`, which begins at 0 and is not distributed. In every other
+        dimension it has the extent and the distribution of the array, so an index has the same
+        local index in both. It has a replica for each process along `along`. Regions of the same
+        extent along `along` have the same destination layout, so one array can receive panel after
+        panel. Elements of it outside the region are left unchanged.
 
     Raises
     ------
     Unsupported
-        When the layout is not block-cyclic.
+        If the layout is not block-cyclic.
     OutOfRange
-        When the region is not inside the array, or there is no dimension `along`.
+        If the region is not inside the array, or there is no dimension `along`.
     Mismatch
-        When the region has other dimensions than the layout.
+        If the region has other dimensions than the layout.
     InvalidArgument
-        When the region is empty.
+        If the region is empty.
 
     Examples
     --------
-    The first panel of eight columns goes along the rows of a grid of two by two processes:
+    Send the first panel of eight columns along the rows of a grid of two by two processes:
 
     >>> import datamover as dm
     >>> tiles = dm.BlockCyclic((24, 32), "(cyclic(4), cyclic(8))", nprocs=4, grid=(2, 2))
@@ -363,55 +366,56 @@ def prolongation(
     wraps: Sequence[bool] | None = None,
     partial: bool = False,
 ) -> MotionPlan:
-    """Plan that every block of a fine level gets the coarse points beneath it.
+    """Plan to send to every block of a fine level the coarse points that cover it.
 
-    Coarse point c lies beneath the fine points ``c * factor`` to ``(c + 1) * factor - 1``. The
-    arithmetic of the interpolation is the caller's.
+    Coarse point c covers the fine points ``c * factor`` to ``(c + 1) * factor - 1``. The caller
+    does the arithmetic of the interpolation. Local; takes time in the number of blocks.
 
     Parameters
     ----------
     coarse, fine : FloorPlan or BlockCyclic
-        The two levels, for equally many processes; some may have no blocks. Blocks need not be
-        aligned. Of a block-cyclic `fine` every process must hold one interval in each dimension.
+        The two levels, for the same number of processes; some may have no blocks. Blocks need not
+        be aligned. Every process must hold one interval in each dimension of a block-cyclic `fine`.
     factor : int or sequence of int
-        How much finer `fine` is, for all dimensions or for each; at least 1, and somewhere above.
+        Refinement, for all dimensions or for each; at least 1, and above 1 in some dimension.
     width : int, sequence of int, or sequence of (int, int)
-        How many coarse points beyond those beneath a block are wanted: everywhere, for each
-        dimension, or below and above for each dimension. Linear interpolation between cell centres
-        wants 1; between vertices, of which every `factor`-th is coarse, (0, 1) in each dimension.
+        Number of coarse points that are needed beyond those that cover a block: everywhere, for
+        each dimension, or below and above for each dimension. Linear interpolation between cell
+        centers needs 1; between vertices, every `factor`-th of which is coarse, it needs (0, 1) in
+        each dimension.
     periodic : Region or bool, optional
-        The domain of the coarse level that wraps around; True for ``coarse.domain``.
+        The periodic domain of the coarse level; True for ``coarse.domain``.
     wraps : sequence of bool, optional
-        The dimensions that wrap around, where not all of a periodic domain do.
+        Which dimensions of the domain are periodic; by default all.
     partial : bool
-        Whether coarse points beneath a fine block that no coarse block holds stay as they are. Else
-        those within the bounding box of the coarse level are an error; beyond it, and in the width,
-        is the caller's boundary.
+        Whether coarse points that a fine block needs and no coarse block holds are left unchanged.
+        By default they are an error inside the bounding box of the coarse level. Outside it, and in
+        the width, they are always left unchanged: the caller stores boundary values there.
 
     Returns
     -------
     MotionPlan
-        Its destination layout, ``plan.destination``, is a floor plan with the numbers and owners of
-        the fine blocks: the boxes of coarse points, width included. Without a width,
-        ``plan.reversed()`` brings coarse values that were worked out beneath the fine blocks to
-        their owners (one of them where several blocks have the point), and ``plan.adjoint()``, with
-        ``op="add"``, the sums of what each block has. Local; takes time in the number of blocks.
+        Its destination layout, ``plan.destination``, is a floor plan of the boxes of coarse points,
+        width included, with the numbers and owners of the fine blocks. Without a width,
+        ``plan.reversed()`` returns coarse values computed by the owners of the fine blocks to the
+        coarse level (one of them if several blocks have the point), and ``plan.adjoint()`` with
+        ``op="add"`` returns the sum over all blocks.
 
     Raises
     ------
     Mismatch
-        When dimensions or numbers of processes differ, or coarse points are missing.
+        If dimensions or numbers of processes differ, or coarse points are missing.
     InvalidArgument
-        When a factor is below 1 or none is above it, a width is negative, or the periodic domain is
+        If a factor is below 1 or none is above 1, a width is negative, or the periodic domain is
         shorter than the blocks together.
     Unsupported
-        For index lists, and where the blocks of `fine` are no boxes.
+        For index lists, and if the blocks of `fine` are not boxes.
     OutOfRange
-        When coordinates do not fit 64 bits.
+        If coordinates do not fit 64 bits.
 
     Examples
     --------
-    Three processes have the fine level, one of them the coarse one:
+    Three processes hold the fine level, one of them also the coarse one:
 
     >>> import datamover as dm
     >>> fine = dm.FloorPlan.uniform(dm.Region(0, 16), 3, nprocs=3)
@@ -436,10 +440,11 @@ def restriction(
     wraps: Sequence[bool] | None = None,
     partial: bool = False,
 ) -> MotionPlan:
-    """Plan that every block of a coarse level gets the fine points above it.
+    """Plan to send to every block of a coarse level the fine points that it covers.
 
-    The arithmetic is the caller's, done by the owners of the coarse blocks. Where it can be done by
-    those of the fine blocks instead, fewer elements move by the way back of a `prolongation`.
+    The owners of the coarse blocks do the arithmetic. If the owners of the fine blocks can do it
+    instead, fewer elements move with the reverse or the adjoint of a `prolongation`. Local; takes
+    time in the number of blocks.
 
     Parameters
     ----------
@@ -448,19 +453,18 @@ def restriction(
     factor : int or sequence of int
         As for `prolongation`.
     width : int, sequence of int, or sequence of (int, int)
-        How many fine points beyond those above a block are wanted, as for `prolongation`. Full
-        weighting of vertices with factor 2 wants (1, 0) in each dimension.
+        Number of fine points that are needed beyond those that a block covers, as for
+        `prolongation`. Full weighting of vertices with factor 2 needs (1, 0) in each dimension.
     periodic : Region or bool, optional
-        The domain of the fine level that wraps around; True for ``fine.domain``.
+        The periodic domain of the fine level; True for ``fine.domain``.
     wraps, partial
         As for `prolongation`, of fine points.
 
     Returns
     -------
     MotionPlan
-        Its destination layout, ``plan.destination``, is a floor plan with the numbers and owners of
-        the coarse blocks: the boxes of fine points, width included. Local; takes time in the number
-        of blocks.
+        Its destination layout, ``plan.destination``, is a floor plan of the boxes of fine points,
+        width included, with the numbers and owners of the coarse blocks.
 
     Raises
     ------
@@ -506,11 +510,11 @@ def _region(region: Region, name: str) -> Region:
 def _wrapping_domain(
     periodic: Region | bool | None, wraps: Sequence[bool] | None, layout: Layout
 ) -> Region:
-    """Return the domain that wraps around, of no dimensions for none; refuse what says neither."""
+    """Return the periodic domain, without dimensions if there is none; refuse other types."""
     if not isinstance(periodic, (bool, Region, type(None))):
         raise WrongType(
-            f"periodic is {periodic!r}, it must be True, False or the Region that wraps around; "
-            "wraps=(True, False, ...) says which of its dimensions do"
+            f"periodic is {periodic!r}, it must be True, False or the periodic Region; "
+            "wraps=(True, False, ...) selects the periodic dimensions"
         )
     if wraps is not None and not (is_several(wraps) and all(isinstance(w, bool) for w in wraps)):
         raise WrongType(f"wraps is {wraps!r}, it must be a bool for each dimension")
@@ -519,8 +523,8 @@ def _wrapping_domain(
     if periodic is None or periodic is False:
         if wraps is not None and any(wraps):
             raise InvalidArgument(
-                "wraps says which dimensions of a periodic domain wrap around, and none is "
-                "periodic: give periodic=True, or its Region, too"
+                f"wraps={wraps!r} selects periodic dimensions, but the domain is not periodic: "
+                "also pass periodic=True, or a Region"
             )
         return Region.empty_region(0)
     return periodic
