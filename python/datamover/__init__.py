@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .distribution import Distribution, distribute
     from .explanation import explain
     from .files import move
+    from .files.series import series
     from .files.state import Saving, load, save
     from .movers import Mover, MoverSet, Phases
     from .own_lists import index_lists
@@ -123,6 +124,7 @@ __all__ = [
     "redistribute",
     "restriction",
     "save",
+    "series",
     "set_timeout",
     "show_versions",
     "stream",
@@ -148,6 +150,7 @@ _LAZY = {
     "move": "files",
     "progress_thread": "progress",
     "save": "files.state",
+    "series": "files.series",
     "set_timeout": "progress",
     "show_versions": "versions",
 }

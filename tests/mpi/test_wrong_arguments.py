@@ -51,7 +51,7 @@ def is_collective(documented):
 def collective_calls():
     """Find every public function, class and method that says it is collective, by name."""
     found = {"FileMover": FileMover}
-    for module in (dm, dm.files, dm.stream, dm.targets):
+    for module in (dm, dm.files, dm.files.series, dm.stream, dm.targets):
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)
             if not any(value is other for other in found.values()):
@@ -121,6 +121,10 @@ class Scene:
     def manager(self):
         self.open.append(dm.stream.Manager(self.comm))
         self.open[-1].open("u", HERE)
+        return self.open[-1]
+
+    def series(self):
+        self.open.append(dm.series(self.output("zarr"), {"u": self.a}, comm=self.comm))
         return self.open[-1]
 
     def saving(self):
@@ -211,6 +215,16 @@ def prepared(name, s):
             {"path": s.output("zarr"), "arrays": {"u": s.a}, **SAVED, "comm": s.comm},
         ),
         "Saving.wait": lambda: (s.saving().wait, {}),
+        "series": lambda: (
+            lambda **said: dm.series(comm=s.comm, **said).close(),
+            {"path": s.output("zarr"), "arrays": {"u": s.a}, "along": "time", "dimensions": None,
+             "chunks": None, "resume": False, "rechunk": False, "overwrite": True},
+        ),
+        "Series.append": lambda: (
+            lambda coordinates, **said: s.series().append(time=coordinates, **said),
+            {"coordinates": 0.5},
+        ),
+        "Series.close": lambda: (s.series().close, {}),
         "load": lambda: (
             dm.load,
             {"path": s.input, "targets": {"u": s.a}, "readers": None, "max_bytes": 1 << 28,

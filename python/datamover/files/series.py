@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time series of a program's arrays: a Zarr group to which steps are appended.
+
+Each variable is an array with one more dimension in front, and chunks of one step. A process writes
+the chunks that begin in its own blocks, so that nothing moves between processes if the blocks are
+whole chunks. A step becomes part of the arrays when all its chunks are written: last of all, the
+group's consolidated metadata is replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import socket
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.arguments import flag
+from datamover.collective_calls import agreeing, leaving, refused_by
+from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
+from datamover.files import names
+from datamover.files.agreement import threads_here, together
+from datamover.files.series_variable import Variable
+from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
+from datamover.files.write_back import sync_file_system
+from datamover.movers import MoverSet
+from datamover.mpi import collectively, comm_address, tell_that_left
+from datamover.plans import redistribute
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Steps in one chunk of a coordinate.
+COORDINATE_CHUNK = 1024
+
+
+@refused_by(agreeing)
+def series(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, Any],
+    *,
+    along: str = "time",
+    comm: MPI.Comm,
+    dimensions: Mapping[str, Sequence[str]] | None = None,
+    chunks: Mapping[str, Sequence[int]] | None = None,
+    resume: bool = False,
+    rechunk: bool = False,
+    overwrite: bool = False,
+) -> Series:
+    """Open a Zarr group to which the arrays of a program are appended, step by step.
+
+    Collective over `comm`. The arrays are those of every step: change their elements and call
+    `append` again. A step is visible to readers once it is complete. A program that is killed
+    leaves the complete steps.
+
+    Parameters
+    ----------
+    path : path
+        Directory of the group, ``run.zarr``, which all processes see under this path.
+    arrays : mapping of str to array
+        As for `datamover.save`: an `XArray`, or a pair of array and layout. They must not be freed
+        before the series is closed.
+    along : str
+        Name of the dimension along which steps are appended.
+    comm : mpi4py.MPI.Comm
+        The processes.
+    dimensions : mapping of str to sequence of str, optional
+        Names of the other dimensions of an array. By default, ``NAME_0``, ``NAME_1``, ...
+    chunks : mapping of str to sequence of int, optional
+        Chunk extents of an array, without the dimension `along`. By default, the extents of its
+        blocks, so that each process writes its own blocks without communication.
+    resume : bool
+        Whether to continue a series at `path`: steps that are not complete in all arrays are cut
+        off. By default, an existing series is an error.
+    rechunk : bool
+        With `resume`: whether to accept that the chunks in the file differ from those described
+        above. Elements then move between processes; the chunks in the file stay.
+    overwrite : bool
+        Whether to replace an existing group.
+
+    Returns
+    -------
+    Series
+        To be closed, or used in a ``with`` block.
+
+    Raises
+    ------
+    IoError
+        If the group exists, without `resume` and `overwrite`; does not exist, with `resume`; cannot
+        be written; or if another process writes it, which the message names.
+    Mismatch
+        If processes pass different arguments, or the arrays in the file have other shapes, dtypes,
+        dimension names or, without `rechunk`, chunks.
+    InvalidArgument, WrongType
+        For other wrong arguments.
+
+    All of them on all processes.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm, tempfile, zarr
+    >>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=1)
+    >>> u = np.zeros((4, 6))
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with dm.series(place + "/run.zarr", {"u": (u, rows)}, comm=MPI.COMM_SELF) as run:
+    ...         for step in range(3):
+    ...             u += 1
+    ...             run.append(time=0.5 * step)
+    ...     group = zarr.open_group(place + "/run.zarr", mode="r")
+    ...     group["u"][:, 0, 0].tolist(), group["time"][:].tolist()
+    ([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
+    """
+    address = comm_address(comm)
+
+    def prepare() -> tuple[dict[str, Item], dict[str, Any]]:
+        state = state_of(arrays)
+        if state.arrays or state.values or not state.items:
+            odd = next(iter([*state.arrays, *state.values]), None)
+            raise WrongType(
+                f"{odd!r} has no layout: pass an XArray or (array, layout)"
+                if odd
+                else "there are no arrays"
+            )
+        if not isinstance(along, str) or not along:
+            raise WrongType(f"along is {along!r}, it must be the name of a dimension")
+        if along in state.items:
+            raise InvalidArgument(f"{along!r} is the dimension, and cannot name an array")
+        if any("/" in name for name in state.items):
+            raise InvalidArgument("a series is one group: names of arrays cannot contain '/'")
+        check_items(state.items, comm)
+        if flag(resume, "resume") and flag(overwrite, "overwrite"):
+            raise InvalidArgument("resume=True continues a series, overwrite=True replaces it")
+        if flag(rechunk, "rechunk") and not resume:
+            raise InvalidArgument("rechunk=True is for resume=True")
+        for given, kind in ((dimensions, "dimensions"), (chunks, "chunks")):
+            for name in given or {}:
+                if name not in state.items:
+                    raise InvalidArgument(f"{kind} names {name!r}, which is not one of the arrays")
+        passed = {
+            "path=": names.place_of(path), "along=": along, "resume=": resume, "rechunk=": rechunk,
+            "overwrite=": overwrite,
+            "arrays": [(name, item.shape, item.origin) for name, item in state.items.items()],
+            "dimensions=": sorted((dimensions or {}).items()),
+            "chunks=": sorted((chunks or {}).items()),
+        }  # fmt: skip
+        if "://" in passed["path="]:
+            raise Unsupported(f"{passed['path=']}: a series is written to a directory only")
+        return state.items, passed
+
+    items, passed = collectively(address, prepare)
+    agree_on(address, passed)
+    agree_on_dtypes(address, items)
+    found = Series(comm, address, passed["path="], along, items)
+    try:
+        found._open(dimensions or {}, chunks or {}, resume, rechunk, overwrite)
+    except BaseException:
+        found._drop()
+        raise
+    return found
+
+
+class Series:
+    """A Zarr group to which steps are appended; made by `datamover.series`.
+
+    Attributes
+    ----------
+    path : str
+    steps : int
+        Complete steps in the group.
+    closed : bool
+    """
+
+    closed = True
+    _lock: int | None = None
+    _mover: MoverSet | None = None
+
+    def __init__(self, comm: MPI.Comm, address: int, path: str, along: str, items: dict[str, Item]):
+        self.path, self.steps = path, 0
+        self._comm, self._address, self._along, self._items = comm, address, along, items
+        self._variables: list[Variable] = []
+        self._coordinates: dict[str, str] | None = None  # dtypes by name; None: no step yet
+        directory, name = os.path.split(path)
+        self._lock_path = os.path.join(directory, f".{name}.lock")
+        self.closed = False
+
+    def _open(
+        self,
+        dimensions: Mapping[str, Any],
+        chunks: Mapping[str, Any],
+        resume: bool,
+        rechunk: bool,
+        overwrite: bool,
+    ) -> None:
+        """Create or check the group, and bind the mover that fills the chunks. Collective."""
+        with together(self._comm):
+            self._variables = [
+                Variable(name, item, self._along, dimensions.get(name), chunks.get(name))
+                for name, item in self._items.items()
+            ]
+        with together(self._comm):
+            if self._comm.rank == 0:
+                self._take_lock()
+                if resume:
+                    self._cut_back(rechunk)
+                else:
+                    self._create(overwrite)
+        with together(self._comm):
+            group = self._group()
+            for variable in self._variables:
+                variable.check(group, rechunk)
+            self.steps = group[self._variables[0].name].shape[0]
+            self._coordinates = self._coordinates_in(group) if self.steps else None
+        self._threads = threads_here(self._address)
+        plans = []
+        with together(self._comm):
+            for v in self._variables:
+                plan = redistribute(v.item.layout, v.allocate(self._comm.rank))
+                plans.append((plan, v.item.array, v.parts))
+        self._mover = MoverSet(plans, comm=self._comm)
+
+    def _group(self) -> Any:
+        import zarr
+
+        try:
+            return zarr.open_group(self.path, mode="r+", use_consolidated=False)
+        except FileNotFoundError as e:
+            raise IoError(f"{self.path} is not a Zarr group: there is no series to resume") from e
+
+    def _take_lock(self) -> None:
+        """Hold the lock of the only writer until this process ends or closes the series."""
+        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            who = os.read(fd, 200).decode(errors="replace") or "another process"
+            os.close(fd)
+            if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise IoError(f"{self._lock_path} cannot be locked: {e.strerror}") from e
+            raise IoError(f"{self.path} is being written by {who}") from None
+        os.ftruncate(fd, 0)
+        os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        self._lock = fd
+
+    def _create(self, overwrite: bool) -> None:
+        """Create the group with empty arrays. By the first process."""
+        import zarr
+
+        if os.path.lexists(self.path):
+            if not overwrite:
+                raise IoError(f"{self.path} exists; pass resume=True or overwrite=True")
+            if os.path.isdir(self.path) and not os.path.islink(self.path):
+                shutil.rmtree(self.path)
+            else:
+                os.unlink(self.path)
+        group = zarr.create_group(self.path)
+        for variable in self._variables:
+            variable.create(group)
+        _consolidate(self.path)
+
+    def _coordinates_in(self, group: Any) -> dict[str, str]:
+        """Return the dtypes of the arrays that have a number for each step, by name."""
+        return {
+            name: str(array.dtype)
+            for name, array in group.arrays()
+            if array.metadata.dimension_names == (self._along,)
+        }
+
+    def _cut_back(self, rechunk: bool) -> None:
+        """Keep the steps that are complete in all arrays. By the first process."""
+        group = self._group()
+        for variable in self._variables:
+            variable.check(group, rechunk)
+        arrays = [
+            array
+            for _, array in group.arrays()
+            if (array.metadata.dimension_names or ("",))[0] == self._along
+        ]
+        steps = min(array.shape[0] for array in arrays)
+        for array in arrays:
+            if array.shape[0] != steps:
+                array.resize((steps, *array.shape[1:]))
+        _consolidate(self.path)
+
+    @refused_by(agreeing)
+    def append(self, **coordinates: float) -> None:
+        """Append the present elements of all arrays as one step. Collective.
+
+        Parameters
+        ----------
+        **coordinates : int or float
+            Numbers of this step, the same on all processes, such as ``time=0.5``: each becomes an
+            array along the dimension of the steps. Every step needs the same ones.
+
+        Raises
+        ------
+        IoError, NoMemory
+            If the step cannot be written: it is not in the series then, and can be appended again.
+        InvalidState
+            If the series is closed.
+        InvalidArgument, Mismatch, WrongType
+            If the coordinates differ from those of the steps before, or between processes.
+
+        All of them on all processes.
+        """
+        collectively(self._address, lambda: self._check(coordinates))
+        agree_on(self._address, {f"{name}=": value for name, value in coordinates.items()})
+        self._mover()
+        with together(self._comm):
+            group = self._group()
+            for variable in self._variables:
+                variable.write(group, self.steps, self._threads)
+        with together(self._comm):
+            if self._comm.rank == 0:
+                self._commit(self._group(), coordinates)
+        self.steps += 1
+        if self._coordinates is None:
+            self._coordinates = {name: _dtype_of(value) for name, value in coordinates.items()}
+
+    def _check(self, coordinates: Mapping[str, Any]) -> None:
+        if self.closed:
+            raise InvalidState(f"the series {self.path} is closed")
+        for name, value in coordinates.items():
+            if isinstance(value, (bool, np.bool_)) or not isinstance(
+                value, (int, float, np.integer, np.floating)
+            ):
+                raise WrongType(f"{name} is {value!r}, it must be an int or a float")
+            if name in self._items:
+                raise InvalidArgument(f"{name!r} is an array of the series, not a coordinate")
+        known = self._coordinates
+        if known is not None and set(coordinates) != set(known):
+            raise InvalidArgument(
+                f"coordinates are {sorted(coordinates)}; the steps before have {sorted(known)}"
+            )
+        for name, dtype in (known or {}).items():
+            if np.dtype(dtype).type(coordinates[name]) != coordinates[name]:
+                raise InvalidArgument(
+                    f"{name}={coordinates[name]!r} does not fit {dtype}, the type of the first step"
+                )
+
+    def _commit(self, group: Any, coordinates: Mapping[str, Any]) -> None:
+        """Make the written step a part of all arrays. By the first process."""
+        for name, value in coordinates.items():
+            if name not in group:
+                group.create_array(
+                    name,
+                    shape=(0,),
+                    chunks=(COORDINATE_CHUNK,),
+                    dtype=_dtype_of(value),
+                    dimension_names=(self._along,),
+                )
+            array = group[name]
+            array.resize((self.steps + 1,))
+            array[self.steps] = value
+        for variable in self._variables:
+            array = group[variable.name]
+            array.resize((self.steps + 1, *array.shape[1:]))
+        _consolidate(self.path)
+
+    @refused_by(agreeing)
+    def close(self) -> None:
+        """Wait until everything is on the disk, and let others write the group. Collective."""
+        if self.closed:
+            return
+        try:
+            with together(self._comm):
+                sync_file_system(self.path)
+        finally:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Free the mover and the lock. Local."""
+        self.closed = True
+        if self._mover is not None:
+            self._mover.free()
+            self._mover = None
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._lock_path)
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Series:
+        return self
+
+    @refused_by(leaving)
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """Close; if the block failed on one process, the others raise PeerFailed."""
+        if self.closed:
+            return
+        if kind is None:
+            self.close()
+            return
+        self._drop()
+        tell_that_left(self._comm, error)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.steps} steps"
+        return f"Series({self.path!r}, {state})"
+
+
+def _consolidate(path: str) -> None:
+    """Write the group's consolidated metadata, from which readers know all arrays at one moment."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
+        zarr.consolidate_metadata(path)
+
+
+def _dtype_of(value: Any) -> str:
+    return "int64" if isinstance(value, (int, np.integer)) else "float64"

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Time series: what zarr-python and xarray read is what the program appended, step by step."""
+
+import os
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import datamover as dm
+from datamover.files import series_variable
+
+
+def layouts(rng, comm, dims):
+    """Draw a layout for a series: of every kind, with other origins, and empty processes."""
+    shape = tuple(int(n) for n in rng.integers(1, 12, dims))
+    kind = rng.integers(3)
+    if kind == 0:
+        words = [str(rng.choice(["block", "cyclic(2)", "*"])) for _ in shape]
+        return dm.BlockCyclic(shape, f"({', '.join(words)})", nprocs=comm.size)
+    if kind == 1:
+        lo = tuple(int(n) for n in rng.integers(-3, 4, dims))
+        domain = dm.Region(lo, tuple(a + n for a, n in zip(lo, shape, strict=True)))
+        return dm.FloorPlan.uniform(domain, (2,) + (1,) * (dims - 1), nprocs=comm.size)
+    order = rng.permutation(int(np.prod(shape)))
+    return dm.IndexList(shape, np.array_split(order, comm.size))
+
+
+class Field:
+    """An array of the library whose elements are known for every step."""
+
+    def __init__(self, comm, layout, dtype="f8"):
+        self.layout, self.comm = layout, comm
+        self.array = dm.XArray(comm, layout, dtype)
+
+    def expected(self, step):
+        shape = tuple(self.layout.domain.shape)
+        return (np.arange(np.prod(shape)) + 1000 * step).reshape(shape).astype(self.array.dtype)
+
+    def set(self, step):
+        values = self.expected(step)
+        if isinstance(self.layout, dm.IndexList):
+            self.array.local[...] = values.reshape(-1)[self.layout.indices_of(self.comm.rank)]
+            return
+        whole = dm.FloorPlan([self.layout.domain], [0], nprocs=self.comm.size)
+        source = {0: values} if self.comm.rank == 0 else {}
+        dm.Mover(dm.redistribute(whole, self.layout), source, self.array, comm=self.comm)()
+
+
+def read(path):
+    return xr.open_zarr(path, consolidated=True)
+
+
+@pytest.mark.parametrize("draw", range(6))
+def test_others_read_what_was_appended(comm, rng, place, draw):
+    fields = {n: Field(comm, layouts(rng, comm, int(rng.integers(1, 4)))) for n in "uv"}
+    chunks = {"v": tuple(int(rng.integers(1, 6)) for _ in fields["v"].expected(0).shape)}
+    path = f"{place}/run{draw}.zarr"
+    arrays = {name: field.array for name, field in fields.items()}
+    with dm.series(path, arrays, comm=comm, chunks=chunks) as run:
+        for step in range(3):
+            for field in fields.values():
+                field.set(step)
+            run.append(time=step / 4, cycle=10 * step)
+            assert run.steps == step + 1
+    if comm.rank == 0:
+        found = read(path)
+        for name, field in fields.items():
+            expected = np.stack([field.expected(step) for step in range(3)])
+            np.testing.assert_array_equal(found[name].values, expected)
+        assert found["time"].values.tolist() == [0, 0.25, 0.5]
+        assert found["cycle"].values.tolist() == [0, 10, 20]
+        assert zarr.open_group(path)["v"].chunks == (1, *chunks["v"])
+        assert os.listdir(place) == [f"run{draw}.zarr"]
+
+
+def test_blocks_that_are_chunks_do_not_move(comm, place):
+    rows = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    u = np.full((4, 6), comm.rank, "f4")
+    names = {"u": ("y", "x")}
+    with dm.series(f"{place}/a.zarr", {"u": (u, rows)}, comm=comm, dimensions=names) as run:
+        run.append()
+        chunks = series_variable.chunk_layout(rows, (4, 6))
+        assert [chunks.owner(k) for k in range(len(chunks))] == list(range(comm.size))
+    if comm.rank == 0:
+        found = read(f"{place}/a.zarr")
+        assert found["u"].dims == ("time", "y", "x") and found["u"].dtype == "f4"
+        assert (found["u"].values[0] == np.arange(comm.size).repeat(4)[:, None]).all()
+
+
+def test_steps_are_continued(comm, place):
+    layout = dm.BlockCyclic((10, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    for begin in (0, 2, 4):
+        with dm.series(path, {"u": field.array}, comm=comm, resume=begin > 0) as run:
+            assert run.steps == begin
+            for step in (begin, begin + 1):
+                field.set(step)
+                run.append(time=float(step))
+    if comm.rank == 0:
+        expected = np.stack([field.expected(step) for step in range(6)])
+        np.testing.assert_array_equal(read(path)["u"].values, expected)
+        assert read(path)["time"].values.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_steps_that_are_not_complete_are_cut_off(comm, place):
+    layout = dm.BlockCyclic((10, 6), "(block, *)", nprocs=comm.size)
+    fields, path = {n: Field(comm, layout) for n in "uv"}, f"{place}/run.zarr"
+    arrays = {name: field.array for name, field in fields.items()}
+    with dm.series(path, arrays, comm=comm) as run:
+        for step in range(3):
+            for field in fields.values():
+                field.set(step)
+            run.append(time=float(step))
+    if comm.rank == 0:  # as if killed between the arrays
+        array = zarr.open_group(path, mode="r+", use_consolidated=False)["v"]
+        array.resize((4, 10, 6))
+        array[3] = 7
+        assert read(path)["v"].shape[0] == 3  # readers do not see it
+    comm.barrier()
+    with dm.series(path, arrays, comm=comm, resume=True) as run:
+        assert run.steps == 3
+    if comm.rank == 0:
+        assert read(path)["v"].shape[0] == 3
+
+
+def refused(comm, kind, words, call):
+    with pytest.raises(kind, match=words) as raised:
+        call()
+    texts = comm.allgather(str(raised.value))
+    assert len(set(texts)) == 1, texts
+
+
+def test_what_is_refused(comm, place):
+    layout = dm.BlockCyclic((10, 6), "(block, *)", nprocs=comm.size)
+    other = dm.BlockCyclic((10, 6), "(*, block)", nprocs=comm.size)
+    u, path = Field(comm, layout).array, f"{place}/run.zarr"
+
+    def opened(arrays=None, name=path, **options):
+        return dm.series(name, arrays or {"u": u}, comm=comm, **options)
+
+    refused(comm, dm.IoError, "not a Zarr group", lambda: opened(resume=True))
+    with opened() as run:
+        run.append(time=1)
+        refused(comm, dm.IoError, "being written by process", lambda: opened(resume=True))
+        refused(comm, dm.InvalidArgument, "coordinates are", lambda: run.append())
+        refused(comm, dm.InvalidArgument, "does not fit int64", lambda: run.append(time=0.5))
+        refused(comm, dm.WrongType, "int or a float", lambda: run.append(time="noon"))
+        run.append(time=2)
+    refused(comm, dm.InvalidState, "is closed", lambda: run.append(time=3))
+    refused(comm, dm.IoError, "resume=True or overwrite=True", opened)
+    v = Field(comm, other).array
+    if comm.size > 1:
+        refused(comm, dm.Mismatch, "rechunk=True", lambda: opened({"u": v}, resume=True))
+    with opened({"u": v}, resume=True, rechunk=True) as run:
+        v.local[...] = 5
+        run.append(time=3)
+    wide = Field(comm, dm.BlockCyclic((10, 7), "(block, *)", nprocs=comm.size)).array
+    refused(comm, dm.Mismatch, "has shape", lambda: opened({"u": wide}, resume=True))
+    single = Field(comm, layout, "f4").array
+    refused(comm, dm.Mismatch, "has dtype", lambda: opened({"u": single}, resume=True))
+    refused(comm, dm.Mismatch, "no array", lambda: opened({"w": u}, resume=True))
+    refused(comm, dm.InvalidArgument, "names 'w'", lambda: opened(chunks={"w": (1, 1)}))
+    refused(comm, dm.Unsupported, "directory", lambda: opened(name="s3://bucket/run.zarr"))
+    if comm.rank == 0:
+        assert read(path)["u"].shape == (3, 10, 6) and (read(path)["u"].values[2] == 5).all()
+
+
+def test_a_step_that_cannot_be_written_can_be_appended_again(comm, place, monkeypatch):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    with dm.series(path, {"u": field.array}, comm=comm) as run:
+        field.set(0)
+        run.append(time=0)
+        field.set(1)
+
+        def full(*_):
+            raise OSError(28, "No space left on device", path)
+
+        with monkeypatch.context() as patch:
+            if comm.rank == comm.size - 1:
+                patch.setattr(series_variable.Variable, "write", full)
+            refused(comm, dm.IoError, "space", lambda: run.append(time=1))
+        assert run.steps == 1
+        run.append(time=1)
+    if comm.rank == 0:
+        expected = np.stack([field.expected(step) for step in range(2)])
+        np.testing.assert_array_equal(read(path)["u"].values, expected)
+
+
+def test_a_block_that_fails_on_one_process(comm, place):
+    own = comm.Dup()
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(own, layout), f"{place}/run.zarr"
+    kind = ZeroDivisionError if comm.rank == 0 else dm.PeerFailed
+    with pytest.raises(kind), dm.series(path, {"u": field.array}, comm=own) as run:
+        run.append(time=0)
+        if comm.rank == 0:
+            raise ZeroDivisionError
+        run.append(time=1)
+    comm.barrier()
+    if comm.rank == 0:
+        assert read(path)["time"].values.tolist() == [0]
+
+
+def test_ghosts_stay_out(comm, rng, place):
+    blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=comm.size)
+    u = dm.XArray(comm, blocks, "f8", ghost=1)
+    for block in u.blocks:
+        u[block][...] = -1
+        u.interior(block)[...] = block
+    with dm.series(f"{place}/g.zarr", {"u": u}, comm=comm) as run:
+        run.append()
+    if comm.rank == 0:
+        expected = np.array([[0, 1], [2, 3]]).repeat(4, axis=0).repeat(4, axis=1)
+        np.testing.assert_array_equal(read(f"{place}/g.zarr")["u"].values[0], expected)
