@@ -146,22 +146,23 @@ int datamover_layout_dims(const datamover_layout* layout, int* dims);
 int datamover_layout_nprocs(const datamover_layout* layout, int64_t* nprocs);
 int datamover_layout_num_blocks(const datamover_layout* layout, int64_t* num_blocks);
 /* Get the index space: [0, shape), or the bounding box of a floor plan's blocks. */
-int datamover_layout_domain(const datamover_layout* layout, int64_t* lo, int64_t* hi);
+int datamover_layout_domain(const datamover_layout* layout, int64_t lo[], int64_t hi[]);
 /* Get the rank that owns a block. */
 int datamover_layout_owner(const datamover_layout* layout, int64_t block, int64_t* rank);
 /* Get the blocks of a rank, ascending. `count` is set to their number. `blocks` has room for
  * `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is less than `count`), or is NULL to get only
  * the number. */
-int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int64_t* blocks,
+int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int64_t blocks[],
                                int64_t capacity, int64_t* count);
 /* Get the extents of a block's local array; one extent for an index list, otherwise one per
  * dimension. */
-int datamover_layout_block_extents(const datamover_layout* layout, int64_t block, int64_t* extents);
+int datamover_layout_block_extents(const datamover_layout* layout, int64_t block,
+                                   int64_t extents[]);
 /* Get the indices [lo, hi) that a block holds; zeros for an empty block. The layout is a floor
  * plan, or block-cyclic with one interval per process in each dimension; DATAMOVER_UNSUPPORTED for
  * other layouts. O(1), but O(P) in the first call for a block-cyclic layout. */
-int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t* lo,
-                                  int64_t* hi);
+int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t lo[],
+                                  int64_t hi[]);
 /* Get the number of elements that a rank holds. */
 int datamover_layout_local_elems(const datamover_layout* layout, int64_t rank, int64_t* elems);
 /* Compare two layouts: `equal` is set to 1 if they are equal, otherwise to 0. */
@@ -172,12 +173,12 @@ int datamover_layout_equal(const datamover_layout* a, const datamover_layout* b,
 /* Get the rank that owns an index of the array. */
 int datamover_layout_owner_of(const datamover_layout* layout, const int64_t* index, int64_t* rank);
 /* Get the extents of a rank's local array; zeros for a rank outside the grid. */
-int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t* extents);
+int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t extents[]);
 /* Convert a global index to the local index on its owner, and a local index to the global one. */
 int datamover_layout_local_index(const datamover_layout* layout, const int64_t* global,
-                                 int64_t* local);
+                                 int64_t local[]);
 int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
-                                  const int64_t* local, int64_t* global);
+                                  const int64_t* local, int64_t global[]);
 
 /* ------------------------------------------------------------------ plans: sections to move */
 
@@ -306,10 +307,10 @@ int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms);
  * number. `peers` and `elems` have room for `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is
  * less than `count`), or are NULL to get only the number. Cost: proportional to the rank's own part
  * of the plan. */
-int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t* peers,
-                            int64_t* elems, int64_t capacity, int64_t* count);
-int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t* peers,
-                            int64_t* elems, int64_t capacity, int64_t* count);
+int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t peers[],
+                            int64_t elems[], int64_t capacity, int64_t* count);
+int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t peers[],
+                            int64_t elems[], int64_t capacity, int64_t* count);
 /* Get layouts and terms as bytes, for machines with the same byte order. `size_bytes` is set to
  * their number. `bytes` has room for `capacity_bytes` (DATAMOVER_OUT_OF_RANGE if that is too
  * small), or is NULL to get only the number. DATAMOVER_UNSUPPORTED for layouts of
@@ -374,16 +375,16 @@ int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_
  * memory must outlive the movers bound to it. Local. */
 int datamover_array_of_blocks(datamover_array** array, const datamover_layout* layout,
                               datamover_type type, int64_t elem_bytes,
-                              const datamover_block* blocks, int64_t num_blocks);
+                              const datamover_block blocks[], int64_t num_blocks);
 /* Make an array in memory of the caller that is only read: it can be a source, not a
  * destination. */
 int datamover_array_of_const_blocks(datamover_array** array, const datamover_layout* layout,
                                     datamover_type type, int64_t elem_bytes,
-                                    const datamover_block* blocks, int64_t num_blocks);
+                                    const datamover_block blocks[], int64_t num_blocks);
 /* Get the memory of one of this process's blocks: the element with local index 0 in every
  * dimension, and one stride per dimension of the block. Each result may be NULL. */
 int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
-                          int64_t* strides_bytes);
+                          int64_t strides_bytes[]);
 typedef struct datamover_window_memory datamover_window_memory;
 
 /* Declare that `bytes` bytes at `memory` are in one process's part of a window made with
@@ -472,14 +473,15 @@ typedef struct datamover_move {
 /* Bind several plans and several arrays at once. The elements that one process sends to another
  * share one message per round, if they are sent in messages. All processes pass the same number of
  * moves, with the same plans. Collective. */
-int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
+int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move moves[],
                             int64_t num_moves, const datamover_mover_options* options);
 /* Bind plans as one mover that executes them one after the other: the elements that a plan moves to
  * this process are in place before the next plan reads them here. The phases are started, tested
  * and waited for as one mover. Use it for halos axis by axis, in which later axes also move the
  * corners. All processes pass the same number of moves. Collective. */
-int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const datamover_move* phases,
-                               int64_t num_phases, const datamover_mover_options* options);
+int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm,
+                               const datamover_move phases[], int64_t num_phases,
+                               const datamover_mover_options* options);
 /* Bind to other arrays of the same layouts, without planning again. Only for a mover of one plan
  * between two arrays. If it fails, the mover is bound as before. Collective. */
 int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
@@ -505,7 +507,7 @@ int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_c
 /* Get how each pair is transferred. `count` is set to the number of pairs. `pairs` has room for
  * `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is less than `count`), or is NULL to get only
  * the number. */
-int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
+int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair pairs[],
                           int64_t capacity, int64_t* count);
 /* Measure for about `seconds` which transports are the fastest here, and switch to them. The arrays
  * are not accessed: memory of their size is used in their place; if there is not enough, nothing
@@ -517,7 +519,7 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pa
 int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds);
 /* Get the candidates that tune or "measure" has tried; none if neither has run. `count` and
  * `capacity` are as above. Local. */
-int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial* trials,
+int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial trials[],
                            int64_t capacity, int64_t* count);
 /* Free a mover. While it is in flight, returns DATAMOVER_INVALID_STATE and frees nothing. */
 int datamover_mover_free(datamover_mover** mover);
@@ -802,7 +804,7 @@ typedef struct datamover_piece {
 } datamover_piece;
 /* Get the contiguous pieces of a side, in order, in memory with addresses relative to `base`. */
 int datamover_relation_iovec(const datamover_relation* relation, datamover_side side,
-                             const void* base, datamover_piece* pieces, int64_t capacity,
+                             const void* base, datamover_piece pieces[], int64_t capacity,
                              int64_t* count);
 /* Make a committed MPI datatype of a side, with displacements relative to its base; free it with
  * MPI_Type_free. `element` is the type of an element, MPI_DATATYPE_NULL for the same number of

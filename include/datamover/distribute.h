@@ -109,7 +109,7 @@ int datamover_distribution_elems(const datamover_distribution* distribution, int
  * error on all, and nothing is moved. DATAMOVER_INVALID_STATE if a move of this distribution is in
  * flight, or eight of the communicator. All processes must start moves in the same order. */
 int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
-                                 const datamover_column* columns, const datamover_room* results);
+                                 const datamover_column columns[], const datamover_room results[]);
 /* Do the work that can be done now. `done` is set to 0, or to 1 if the move is complete here. Once
  * complete, it is no longer in flight: test and wait return DATAMOVER_INVALID_STATE. Local. */
 int datamover_distribution_test(datamover_distribution* distribution, int* done);
@@ -120,13 +120,13 @@ int datamover_distribution_wait(datamover_distribution* distribution, double tim
 /* Move in one call, by the method and in the order of the options. Like reverse, returns
  * DATAMOVER_INVALID_STATE on all processes if a move of this distribution is in flight on any. */
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
-                                const datamover_column* columns, const datamover_room* results);
+                                const datamover_column columns[], const datamover_room results[]);
 /* Return values to the processes that the elements came from, one value per received element, in
  * the order of arrival. If an element had several targets, its values are combined by `op` in their
  * order: "replace" (NULL; the last one remains), "add", "multiply", "min" or "max". Elements
  * without a target get zero. */
 int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
-                                   const datamover_column* values, const datamover_room* results,
+                                   const datamover_column values[], const datamover_room results[],
                                    const char* op);
 /* Take the place of a move or reverse, or of a start, on a process that cannot call it; for
  * libraries built on this one. All processes get `code`, not 0, with the message of
@@ -187,7 +187,7 @@ typedef struct datamover_keys {
  * DATAMOVER_MISMATCH if the keys do not have the kind or the dimensions that the map requires.
  * O(elems). */
 int datamover_target_map_ranks(const datamover_target_map* map, const datamover_keys* keys,
-                               int64_t* ranks);
+                               int64_t ranks[]);
 /* Plan a distribution to the processes given by a map, without an array of ranks. `options` may be
  * NULL. The map is not needed afterwards. An error in one process's keys is returned on all.
  * Collective over `comm`. */

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that scripts/generate-faces makes: they are current, and a change is noticed."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "include/datamover"
+READ = ["include/datamover", "src/fortran", "scripts"]
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the generator needs Python 3.11 for tomllib"
+)
+
+
+def checked(root):
+    """Return the status of `generate-faces --check` in a tree, and the files that it names."""
+    done = subprocess.run(
+        [sys.executable, root / "scripts/generate-faces", "--check"], capture_output=True, text=True
+    )
+    assert not done.stderr
+    return done.returncode, [line.split()[0] for line in done.stdout.splitlines() if line]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of what the generator reads and writes."""
+    for name in READ:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def replaced(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_generated_files_are_current():
+    assert checked(ROOT) == (0, [])
+
+
+def test_a_renamed_function_is_noticed(tree):
+    replaced(
+        tree / "include/datamover/datamover.h", "datamover_mover_move(", "datamover_mover_run("
+    )
+    replaced(tree / "src/fortran/datamover.toml", "datamover_mover_move", "datamover_mover_run")
+    names = ["c_functions.f90", "procedures.f90"]
+    assert checked(tree) == (1, [f"src/fortran/generated/{name}" for name in names])
+    subprocess.run([sys.executable, tree / "scripts/generate-faces"], check=True)
+    assert checked(tree) == (0, [])
+    written = (tree / "src/fortran/generated/procedures.f90").read_text()
+    assert "datamover_mover_run(self%handle)" in written
+
+
+def test_a_file_that_nothing_generates_is_noticed(tree):
+    stray = tree / "src/fortran/generated/stray.f90"
+    stray.write_text("! left over\n")
+    assert checked(tree) == (1, ["src/fortran/generated/stray.f90"])
+    subprocess.run([sys.executable, tree / "scripts/generate-faces"], check=True)
+    assert not stray.exists()
+
+
+@pytest.fixture
+def faces(monkeypatch):
+    """The generator's modules."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    from faces import c_headers, fortran_procedures
+
+    return c_headers, fortran_procedures
+
+
+@pytest.mark.parametrize(
+    "name", ["datamover.h", "distribute.h", "version.h", "datamover_scalapack.h"]
+)
+def test_every_declaration_is_read(faces, name):
+    code = re.sub(r"/\*.*?\*/", "", (HEADERS / name).read_text(), flags=re.DOTALL)
+    header = faces[0].read(HEADERS / name)
+    called = set(re.findall(r"\b(\w+)\((?=[^()]*\);)", code))
+    assert set(header.functions) == called and called
+    assert set(header.structures) == set(re.findall(r"struct (\w+) \{", code))
+    listed = [name for values in header.enumerations.values() for name in values]
+    assert listed == re.findall(r"^    (DATAMOVER_\w+) = \d+", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", ["grid extents", "grid: nothing", "grid: extents out ?"])
+def test_wrong_descriptions_are_refused(faces, text):
+    with pytest.raises(ValueError, match="grid"):
+        faces[1].argument(text)
+
+
+def test_unknown_keys_are_refused(faces):
+    with pytest.raises(ValueError, match="plan_halo has unknown keys: call"):
+        faces[1].procedure("plan", "halo", {"doc": "", "call": "datamover_halo"})
