@@ -10,37 +10,44 @@ from . import (
     fortran_collective_calls,
     fortran_module,
     fortran_procedures,
+    scalapack_names,
+    symbols,
 )
 
 HEADERS = "include/datamover"
 FORTRAN = "src/fortran"
-DIRECTORIES = ("src/fortran/generated",)
+GENERATED = "generated"  # name of the directories
 
 
 def generated(root):
     """Return the text of every generated file, by its name."""
     directory = root / HEADERS
-    header = c_headers.read(
-        directory / "datamover.h",
-        directory / "distribute.h",
-        root / FORTRAN / "fortran_calls.hpp",
-    )
-    return fortran(root, header)
+    version = c_headers.read(directory / "version.h")
+    c_face = c_headers.read(directory / "datamover.h", directory / "distribute.h")
+    scalapack = c_headers.read(directory / "datamover_scalapack.h")
+    lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
+    return {
+        **fortran(root),
+        **scalapack_names.files(scalapack),
+        **{f"cmake/{GENERATED}/{name}.symbols": text for name, text in lists.items()},
+    }
 
 
-def fortran(root, header):
+def fortran(root):
     """Return the files of the Fortran module."""
     directory = root / FORTRAN
+    names = (f"{HEADERS}/datamover.h", f"{HEADERS}/distribute.h", f"{FORTRAN}/fortran_calls.hpp")
+    header = c_headers.read(*(root / name for name in names))
     types = fortran_procedures.read(directory / "datamover.toml")
     template = (directory / "datamover.f90.in").read_text()
     bodies = fortran_bodies.submodule(types, header)
     written = [path.read_text() for path in sorted(directory.glob("*.f90"))]
     called = set(re.findall(r"\bdatamover_\w+", "\n".join([bodies, *written])))
     return {
-        f"{FORTRAN}/generated/datamover.f90": fortran_module.module(template, types, header),
-        f"{FORTRAN}/generated/procedures.f90": bodies,
-        f"{FORTRAN}/generated/c_functions.f90": fortran_c_functions.module(header, called),
-        f"{FORTRAN}/generated/collective_calls.cpp": fortran_collective_calls.source(
+        f"{FORTRAN}/{GENERATED}/datamover.f90": fortran_module.module(template, types, header),
+        f"{FORTRAN}/{GENERATED}/procedures.f90": bodies,
+        f"{FORTRAN}/{GENERATED}/c_functions.f90": fortran_c_functions.module(header, called),
+        f"{FORTRAN}/{GENERATED}/collective_calls.cpp": fortran_collective_calls.source(
             header, called
         ),
     }
@@ -50,7 +57,7 @@ def out_of_date(root, files):
     """Return the names of files that differ from `files`, or that nothing generates anymore."""
     found = {
         path.relative_to(root).as_posix(): path.read_text()
-        for name in DIRECTORIES
+        for name in {path.rpartition("/")[0] for path in files}
         for path in (root / name).rglob("*")
         if path.is_file()
     }

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """C functions that Fortran calls in place of collective ones, which have communicators of C."""
 
-import textwrap
-
 from .c_headers import Header
+from .c_text import definition
 from .fortran_c_functions import in_fortran
 
 HEAD = """\
@@ -30,12 +29,14 @@ def source(header: Header, called):
             continue
         (comm,) = (p for p in function.parameters if p.type == "MPI_Comm")
         passed = ", ".join("processes" if p is comm else p.name for p in function.parameters)
-        declared = f"int {made.name}({', '.join(p.text for p in made.parameters)}) {{"
         parts.append(
-            "\n".join(textwrap.wrap(declared, 100, subsequent_indent=" " * 8)) + "\n"
-            f"    const MPI_Comm processes = MPI_Comm_f2c({comm.name});\n"
-            f"    if (const int code = datamover_agree(processes, so_far)) return code;\n"
-            f"    return {function.name}({passed});\n"
-            "}\n"
+            definition(
+                function.result,
+                made.name,
+                [p.text for p in made.parameters],
+                f"const MPI_Comm processes = MPI_Comm_f2c({comm.name});",
+                "if (const int code = datamover_agree(processes, so_far)) return code;",
+                f"return {function.name}({passed});",
+            )
         )
     return "\n".join([*parts, '}  // extern "C"\n'])

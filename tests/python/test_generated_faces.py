@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/datamover"
-READ = ["include/datamover", "src/fortran", "scripts"]
+READ = ["include/datamover", "src/fortran", "src/scalapack", "cmake/generated", "scripts"]
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the generator needs Python 3.11 for tomllib"
@@ -50,8 +50,14 @@ def test_a_renamed_function_is_noticed(tree):
         tree / "include/datamover/datamover.h", "datamover_mover_move(", "datamover_mover_run("
     )
     replaced(tree / "src/fortran/datamover.toml", "datamover_mover_move", "datamover_mover_run")
-    names = ["c_functions.f90", "procedures.f90"]
-    assert checked(tree) == (1, [f"src/fortran/generated/{name}" for name in names])
+    assert checked(tree) == (
+        1,
+        [
+            "cmake/generated/datamover.symbols",
+            "src/fortran/generated/c_functions.f90",
+            "src/fortran/generated/procedures.f90",
+        ],
+    )
     subprocess.run([sys.executable, tree / "scripts/generate-faces"], check=True)
     assert checked(tree) == (0, [])
     written = (tree / "src/fortran/generated/procedures.f90").read_text()

@@ -10,8 +10,8 @@
 
 extern "C" {
 
-int datamover_fortran_mover_new_set(datamover_mover** mover, int comm, int so_far, const
-        datamover_move moves[], int64_t num_moves, const datamover_mover_options* options) {
+int datamover_fortran_mover_new_set(datamover_mover** mover, int comm, int so_far,
+        const datamover_move moves[], int64_t num_moves, const datamover_mover_options* options) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
     return datamover_mover_new_set(mover, processes, moves, num_moves, options);
@@ -31,15 +31,15 @@ int datamover_fortran_load(int comm, int so_far, const char* path, const datamov
     return datamover_load(processes, path, array, options);
 }
 
-int datamover_fortran_stream_open(datamover_stream** stream, int comm, int so_far, const char*
-        address, const datamover_stream_options* options) {
+int datamover_fortran_stream_open(datamover_stream** stream, int comm, int so_far,
+        const char* address, const datamover_stream_options* options) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
     return datamover_stream_open(stream, processes, address, options);
 }
 
-int datamover_fortran_stream_connect(datamover_stream_source** source, int comm, int so_far, const
-        char* address, const datamover_source_options* options) {
+int datamover_fortran_stream_connect(datamover_stream_source** source, int comm, int so_far,
+        const char* address, const datamover_source_options* options) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
     return datamover_stream_connect(source, processes, address, options);
@@ -52,9 +52,9 @@ int datamover_fortran_distribution_new(datamover_distribution** distribution, in
     return datamover_distribution_new(distribution, processes, targets, options);
 }
 
-int datamover_fortran_distribution_by_keys(datamover_distribution** distribution, int comm, int
-        so_far, const datamover_target_map* map, const datamover_keys* keys, const
-        datamover_distribution_options* options) {
+int datamover_fortran_distribution_by_keys(datamover_distribution** distribution, int comm,
+        int so_far, const datamover_target_map* map, const datamover_keys* keys,
+        const datamover_distribution_options* options) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
     return datamover_distribution_by_keys(distribution, processes, map, keys, options);
