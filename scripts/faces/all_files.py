@@ -4,6 +4,7 @@
 import re
 
 from . import (
+    c_calls,
     c_headers,
     fortran_bodies,
     fortran_c_functions,
@@ -28,6 +29,7 @@ def generated(root):
     lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
     return {
         **fortran(root),
+        **c_calls.files(root / "src/capi/calls.toml", c_face),
         **scalapack_names.files(scalapack),
         **{f"cmake/{GENERATED}/{name}.symbols": text for name, text in lists.items()},
     }

@@ -43,6 +43,7 @@ class Header:
     structures: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
     enumerations: dict[str, dict[str, int]] = field(default_factory=dict)
     macros: dict[str, int] = field(default_factory=dict)
+    opaque: set[str] = field(default_factory=set)  # structures whose members are not declared
 
 
 def parameter(text):
@@ -81,6 +82,7 @@ def plain(comment):
 DECLARATION = re.compile(
     r"#define\s+(?P<macro>\w+)\s+\((?P<number>-?\d+)\)"
     r"|typedef\s+struct\s+(?P<structure>\w+)\s*\{(?P<members>[^}]*)\}"
+    r"|typedef\s+struct\s+(?P<opaque>\w+)\s+\w+;"
     r"|typedef\s+enum\s+(?P<enumeration>\w+)[^{]*\{(?P<values>[^}]*)\}"
     r"|^(?P<result>\w[\w\s]*?\**)\s*\b(?P<function>\w+)\((?P<parameters>[^;{}()]*)\);",
     re.MULTILINE,
@@ -112,6 +114,8 @@ def add(header, match, comment, section):
         header.macros[match["macro"]] = int(match["number"])
     elif match["structure"]:
         header.structures[match["structure"]] = parameters(match["members"], ";")
+    elif match["opaque"]:
+        header.opaque.add(match["opaque"])
     elif match["enumeration"]:
         values = re.findall(r"(\w+)\s*=\s*(-?\d+)", match["values"])
         header.enumerations[match["enumeration"]] = {name: int(n) for name, n in values}

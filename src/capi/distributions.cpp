@@ -10,20 +10,6 @@ using namespace datamover::capi;
 
 namespace {
 
-TargetList target_list(const datamover_targets& targets) {
-    if (targets.elems < 0 || targets.targets_per_elem < 0)
-        throw make_error(ErrorCode::invalid_argument, targets.elems, " elements with ",
-                         targets.targets_per_elem, " targets each make no sense");
-    TargetList list;
-    list.elems = targets.elems;
-    list.targets_per_elem = targets.targets_per_elem == 0 ? 1 : targets.targets_per_elem;
-    const std::int64_t entries = geometry::multiply(list.elems, list.targets_per_elem);
-    list.data = memory_for(entries, targets.data, "targets");
-    list.type = scalar_type(targets.type);
-    list.stride_bytes = targets.stride_bytes == 0 ? scalar_bytes(list.type) : targets.stride_bytes;
-    return list;
-}
-
 struct Moved {
     std::vector<ElementColumn> columns;
     std::vector<ElementBuffer> results;
@@ -69,29 +55,7 @@ std::optional<Moved> converted(Convert&& convert, Refuse&& refuse) {
     return std::nullopt;
 }
 
-Error error_of(int code) {
-    if (code <= DATAMOVER_SUCCESS || code > DATAMOVER_UNSUPPORTED)
-        return make_error(ErrorCode::invalid_argument, "code ", code, " is not an error code");
-    return Error(static_cast<ErrorCode>(code), datamover_error_message());
-}
-
 }  // namespace
-
-int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm comm,
-                               const datamover_targets* targets,
-                               const datamover_distribution_options* options) {
-    return guarded([&] {
-        struct Arguments {
-            TargetList targets;
-            DistributionOptions options;
-        };
-        const Arguments args = capi::collectively(comm, [&] {
-            given(distribution, "distribution");
-            return Arguments{target_list(given(targets, "targets")), options_of(options)};
-        });
-        hand_out(distribution, "distribution", Distribution(comm, args.targets, args.options));
-    });
-}
 
 int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given_elems,
                                  int64_t* received) {
@@ -111,17 +75,6 @@ int datamover_distribution_start(datamover_distribution* distribution, int64_t n
                                     [&](const Error& error) { d.start_refused(error); });
         if (args) d.start(args->columns, args->results);
     });
-}
-
-int datamover_distribution_test(datamover_distribution* distribution, int* done) {
-    return guarded([&] {
-        given(done, "done");
-        *done = value_of(distribution, "distribution").test();
-    });
-}
-
-int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds) {
-    return guarded([&] { value_of(distribution, "distribution").wait(limit_of(timeout_seconds)); });
 }
 
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
@@ -148,16 +101,4 @@ int datamover_distribution_reverse(datamover_distribution* distribution, int64_t
             [&](const Error& error) { d.refuse(error); });
         if (args) d.reverse(args->columns, args->results, combine);
     });
-}
-
-int datamover_distribution_refuse(datamover_distribution* distribution, int code) {
-    return guarded([&] { value_of(distribution, "distribution").refuse(error_of(code)); });
-}
-
-int datamover_distribution_start_refused(datamover_distribution* distribution, int code) {
-    return guarded([&] { value_of(distribution, "distribution").start_refused(error_of(code)); });
-}
-
-int datamover_distribution_free(datamover_distribution** distribution) {
-    return release(distribution, "distribution");
 }

@@ -2,15 +2,18 @@
 // Handles of the C interface, and how arguments and exceptions cross it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -89,6 +92,11 @@ template <class T>
 T& given(T* pointer, const char* name) {
     if (!pointer) throw make_error(ErrorCode::invalid_argument, name, " is NULL");
     return *pointer;
+}
+
+/// A text argument, for its copy.
+inline const char* text(const char* characters, const char* name) {
+    return &given(characters, name);
 }
 
 /// The value behind a handle.
@@ -174,6 +182,21 @@ inline std::vector<int> axes_or_none(const int* axes, int dims) {
 
 inline void write_point(const Point& point, std::int64_t* coordinates, const char* name) {
     for (int d = 0; d < point.dims(); ++d) (&given(coordinates, name))[d] = point[d];
+}
+
+inline void write_region(const Region& region, std::int64_t* lo, const char* lo_name,
+                         std::int64_t* hi, const char* hi_name) {
+    given(lo, lo_name), given(hi, hi_name);
+    write_point(region.lo(), lo, lo_name);
+    write_point(region.hi(), hi, hi_name);
+}
+
+/// Writes all results, or only their number if `to` is NULL.
+template <class Results, class Result>
+void write_list(const Results& results, Result* to, const char* what, std::int64_t capacity,
+                std::int64_t* count) {
+    announce_count(std::ssize(results), to, capacity, count, what);
+    if (to) std::copy(results.begin(), results.end(), to);
 }
 
 inline ScalarType scalar_type(datamover_type type) {

@@ -11,7 +11,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/datamover"
-READ = ["include/datamover", "src/fortran", "src/scalapack", "cmake/generated", "scripts"]
+READ = [
+    "include/datamover",
+    "src/capi",
+    "src/fortran",
+    "src/scalapack",
+    "cmake/generated",
+    "scripts",
+]
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the generator needs Python 3.11 for tomllib"
@@ -49,11 +56,13 @@ def test_a_renamed_function_is_noticed(tree):
     replaced(
         tree / "include/datamover/datamover.h", "datamover_mover_move(", "datamover_mover_run("
     )
-    replaced(tree / "src/fortran/datamover.toml", "datamover_mover_move", "datamover_mover_run")
+    for table in ("src/fortran/datamover.toml", "src/capi/calls.toml"):
+        replaced(tree / table, "datamover_mover_move", "datamover_mover_run")
     assert checked(tree) == (
         1,
         [
             "cmake/generated/datamover.symbols",
+            "src/capi/generated/movers.cpp",
             "src/fortran/generated/c_functions.f90",
             "src/fortran/generated/procedures.f90",
         ],
@@ -76,9 +85,9 @@ def test_a_file_that_nothing_generates_is_noticed(tree):
 def faces(monkeypatch):
     """The generator's modules."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    from faces import c_headers, fortran_procedures
+    from faces import c_calls, c_headers, fortran_procedures
 
-    return c_headers, fortran_procedures
+    return c_headers, fortran_procedures, c_calls
 
 
 @pytest.mark.parametrize(
@@ -103,3 +112,72 @@ def test_wrong_descriptions_are_refused(faces, text):
 def test_unknown_keys_are_refused(faces):
     with pytest.raises(ValueError, match="plan_halo has unknown keys: call"):
         faces[1].procedure("plan", "halo", {"doc": "", "call": "datamover_halo"})
+
+
+DECLARED = """
+typedef struct datamover_layout datamover_layout;
+int read(const datamover_layout* layout, int64_t block, int64_t* rank);
+int make(datamover_layout** made, const datamover_layout* layout, const char* name);
+int share(datamover_layout** made, MPI_Comm comm, const datamover_layout* layout, int n);
+int peers(const datamover_layout* layout, int64_t ranks[], int64_t capacity, int64_t* count);
+int bounds(const datamover_layout* layout, int64_t lo[], int64_t hi[]);
+"""
+WRITTEN = {
+    "read": (
+        "rank = layout.owner(block, layouts)",
+        [
+            'given(rank, "rank");',
+            '*rank = value_of(layout, "layout").owner(block, layouts);',
+        ],
+    ),
+    "make": (
+        'made = layout.with("layout", name)',
+        [
+            'given(made, "made");',
+            'hand_out(made, "made", value_of(layout, "layout").with("layout", name));',
+        ],
+    ),
+    "share": (
+        "made = shared(comm, layout, {n, n})",
+        [
+            "auto arguments = collectively(comm, [&] {",
+            '    given(made, "made");',
+            '    return std::tuple{value_of(layout, "layout"), {n, n}};',
+            "});",
+            'hand_out(made, "made", std::apply([&](auto&... of) { return shared(comm, of...); }, '
+            "arguments));",
+        ],
+    ),
+    "peers": (
+        "ranks = layout.peers()",
+        ['write_list(value_of(layout, "layout").peers(), ranks, "ranks", capacity, count);'],
+    ),
+    "bounds": (
+        "lo, hi = layout.domain()",
+        ['write_region(value_of(layout, "layout").domain(), lo, "lo", hi, "hi");'],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_expressions_become_statements(faces, tmp_path, name):
+    (tmp_path / "declared.h").write_text(DECLARED)
+    header = faces[0].read(tmp_path / "declared.h")
+    expression, statements = WRITTEN[name]
+    first, *inner, last = faces[2].body(header.functions[name], expression, header)
+    assert (first, last) == ("return guarded([&] {", "});")
+    assert [line.removeprefix("    ") for line in inner] == statements
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "message"),
+    [
+        ("read", "ranks = layout.owner(block)", "read has no parameter ranks"),
+        ("share", "made = shared(layout, comm)", "first argument of the call must be comm"),
+    ],
+)
+def test_wrong_expressions_are_refused(faces, tmp_path, name, expression, message):
+    (tmp_path / "declared.h").write_text(DECLARED)
+    header = faces[0].read(tmp_path / "declared.h")
+    with pytest.raises(ValueError, match=message):
+        faces[2].body(header.functions[name], expression, header)
