@@ -22,6 +22,8 @@ extern "C" {
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
+/* ------------------------------------------------------------------ distribution in one call */
+
 /* Send each of `sendcount` elements to its target process. The target rank is stored, as an int,
  * `tproc_pos` bytes after the start of the element; -1 drops it. The received elements are written
  * to `recvbuf`, which has room for `recvcount` elements, and their number to `received`. Elements
@@ -128,11 +130,11 @@ int datamover_distribution_move(datamover_distribution* distribution, int64_t nu
 int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
                                    const datamover_column values[], const datamover_room results[],
                                    const char* op);
-/* Take the place of a move or reverse, or of a start, on a process that cannot call it; for
- * libraries built on this one. All processes get `code`, not 0, with the message of
- * datamover_error_message() here: from this call, or when they test and wait for the started
- * move. */
+/* Take the place of a move or reverse on a process that cannot call it; for libraries built on this
+ * one. All processes get `code`, not 0, with the message of datamover_error_message() here. */
 int datamover_distribution_refuse(datamover_distribution* distribution, int code);
+/* Take the place of a start, likewise: all processes get the error when they test and wait for the
+ * started move. */
 int datamover_distribution_start_refused(datamover_distribution* distribution, int code);
 /* Free a distribution, and abandon a move in flight: the other processes then get
  * DATAMOVER_PEER_FAILED. Local. */
@@ -194,6 +196,7 @@ int datamover_target_map_ranks(const datamover_target_map* map, const datamover_
 int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
                                    const datamover_target_map* map, const datamover_keys* keys,
                                    const datamover_distribution_options* options);
+/* Free a target map. */
 int datamover_target_map_free(datamover_target_map** map);
 
 DATAMOVER_PUBLIC_END

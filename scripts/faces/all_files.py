@@ -6,6 +6,7 @@ import re
 from . import (
     c_calls,
     c_headers,
+    c_reference,
     fortran_bodies,
     fortran_c_functions,
     fortran_collective_calls,
@@ -27,20 +28,21 @@ def generated(root):
     c_face = c_headers.read(directory / "datamover.h", directory / "distribute.h")
     scalapack = c_headers.read(directory / "datamover_scalapack.h")
     lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
+    types = fortran_procedures.read(root / FORTRAN / "datamover.toml")
     return {
-        **fortran(root),
+        **fortran(root, types),
+        f"docs/reference/{GENERATED}/c_functions.md": c_reference.table(c_face, types),
         **c_calls.files(root / "src/capi/calls.toml", c_face),
         **scalapack_names.files(scalapack),
         **{f"cmake/{GENERATED}/{name}.symbols": text for name, text in lists.items()},
     }
 
 
-def fortran(root):
+def fortran(root, types):
     """Return the files of the Fortran module."""
     directory = root / FORTRAN
     names = (f"{HEADERS}/datamover.h", f"{HEADERS}/distribute.h", f"{FORTRAN}/fortran_calls.hpp")
     header = c_headers.read(*(root / name for name in names))
-    types = fortran_procedures.read(directory / "datamover.toml")
     template = (directory / "datamover.f90.in").read_text()
     bodies = fortran_bodies.submodule(types, header)
     written = [path.read_text() for path in sorted(directory.glob("*.f90"))]

@@ -31,7 +31,7 @@ class Function:
     name: str
     result: str
     parameters: tuple[Parameter, ...]
-    comment: str  # of this declaration, or of the one before it if they share it
+    comment: str  # before the declaration; empty if there is none
     section: str  # heading that it is under
 
 
@@ -84,7 +84,7 @@ DECLARATION = re.compile(
     r"|typedef\s+struct\s+(?P<structure>\w+)\s*\{(?P<members>[^}]*)\}"
     r"|typedef\s+struct\s+(?P<opaque>\w+)\s+\w+;"
     r"|typedef\s+enum\s+(?P<enumeration>\w+)[^{]*\{(?P<values>[^}]*)\}"
-    r"|^(?P<result>\w[\w\s]*?\**)\s*\b(?P<function>\w+)\((?P<parameters>[^;{}()]*)\);",
+    r"|^(?P<result>\w[\w ]*?\**)\s*\b(?P<function>\w+)\((?P<parameters>[^;{}()]*)\);",
     re.MULTILINE,
 )
 
@@ -95,14 +95,13 @@ def read(*paths):
     for path in paths:
         text = path.read_text()
         comments = {m.end(): m[0] for m in re.finditer(r"/\*.*?\*/", text, re.S)}
-        section, comment, begins = "", "", 0
+        section, begins = "", 0
         code = without_comments(text)
         for match in DECLARATION.finditer(code):
             passed = [c for end, c in comments.items() if begins < end <= match.start()]
             headings = [c for c in passed if "-----" in c]
             section = plain(headings[-1]).lstrip("- ") if headings else section
-            if passed:
-                comment = plain(passed[-1])
+            comment = plain(passed[-1]) if passed else ""
             begins = match.end()
             add(header, match, comment, section)
     return header

@@ -209,6 +209,6 @@ def submodule(types, header):
     lines = HEAD.split("\n")
     for t in types:
         for p in t.procedures:
-            if p.calls:
+            if not p.by_hand:
                 lines += Body(p, t, header).lines()
     return "\n".join([*lines, "end submodule", ""])

@@ -49,6 +49,7 @@ class Procedure:
     refuses: str
     refused_if_bound: str
     generic: str
+    by_hand: bool  # whether the body is
     reads: bool
     has_status: bool
 
@@ -92,6 +93,7 @@ def procedure(type_name, name, table):
         table.pop("refuses", ""),
         table.pop("refused_if_bound", ""),
         table.pop("generic", ""),
+        table.pop("by_hand", False),
         table.pop("reads", False),
         table.pop("status", True),
     )

@@ -11,14 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/datamover"
-READ = [
-    "include/datamover",
-    "src/capi",
-    "src/fortran",
-    "src/scalapack",
-    "cmake/generated",
-    "scripts",
-]
+READ = ["cmake/generated", "docs/reference", "include/datamover", "scripts", "src/capi"]
+READ += ["src/fortran", "src/scalapack"]
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the generator needs Python 3.11 for tomllib"
@@ -62,6 +56,7 @@ def test_a_renamed_function_is_noticed(tree):
         1,
         [
             "cmake/generated/datamover.symbols",
+            "docs/reference/generated/c_functions.md",
             "src/capi/generated/movers.cpp",
             "src/fortran/generated/c_functions.f90",
             "src/fortran/generated/procedures.f90",
@@ -101,6 +96,12 @@ def test_every_declaration_is_read(faces, name):
     assert set(header.structures) == set(re.findall(r"struct (\w+) \{", code))
     listed = [name for values in header.enumerations.values() for name in values]
     assert listed == re.findall(r"^    (DATAMOVER_\w+) = \d+", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["datamover.h", "distribute.h", "version.h"])
+def test_every_function_has_a_comment(faces, name):
+    functions = faces[0].read(HEADERS / name).functions.values()
+    assert [f.name for f in functions if not f.comment or "---" in f.comment] == []
 
 
 @pytest.mark.parametrize("text", ["grid extents", "grid: nothing", "grid: extents out ?"])

@@ -8,8 +8,8 @@
 extern "C" {
 DATAMOVER_PUBLIC_BEGIN
 
-DATAMOVER_PUBLIC_BEGIN int datamover_pdgemr2d(int m, int n, const double* a, int ia, int ja,
-        const int* desca, double* b, int ib, int jb, const int* descb, int ctxt) {
+int datamover_pdgemr2d(int m, int n, const double* a, int ia, int ja, const int* desca, double* b,
+        int ib, int jb, const int* descb, int ctxt) {
     return datamover::gemr2d(8, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
 }
 
