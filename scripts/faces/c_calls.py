@@ -3,8 +3,8 @@
 
 In an expression, the name of a handle stands for the object behind it. `OUT = EXPRESSION` writes
 the result to a parameter, and every pointer to a result is checked before anything is done. A call
-whose first argument is `comm` is collective: if an argument is invalid on one process, the call
-fails on all.
+whose first argument is `comm` is collective, and one that begins with `collective`: if an argument
+is invalid on one process, the call fails on all.
 """
 
 import re
@@ -73,6 +73,20 @@ def written(results, value, function):
     return [f"*{p.name} = {value};"]
 
 
+def agreed(call, given, checked):
+    """Return the statements that convert the arguments of a collective call."""
+    return [
+        f"auto arguments = {call}, [&] {{",
+        *(f"    {line}" for line in [*checked, f"return held({', '.join(given)});"]),
+        "});",
+    ]
+
+
+def applied(call):
+    """Return a call with the converted arguments, which are named `of`."""
+    return f"std::apply([&](auto&&... of) {{ return {call}; }}, arguments)"
+
+
 def body(function: Function, text, header: Header):
     """Return the statements of a function whose expression is `text`."""
     left, _, expression = re.fullmatch(r"(?:([\w, ]+?)( = ))?(.*)", text, re.DOTALL).groups()
@@ -83,15 +97,16 @@ def body(function: Function, text, header: Header):
         raise ValueError(f"{function.name} has no parameter {', '.join(unknown)}")
     checked = [f'given({name}, "{name}");' for name in results if not of[name].is_array]
     value = with_objects(expression, handles(function, header))
-    if re.match(r"[\w:]+\(comm, ", value):
+    if expression.startswith("collective "):
+        of_object, call = re.fullmatch(r"collective (\w+)\.(.*)", expression).groups()
+        name, given = arguments(with_objects(call, handles(function, header)))
+        called = f'value_of({of_object}, "{of_object}")'
+        before = agreed(f"converted({called}", given, checked)
+        value = applied(f"{called}.{name}(of...)")
+    elif re.match(r"[\w:]+\(comm, ", value):
         name, (_, *given) = arguments(value)
-        converted = "return std::tuple{" + ", ".join(given) + "};"
-        before = [
-            "auto arguments = collectively(comm, [&] {",
-            *(f"    {line}" for line in [*checked, converted]),
-            "});",
-        ]
-        value = f"std::apply([&](auto&... of) {{ return {name}(comm, of...); }}, arguments)"
+        before = agreed("collectively(comm", given, checked)
+        value = applied(f"{name}(comm, of...)")
     elif any(p.type == "MPI_Comm" for p in function.parameters):
         raise ValueError(f"{function.name}: the first argument of the call must be comm")
     else:

@@ -8,8 +8,9 @@ WIDTH = 100
 
 def wrapped(text, indent=0):
     """Return a statement as lines; those after the first have two more levels of indentation."""
+    indent += len(text) - len(text.lstrip())
     lines, line = [], " " * indent
-    for part in re.findall(r'(?:"[^"]*"|[^",])*(?:, ?|$)', text):
+    for part in re.findall(r'(?:"[^"]*"|[^",])*(?:, ?|$)', text.lstrip()):
         if len(line + part.rstrip()) > WIDTH and line.strip():
             lines.append(line.rstrip())
             line = " " * (indent + 8)

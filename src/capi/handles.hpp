@@ -85,6 +85,13 @@ auto converted(Collective& collective, Convert&& convert) {
         error = Error(ErrorCode::no_memory, "out of memory");
     }
     collective.refuse(*error);
+    throw *error;
+}
+
+/// Converted arguments: references to objects, and values of everything else.
+template <class... Values>
+std::tuple<Values...> held(Values&&... values) {
+    return {std::forward<Values>(values)...};
 }
 
 /// What a pointer argument points to. Throws invalid_argument when it is NULL.

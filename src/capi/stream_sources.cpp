@@ -8,25 +8,6 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-namespace {
-
-std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const* names,
-                                           const datamover_array* const* arrays) {
-    if (count < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "count is below 1; subscribe to at least one array");
-    given(names, "names");
-    given(arrays, "arrays");
-    std::map<std::string, ArrayPart> wanted;
-    for (std::int64_t n = 0; n < count; ++n)
-        if (!wanted.emplace(&given(names[n], "a name"), value_of(arrays[n], "an array")).second)
-            throw make_error(ErrorCode::invalid_argument, "array '", names[n],
-                             "' is subscribed to twice");
-    return wanted;
-}
-
-}  // namespace
-
 int datamover_stream_arrays(datamover_stream_source* source, double timeout_seconds,
                             int64_t* count) {
     return guarded([&] {
@@ -52,14 +33,6 @@ int datamover_stream_array(const datamover_stream_source* source, int64_t number
         if (name) *name = array.name.c_str();
         if (dtype) *dtype = array.dtype.c_str();
         if (elem_bytes) *elem_bytes = array.elem_bytes;
-    });
-}
-
-int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
-                               const char* const* names, const datamover_array* const* arrays) {
-    return guarded([&] {
-        StreamSource& from = value_of(source, "source");
-        from.subscribe(converted(from, [&] { return wanted_of(count, names, arrays); }));
     });
 }
 

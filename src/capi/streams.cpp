@@ -5,29 +5,6 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-namespace {
-
-struct SendArguments {
-    std::string name;
-    const ArrayPart* array;
-    std::optional<std::int64_t> step;
-};
-
-}  // namespace
-
-int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
-                          int64_t step) {
-    return guarded([&] {
-        Stream& out = value_of(stream, "stream");
-        const SendArguments all = converted(out, [&] {
-            return SendArguments{
-                &given(name, "name"), &value_of(array, "array"),
-                step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step)};
-        });
-        out.send(all.name, *all.array, all.step);
-    });
-}
-
 int datamover_stream_manager_create(datamover_stream_manager** manager, MPI_Comm comm,
                                     const datamover_stream_manager_options* options) {
     return guarded([&] {

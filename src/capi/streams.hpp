@@ -47,4 +47,8 @@ inline std::optional<double> below_0_is_forever(double seconds) {
     return seconds < 0 ? std::nullopt : std::optional<double>(seconds);
 }
 
+inline std::optional<std::int64_t> step_or_next(std::int64_t step) {
+    return step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step);
+}
+
 }  // namespace datamover::capi

@@ -116,10 +116,12 @@ def test_unknown_keys_are_refused(faces):
 
 
 DECLARED = """
+typedef struct datamover_stream datamover_stream;
 typedef struct datamover_layout datamover_layout;
 int read(const datamover_layout* layout, int64_t block, int64_t* rank);
 int make(datamover_layout** made, const datamover_layout* layout, const char* name);
 int share(datamover_layout** made, MPI_Comm comm, const datamover_layout* layout, int n);
+int send(datamover_stream* stream, const datamover_layout* layout, int n);
 int peers(const datamover_layout* layout, int64_t ranks[], int64_t capacity, int64_t* count);
 int bounds(const datamover_layout* layout, int64_t lo[], int64_t hi[]);
 """
@@ -143,10 +145,20 @@ WRITTEN = {
         [
             "auto arguments = collectively(comm, [&] {",
             '    given(made, "made");',
-            '    return std::tuple{value_of(layout, "layout"), {n, n}};',
+            '    return held(value_of(layout, "layout"), {n, n});',
             "});",
-            'hand_out(made, "made", std::apply([&](auto&... of) { return shared(comm, of...); }, '
+            'hand_out(made, "made", std::apply([&](auto&&... of) { return shared(comm, of...); }, '
             "arguments));",
+        ],
+    ),
+    "send": (
+        "collective stream.send(layout, n)",
+        [
+            'auto arguments = converted(value_of(stream, "stream"), [&] {',
+            '    return held(value_of(layout, "layout"), n);',
+            "});",
+            'std::apply([&](auto&&... of) { return value_of(stream, "stream").send(of...); }, '
+            "arguments);",
         ],
     ),
     "peers": (

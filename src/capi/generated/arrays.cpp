@@ -13,11 +13,11 @@ int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(array, "array");
-            return std::tuple{value_of(layout, "layout"), elem_bytes, array_options(value_of(layout,
-            "layout"), type, elem_bytes, column_major, ghost_lower, ghost_upper)};
+            return held(value_of(layout, "layout"), elem_bytes, array_options(value_of(layout,
+                    "layout"), type, elem_bytes, column_major, ghost_lower, ghost_upper));
         });
-        hand_out(array, "array", std::apply([&](auto&... of) { return new_array(comm, of...); },
-            arguments));
+        hand_out(array, "array", std::apply([&](auto&&... of) { return new_array(comm, of...); },
+                arguments));
     });
 }
 
@@ -27,7 +27,7 @@ int datamover_array_of_blocks(datamover_array** array, const datamover_layout* l
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_blocks(value_of(layout, "layout"), type, elem_bytes,
-            blocks, num_blocks, true));
+                blocks, num_blocks, true));
     });
 }
 
@@ -37,7 +37,7 @@ int datamover_array_of_const_blocks(datamover_array** array, const datamover_lay
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_blocks(value_of(layout, "layout"), type, elem_bytes,
-            blocks, num_blocks, false));
+                blocks, num_blocks, false));
     });
 }
 
@@ -62,7 +62,7 @@ int datamover_array_of_matrix(datamover_array** array, const datamover_layout* l
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_matrix(value_of(layout, "layout"), rank, descriptor, type,
-            elem_bytes, data, true));
+                elem_bytes, data, true));
     });
 }
 
@@ -72,6 +72,6 @@ int datamover_array_of_const_matrix(datamover_array** array, const datamover_lay
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_matrix(value_of(layout, "layout"), rank, descriptor, type,
-            elem_bytes, data, false));
+                elem_bytes, data, false));
     });
 }

@@ -12,10 +12,10 @@ int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm c
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(distribution, "distribution");
-            return std::tuple{target_list(given(targets, "targets")), options_of(options)};
+            return held(target_list(given(targets, "targets")), options_of(options));
         });
         hand_out(distribution, "distribution",
-            std::apply([&](auto&... of) { return Distribution(comm, of...); }, arguments));
+                std::apply([&](auto&&... of) { return Distribution(comm, of...); }, arguments));
     });
 }
 
@@ -29,6 +29,31 @@ int datamover_distribution_test(datamover_distribution* distribution, int* done)
 int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds) {
     return guarded([&] {
         value_of(distribution, "distribution").wait(limit_of(timeout_seconds));
+    });
+}
+
+int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
+        const datamover_column columns[], const datamover_room results[]) {
+    return guarded([&] {
+        auto arguments = converted(value_of(distribution, "distribution"), [&] {
+            return held(columns_of(value_of(distribution, "distribution").elems(), num_columns,
+                    columns), results_of(num_columns, columns, results));
+        });
+        std::apply([&](auto&&... of) { return value_of(distribution, "distribution").move(of...); },
+                arguments);
+    });
+}
+
+int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
+        const datamover_column values[], const datamover_room results[], const char* op) {
+    return guarded([&] {
+        auto arguments = converted(value_of(distribution, "distribution"), [&] {
+            return held(columns_of(value_of(distribution, "distribution").received(), num_columns,
+                    values), results_of(num_columns, values, results),
+                    op ? op_from_name(op) : Op::replace);
+        });
+        std::apply([&](auto&&... of) { return value_of(distribution,
+                "distribution").reverse(of...); }, arguments);
     });
 }
 

@@ -11,9 +11,9 @@ int datamover_save(MPI_Comm comm, const char* path, const datamover_array* array
         const datamover_file_options* options) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
-            return std::tuple{text(path, "path"), value_of(array, "array"), options_of(options)};
+            return held(text(path, "path"), value_of(array, "array"), options_of(options));
         });
-        std::apply([&](auto&... of) { return save(comm, of...); }, arguments);
+        std::apply([&](auto&&... of) { return save(comm, of...); }, arguments);
     });
 }
 
@@ -21,8 +21,8 @@ int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array
         const datamover_file_options* options) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
-            return std::tuple{text(path, "path"), value_of(array, "array"), options_of(options)};
+            return held(text(path, "path"), value_of(array, "array"), options_of(options));
         });
-        std::apply([&](auto&... of) { return load(comm, of...); }, arguments);
+        std::apply([&](auto&&... of) { return load(comm, of...); }, arguments);
     });
 }

@@ -12,7 +12,7 @@ int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", BlockCyclic(point(shape, dims, "shape"), text(distribution,
-            "distribution"), nprocs, options_of(options, dims)));
+                "distribution"), nprocs, options_of(options, dims)));
     });
 }
 
@@ -21,8 +21,8 @@ int datamover_layout_with_owners(datamover_layout** layout, const datamover_layo
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", floor_plan_of(value_of(floor_plan,
-            "floor_plan")).with_owners(values(owners, value_of(floor_plan,
-            "floor_plan").num_blocks(), "owners"), nprocs));
+                "floor_plan")).with_owners(values(owners, value_of(floor_plan,
+                "floor_plan").num_blocks(), "owners"), nprocs));
     });
 }
 
@@ -31,7 +31,7 @@ int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t*
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan::uniform(region(lo, hi, dims, "lo or hi"), point(grid,
-            dims, "grid"), nprocs));
+                dims, "grid"), nprocs));
     });
 }
 
@@ -40,7 +40,7 @@ int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* l
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan::tiles(region(lo, hi, dims, "lo or hi"), point(tile,
-            dims, "tile"), nprocs, text(mapping, "mapping")));
+                dims, "tile"), nprocs, text(mapping, "mapping")));
     });
 }
 
@@ -128,14 +128,14 @@ int datamover_layout_owner_of(const datamover_layout* layout, const int64_t* ind
     return guarded([&] {
         given(rank, "rank");
         *rank = block_cyclic_of(value_of(layout, "layout")).owner_of(point(index, value_of(layout,
-            "layout").dims(), "index"));
+                "layout").dims(), "index"));
     });
 }
 
 int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t extents[]) {
     return guarded([&] {
         write_point(block_cyclic_of(value_of(layout, "layout")).local_shape(rank), extents,
-            "extents");
+                "extents");
     });
 }
 
@@ -143,7 +143,7 @@ int datamover_layout_local_index(const datamover_layout* layout, const int64_t* 
         int64_t local[]) {
     return guarded([&] {
         write_point(block_cyclic_of(value_of(layout, "layout")).local_index(point(global,
-            value_of(layout, "layout").dims(), "global")), local, "local");
+                value_of(layout, "layout").dims(), "global")), local, "local");
     });
 }
 
@@ -151,7 +151,7 @@ int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
         const int64_t* local, int64_t global[]) {
     return guarded([&] {
         write_point(block_cyclic_of(value_of(layout, "layout")).global_index(rank, point(local,
-            value_of(layout, "layout").dims(), "local")), global, "global");
+                value_of(layout, "layout").dims(), "local")), global, "global");
     });
 }
 
@@ -160,6 +160,6 @@ int datamover_layout_from_descriptor(datamover_layout** layout, const int descri
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", ScalapackDescriptor::from_entries(entries_of(descriptor,
-            "descriptor")).layout(grid_of(grid, "grid"), nprocs));
+                "descriptor")).layout(grid_of(grid, "grid"), nprocs));
     });
 }

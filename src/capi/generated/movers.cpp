@@ -13,11 +13,11 @@ int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
-            return std::tuple{value_of(plan, "plan"), value_of(source, "source"),
-            value_of(destination, "destination"), mover_options_of(options)};
+            return held(value_of(plan, "plan"), value_of(source, "source"), value_of(destination,
+                    "destination"), mover_options_of(options));
         });
-        hand_out(mover, "mover", std::apply([&](auto&... of) { return Mover(comm, of...); },
-            arguments));
+        hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover(comm, of...); },
+                arguments));
     });
 }
 
@@ -26,10 +26,10 @@ int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamo
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
-            return std::tuple{planned(moves, num_moves), mover_options_of(options)};
+            return held(planned(moves, num_moves), mover_options_of(options));
         });
-        hand_out(mover, "mover", std::apply([&](auto&... of) { return Mover(comm, of...); },
-            arguments));
+        hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover(comm, of...); },
+                arguments));
     });
 }
 
@@ -38,10 +38,10 @@ int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm,
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
-            return std::tuple{planned(phases, num_phases), mover_options_of(options)};
+            return held(planned(phases, num_phases), mover_options_of(options));
         });
-        hand_out(mover, "mover", std::apply([&](auto&... of) { return Mover::in_phases(comm,
-            of...); }, arguments));
+        hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover::in_phases(comm,
+                of...); }, arguments));
     });
 }
 
@@ -49,10 +49,10 @@ int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamove
         const datamover_array* destination) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
-            return std::tuple{value_of(mover, "mover"), value_of(source, "source"),
-            value_of(destination, "destination")};
+            return held(value_of(mover, "mover"), value_of(source, "source"), value_of(destination,
+                    "destination"));
         });
-        std::apply([&](auto&... of) { return rebind(comm, of...); }, arguments);
+        std::apply([&](auto&&... of) { return rebind(comm, of...); }, arguments);
     });
 }
 
@@ -98,9 +98,9 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair pai
 int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
-            return std::tuple{value_of(mover, "mover"), seconds};
+            return held(value_of(mover, "mover"), seconds);
         });
-        std::apply([&](auto&... of) { return tune(comm, of...); }, arguments);
+        std::apply([&](auto&&... of) { return tune(comm, of...); }, arguments);
     });
 }
 

@@ -12,7 +12,7 @@ int datamover_redistribute(datamover_plan** plan, const datamover_layout* source
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", redistribute(value_of(source, "source"), value_of(destination,
-            "destination"), axes_or_none(axes, value_of(source, "source").dims())));
+                "destination"), axes_or_none(axes, value_of(source, "source").dims())));
     });
 }
 
@@ -22,8 +22,8 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", section_redistribution(value_of(source, "source"), source_lo,
-            source_hi, value_of(destination, "destination"), destination_lo, destination_hi, axes,
-            false));
+                source_hi, value_of(destination, "destination"), destination_lo, destination_hi,
+                axes, false));
     });
 }
 
@@ -34,8 +34,8 @@ int datamover_redistribute_partial(datamover_plan** plan, const datamover_layout
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", redistribution(value_of(source, "source"), source_lo, source_hi,
-            value_of(destination, "destination"), destination_lo, destination_hi, axes,
-            partial != 0));
+                value_of(destination, "destination"), destination_lo, destination_hi, axes,
+                partial != 0));
     });
 }
 
@@ -45,10 +45,10 @@ int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, co
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", halo(value_of(floor_plan, "floor_plan"), point(lower,
-            value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper, value_of(floor_plan,
-            "floor_plan").dims(), "upper"), domain_or_none(periodic_lo, periodic_hi,
-            value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps, value_of(floor_plan,
-            "floor_plan").dims()), corners != 0, 1, 0));
+                value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper,
+                value_of(floor_plan, "floor_plan").dims(), "upper"), domain_or_none(periodic_lo,
+                periodic_hi, value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps,
+                value_of(floor_plan, "floor_plan").dims()), corners != 0, 1, 0));
     });
 }
 
@@ -59,10 +59,10 @@ int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floo
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", halo(value_of(floor_plan, "floor_plan"), point(lower,
-            value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper, value_of(floor_plan,
-            "floor_plan").dims(), "upper"), domain_or_none(periodic_lo, periodic_hi,
-            value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps, value_of(floor_plan,
-            "floor_plan").dims()), corners != 0, colours, colour));
+                value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper,
+                value_of(floor_plan, "floor_plan").dims(), "upper"), domain_or_none(periodic_lo,
+                periodic_hi, value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps,
+                value_of(floor_plan, "floor_plan").dims()), corners != 0, colours, colour));
     });
 }
 
@@ -72,10 +72,10 @@ int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_pla
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", axis_halo(value_of(floor_plan, "floor_plan"), point(lower,
-            value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper, value_of(floor_plan,
-            "floor_plan").dims(), "upper"), axis, domain_or_none(periodic_lo, periodic_hi,
-            value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps, value_of(floor_plan,
-            "floor_plan").dims())));
+                value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper,
+                value_of(floor_plan, "floor_plan").dims(), "upper"), axis,
+                domain_or_none(periodic_lo, periodic_hi, value_of(floor_plan, "floor_plan").dims()),
+                flags_or_none(wraps, value_of(floor_plan, "floor_plan").dims())));
     });
 }
 
@@ -84,7 +84,7 @@ int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* lay
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", panel_broadcast(value_of(layout, "layout"), region(lo, hi,
-            value_of(layout, "layout").dims(), "lo or hi"), along));
+                value_of(layout, "layout").dims(), "lo or hi"), along));
     });
 }
 
@@ -94,8 +94,8 @@ int datamover_prolongation(datamover_plan** plan, const datamover_layout* coarse
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", prolongation(value_of(coarse, "coarse"), value_of(fine, "fine"),
-            point(factor, value_of(fine, "fine").dims(), "factor"), options_of(options,
-            value_of(fine, "fine"))));
+                point(factor, value_of(fine, "fine").dims(), "factor"), options_of(options,
+                value_of(fine, "fine"))));
     });
 }
 
@@ -105,8 +105,8 @@ int datamover_restriction(datamover_plan** plan, const datamover_layout* fine,
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", restriction(value_of(fine, "fine"), value_of(coarse, "coarse"),
-            point(factor, value_of(coarse, "coarse").dims(), "factor"), options_of(options,
-            value_of(coarse, "coarse"))));
+                point(factor, value_of(coarse, "coarse").dims(), "factor"), options_of(options,
+                value_of(coarse, "coarse"))));
     });
 }
 
@@ -115,7 +115,7 @@ int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", MotionPlan(value_of(source, "source"), value_of(destination,
-            "destination")));
+                "destination")));
     });
 }
 
@@ -124,10 +124,10 @@ int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_
         const int64_t* destination_hi, const int* axes) {
     return guarded([&] {
         value_of(plan, "plan").copy(source_block, region(source_lo, source_hi, value_of(plan,
-            "plan").source().dims(), "source_lo or source_hi"), destination_block,
-            region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
-            "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
-            "plan").source().dims()));
+                "plan").source().dims(), "source_lo or source_hi"), destination_block,
+                region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
+                "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
+                "plan").source().dims()));
     });
 }
 
@@ -137,12 +137,12 @@ int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
         const int64_t* destination_step, const int* axes) {
     return guarded([&] {
         value_of(plan, "plan").copy(source_block, region(source_lo, source_hi, value_of(plan,
-            "plan").source().dims(), "source_lo or source_hi"), destination_block,
-            region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
-            "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
-            "plan").source().dims()), point_or_none(source_step, value_of(plan,
-            "plan").source().dims(), "source_step"), point_or_none(destination_step, value_of(plan,
-            "plan").destination().dims(), "destination_step"));
+                "plan").source().dims(), "source_lo or source_hi"), destination_block,
+                region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
+                "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
+                "plan").source().dims()), point_or_none(source_step, value_of(plan,
+                "plan").source().dims(), "source_step"), point_or_none(destination_step,
+                value_of(plan, "plan").destination().dims(), "destination_step"));
     });
 }
 
@@ -208,7 +208,7 @@ int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t cap
         int64_t* size_bytes) {
     return guarded([&] {
         write_list(value_of(plan, "plan").to_bytes(), static_cast<std::uint8_t*>(bytes), "bytes",
-            capacity_bytes, size_bytes);
+                capacity_bytes, size_bytes);
     });
 }
 
@@ -216,8 +216,8 @@ int datamover_plan_from_bytes(datamover_plan** plan, const void* bytes, int64_t 
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan",
-            MotionPlan::from_bytes(values(static_cast<const std::uint8_t*>(bytes), size_bytes,
-            "bytes")));
+                MotionPlan::from_bytes(values(static_cast<const std::uint8_t*>(bytes), size_bytes,
+                "bytes")));
     });
 }
 

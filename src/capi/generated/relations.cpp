@@ -12,7 +12,7 @@ int datamover_relation_from_pairs(datamover_relation** relation, int64_t n, cons
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::from_pairs(values(source, n, "source"),
-            values(destination, n, "destination"), source_elem_bytes, destination_elem_bytes));
+                values(destination, n, "destination"), source_elem_bytes, destination_elem_bytes));
     });
 }
 
@@ -21,7 +21,7 @@ int datamover_relation_encode(datamover_relation** encoded, const datamover_rela
     return guarded([&] {
         given(encoded, "encoded");
         hand_out(encoded, "encoded", value_of(relation,
-            "relation").encode(encoding_from_name(text(encoding, "encoding"))));
+                "relation").encode(encoding_from_name(text(encoding, "encoding"))));
     });
 }
 
@@ -50,8 +50,8 @@ int datamover_relation_copy(const datamover_relation* relation, const void* sour
         void* destination) {
     return guarded([&] {
         value_of(relation, "relation").copy(memory_for(value_of(relation, "relation").size(),
-            source, "source"), memory_for(value_of(relation, "relation").size(), destination,
-            "destination"));
+                source, "source"), memory_for(value_of(relation, "relation").size(), destination,
+                "destination"));
     });
 }
 
@@ -59,7 +59,8 @@ int datamover_relation_gather(const datamover_relation* relation, const void* so
         void* buffer) {
     return guarded([&] {
         value_of(relation, "relation").gather(memory_for(value_of(relation, "relation").size(),
-            source, "source"), memory_for(value_of(relation, "relation").size(), buffer, "buffer"));
+                source, "source"), memory_for(value_of(relation, "relation").size(), buffer,
+                "buffer"));
     });
 }
 
@@ -67,8 +68,8 @@ int datamover_relation_scatter(const datamover_relation* relation, const void* b
         void* destination) {
     return guarded([&] {
         value_of(relation, "relation").scatter(memory_for(value_of(relation, "relation").size(),
-            buffer, "buffer"), memory_for(value_of(relation, "relation").size(), destination,
-            "destination"));
+                buffer, "buffer"), memory_for(value_of(relation, "relation").size(), destination,
+                "destination"));
     });
 }
 
@@ -77,7 +78,7 @@ int datamover_relation_join(datamover_relation** relation, const datamover_relat
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::join(value_of(source_half, "source_half"),
-            value_of(destination_half, "destination_half")));
+                value_of(destination_half, "destination_half")));
     });
 }
 
@@ -93,7 +94,7 @@ int datamover_relation_from_bytes(datamover_relation** relation, const void* byt
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::from_bytes(bytes_at(bytes, length,
-            "bytes")));
+                "bytes")));
     });
 }
 
@@ -101,7 +102,7 @@ int datamover_relation_iovec(const datamover_relation* relation, datamover_side 
         const void* base, datamover_piece pieces[], int64_t capacity, int64_t* count) {
     return guarded([&] {
         write_out(value_of(relation, "relation").pieces(side_of(side), base), pieces, capacity,
-            count);
+                count);
     });
 }
 
@@ -117,7 +118,7 @@ int datamover_relation_put_message(const datamover_relation* relation, const voi
         void* message, int64_t capacity, int64_t* length) {
     return guarded([&] {
         write_out(put_message(value_of(relation, "relation"), memory_for(value_of(relation,
-            "relation").size(), source, "source")), message, capacity, length);
+                "relation").size(), source, "source")), message, capacity, length);
     });
 }
 

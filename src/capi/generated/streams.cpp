@@ -13,10 +13,20 @@ int datamover_stream_open(datamover_stream** stream, MPI_Comm comm, const char* 
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(stream, "stream");
-            return std::tuple{text(address, "address"), options_of(options)};
+            return held(text(address, "address"), options_of(options));
         });
-        hand_out(stream, "stream", std::apply([&](auto&... of) { return Stream(comm, of...); },
-            arguments));
+        hand_out(stream, "stream", std::apply([&](auto&&... of) { return Stream(comm, of...); },
+                arguments));
+    });
+}
+
+int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
+        int64_t step) {
+    return guarded([&] {
+        auto arguments = converted(value_of(stream, "stream"), [&] {
+            return held(text(name, "name"), value_of(array, "array"), step_or_next(step));
+        });
+        std::apply([&](auto&&... of) { return value_of(stream, "stream").send(of...); }, arguments);
     });
 }
 
@@ -72,10 +82,21 @@ int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, co
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(source, "source");
-            return std::tuple{text(address, "address"), options_of(options)};
+            return held(text(address, "address"), options_of(options));
         });
-        hand_out(source, "source", std::apply([&](auto&... of) { return StreamSource(comm,
-            of...); }, arguments));
+        hand_out(source, "source", std::apply([&](auto&&... of) { return StreamSource(comm,
+                of...); }, arguments));
+    });
+}
+
+int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
+        const char* const* names, const datamover_array* const* arrays) {
+    return guarded([&] {
+        auto arguments = converted(value_of(source, "source"), [&] {
+            return held(wanted_of(count, names, arrays));
+        });
+        std::apply([&](auto&&... of) { return value_of(source, "source").subscribe(of...); },
+                arguments);
     });
 }
 

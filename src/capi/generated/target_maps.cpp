@@ -51,11 +51,10 @@ int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Co
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(distribution, "distribution");
-            return std::tuple{targets_of(value_of(map, "map"), given(keys, "keys")),
-            options_of(options)};
+            return held(targets_of(value_of(map, "map"), given(keys, "keys")), options_of(options));
         });
         hand_out(distribution, "distribution",
-            std::apply([&](auto&... of) { return Distribution(comm, of...); }, arguments));
+                std::apply([&](auto&&... of) { return Distribution(comm, of...); }, arguments));
     });
 }
 
