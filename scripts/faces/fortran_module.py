@@ -3,7 +3,7 @@
 
 from .fortran_c_functions import structure
 from .fortran_procedures import Procedure, Type
-from .fortran_text import WIDTH, comment, declarations, statement
+from .fortran_text import comment, declarations, statement
 
 STATUS = (
     ("integer, intent(out), optional", "stat"),
@@ -81,5 +81,4 @@ def module(template, types, header):
     for line in template.split("\n"):
         name = line.strip().removeprefix("!@ ")
         lines += parts[name] if name != line.strip() else [line]
-    assert all(len(line) <= WIDTH + 32 for line in lines)
     return "\n".join(lines)

@@ -4,6 +4,7 @@
 import textwrap
 
 WIDTH = 100
+FREE_FORM_WIDTH = 132  # longer lines are not Fortran
 
 
 def comment(text, indent=4):
@@ -27,7 +28,10 @@ def statement(text, indent):
             lines.append(line.rstrip() + " &")
             line = " " * (indent + 4)
         line += part
-    return [*lines, line.rstrip()]
+    lines.append(line.rstrip())
+    if any(len(part) > FREE_FORM_WIDTH for part in lines):
+        raise ValueError(f"cannot break the statement {text!r}")
+    return lines
 
 
 def pieces(text):
