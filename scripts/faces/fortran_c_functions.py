@@ -59,8 +59,10 @@ def dummy(header, p: Parameter):
         return f"{number}, {intent}" + (", optional" if p.is_array else ""), name
     if p.type in header.structures and p.stars + p.is_array == 1:
         return f"type({p.type}), {intent}, optional", name
+    if p.stars == 2 and "* const*" in p.text:
+        return "type(c_ptr), intent(in)", f"{p.name}(*)"
     if p.stars == 2:
-        return f"type(c_ptr), {intent}", f"{p.name}(*)" if p.is_const else p.name
+        return "type(c_ptr), intent(inout)", p.name
     if p.stars == 1:
         return "type(c_ptr), value", p.name
     raise ValueError(f"{p.text} has no counterpart in Fortran")

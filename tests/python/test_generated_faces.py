@@ -194,3 +194,54 @@ def test_wrong_expressions_are_refused(faces, tmp_path, name, expression, messag
     header = faces[0].read(tmp_path / "declared.h")
     with pytest.raises(ValueError, match=message):
         faces[2].body(header.functions[name], expression, header)
+
+
+def without_comments(path):
+    return re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.DOTALL)
+
+
+def as_gfortran_prints(declared, structures):
+    """Return a parameter or member of C in the words of gfortran's -fc-prototypes."""
+    *kind, name = re.findall(r"\w+", re.sub(r"\[\w*\]", "", declared))
+    base = kind[-1]
+    pointers = declared.count("*") + declared.count("[")
+    if base == "int64_t":
+        base = "long"
+    elif (base.startswith("datamover_") and not pointers) or base == "MPI_Comm":
+        base = "int"
+    if pointers == 0:
+        return f"{base} {name}"
+    if pointers > 1 or base == "void" or (base.startswith("datamover_") and base not in structures):
+        return f"{'const ' if '* const*' in declared else ''}void *{name}"
+    return f"{'const ' if kind[0] == 'const' else ''}{base} *{name}"
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="there is no gfortran")
+def test_gfortran_prints_the_prototypes_of_the_headers(tmp_path):
+    """With the exception of functions that take arrays of any type, which it cannot print."""
+    module = (ROOT / "src/fortran/generated/c_functions.f90").read_text()
+    functions = r"        function ((?!end function).)*?type\(\*\).*?end function\n"
+    (tmp_path / "c_functions.f90").write_text(re.sub(functions, "", module, flags=re.DOTALL))
+    printed = subprocess.check_output(
+        ["gfortran", "-fc-prototypes", "-fsyntax-only", "c_functions.f90"], cwd=tmp_path, text=True
+    )
+    names = ("datamover.h", "distribute.h")
+    code = " ".join("\n".join(without_comments(HEADERS / name) for name in names).split())
+    structures = dict(re.findall(r"typedef struct (\w+) \{ ([^}]*)\}", code))
+    compared = 0
+    for name, members in re.findall(r"typedef struct (\w+) \{([^}]*)\}", printed):
+        of_c = [m for m in structures[name].split(";") if m.strip()]
+        # A member that points to anything is an address in Fortran.
+        addresses = (m.replace("const", "").replace("*", "**") for m in of_c)
+        expected = [as_gfortran_prints(m, structures) for m in addresses]
+        assert [m.strip() for m in members.split(";") if m.strip()] == expected, name
+        compared += 1
+    for name, parameters in re.findall(r"int (datamover_\w+) \((.*?)\);", printed):
+        name = name.replace("datamover_fortran_", "datamover_")
+        of_c = re.search(rf"int {name}\(([^;]*)\);", code)
+        if name in ("datamover_array", "datamover_detach"):  # not in the public headers
+            continue
+        expected = [as_gfortran_prints(p, structures) for p in of_c[1].split(",")]
+        assert [p for p in parameters.split(", ") if p != "int so_far"] == expected, name
+        compared += 1
+    assert compared > 60

@@ -416,13 +416,13 @@ module datamover_c
         function datamover_stream_address(stream, address) bind(c) result(outcome)
             import
             type(c_ptr), value :: stream
-            type(c_ptr), intent(in) :: address(*)
+            type(c_ptr), intent(inout) :: address
             integer(c_int) :: outcome
         end function
         function datamover_stream_token(stream, token) bind(c) result(outcome)
             import
             type(c_ptr), value :: stream
-            type(c_ptr), intent(in) :: token(*)
+            type(c_ptr), intent(inout) :: token
             integer(c_int) :: outcome
         end function
         function datamover_stream_free(stream) bind(c) result(outcome)
