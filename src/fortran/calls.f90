@@ -65,7 +65,8 @@ contains
         character(*), intent(in) :: names
         integer(c_int), intent(inout) :: code
         if (code == 0 .and. any(given) .and. .not. all(given)) &
-            code = refused(datamover_invalid_argument, 'only some of '//names//' are given')
+            code = refused(datamover_invalid_argument, &
+            'only some of '//names//' are given; pass all or none')
     end subroutine
 
     ! Fail unless a vector has as many entries as there are dimensions.
