@@ -152,6 +152,16 @@ std::vector<T> values(const T* first, std::int64_t count, const char* name) {
     return std::vector<T>(first, first + count);
 }
 
+/// `count` values, at least one; none for NULL.
+template <class T>
+std::vector<T> values_or_none(const T* first, std::int64_t count, const char* name) {
+    if (!first && count == 0) return {};
+    if (count < 1)
+        throw make_error(ErrorCode::invalid_argument, name, " has ", count,
+                         " entries; it needs at least 1");
+    return values(first, count, name);
+}
+
 /// Sets `count` to the number of results. Throws out_of_range when results are asked for and there
 /// is not room for all.
 inline void announce_count(std::int64_t needed, bool asked_for, std::int64_t capacity,

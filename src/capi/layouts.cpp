@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // C interface: layouts.
-#include <algorithm>
 #include <limits>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "datamover/index_lists.hpp"
-#include "datamover/scalapack_descriptor.hpp"
 #include "layouts.hpp"
 
 using namespace datamover;
@@ -23,18 +20,6 @@ struct OwnLists {
 };
 
 }  // namespace
-
-int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num_blocks,
-                                const int64_t* lo, const int64_t* hi, const int64_t* owners,
-                                int64_t nprocs) {
-    return guarded([&] {
-        const Point table{num_blocks, checked_dims(dims)};
-        hand_out(
-            layout, "layout",
-            FloorPlan(dims, values(lo, table.product(), "lo"), values(hi, table.product(), "hi"),
-                      values(owners, num_blocks, "owners"), nprocs));
-    });
-}
 
 int datamover_layout_index_list(datamover_layout** layout, int dims, const int64_t* shape,
                                 int64_t nprocs, const int64_t* offsets, const int64_t* indices) {
@@ -71,28 +56,5 @@ int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, c
         for (const IndexList& list : made)
             handles.push_back(std::make_unique<datamover_layout>(datamover_layout{list}));
         for (std::size_t k = 0; k < handles.size(); ++k) layouts[k] = handles[k].release();
-    });
-}
-
-int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
-                                 int64_t block_elems, int64_t nprocs, const int64_t* owners,
-                                 int64_t num_owners) {
-    return guarded([&] {
-        const Point extents = point(shape, dims, "shape");
-        if (owners && num_owners < 1)
-            throw make_error(ErrorCode::invalid_argument, "owners has ", num_owners,
-                             " entries; it needs at least 1");
-        auto ranks = owners ? values(owners, num_owners, "owners") : std::vector<std::int64_t>{};
-        hand_out(layout, "layout", FlatCyclic(extents, block_elems, nprocs, std::move(ranks)));
-    });
-}
-
-int datamover_layout_to_descriptor(const datamover_layout* layout, int64_t rank, int context,
-                                   int lld, int descriptor[9]) {
-    return guarded([&] {
-        const auto d =
-            ScalapackDescriptor::of(block_cyclic_of(value_of(layout, "layout")), rank, lld);
-        const auto entries = d.to_entries(context);
-        std::copy(entries.begin(), entries.end(), &given(descriptor, "descriptor"));
     });
 }

@@ -17,11 +17,7 @@ inline BlockCyclicOptions options_of(const datamover_block_cyclic_options* given
     if (given_options->first_process)
         options.first_process = values(given_options->first_process, dims, "first_process");
     options.column_major_grid = given_options->column_major_grid != 0;
-    if (given_options->ranks || given_options->num_ranks != 0) {
-        options.ranks = values(given_options->ranks, given_options->num_ranks, "ranks");
-        if (options.ranks.empty())
-            throw make_error(ErrorCode::invalid_argument, "ranks has no entry");
-    }
+    options.ranks = values_or_none(given_options->ranks, given_options->num_ranks, "ranks");
     if (given_options->replicas != 0) options.replicas = given_options->replicas;
     return options;
 }
@@ -50,6 +46,16 @@ inline const FloorPlan& boxes_of(const Layout& layout) {
         throw make_error(ErrorCode::unsupported, "the blocks of a layout that is ",
                          layout.describe(), " are no boxes");
     return *boxes;
+}
+
+/// The lower or upper corners of blocks.
+inline std::vector<std::int64_t> corners(const std::int64_t* first, std::int64_t num_blocks,
+                                         int dims, const char* name) {
+    return values(first, Point{num_blocks, checked_dims(dims)}.product(), name);
+}
+
+inline void write_entries(const std::array<int, 9>& entries, int* descriptor) {
+    std::copy(entries.begin(), entries.end(), &given(descriptor, "descriptor"));
 }
 
 }  // namespace datamover::capi

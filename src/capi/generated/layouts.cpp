@@ -16,6 +16,15 @@ int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int
     });
 }
 
+int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num_blocks,
+        const int64_t* lo, const int64_t* hi, const int64_t* owners, int64_t nprocs) {
+    return guarded([&] {
+        given(layout, "layout");
+        hand_out(layout, "layout", FloorPlan(dims, corners(lo, num_blocks, dims, "lo"), corners(hi,
+                num_blocks, dims, "hi"), values(owners, num_blocks, "owners"), nprocs));
+    });
+}
+
 int datamover_layout_with_owners(datamover_layout** layout, const datamover_layout* floor_plan,
         const int64_t* owners, int64_t nprocs) {
     return guarded([&] {
@@ -41,6 +50,16 @@ int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* l
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan::tiles(region(lo, hi, dims, "lo or hi"), point(tile,
                 dims, "tile"), nprocs, text(mapping, "mapping")));
+    });
+}
+
+int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
+        int64_t block_elems, int64_t nprocs, const int64_t* owners, int64_t num_owners) {
+    return guarded([&] {
+        given(layout, "layout");
+        hand_out(layout, "layout", FlatCyclic(point(shape, dims, "shape"), block_elems, nprocs,
+                owners ? values_or_none(owners, num_owners,
+                "owners") : std::vector<std::int64_t>()));
     });
 }
 
@@ -161,5 +180,13 @@ int datamover_layout_from_descriptor(datamover_layout** layout, const int descri
         given(layout, "layout");
         hand_out(layout, "layout", ScalapackDescriptor::from_entries(entries_of(descriptor,
                 "descriptor")).layout(grid_of(grid, "grid"), nprocs));
+    });
+}
+
+int datamover_layout_to_descriptor(const datamover_layout* layout, int64_t rank, int context,
+        int lld, int descriptor[9]) {
+    return guarded([&] {
+        write_entries(ScalapackDescriptor::of(block_cyclic_of(value_of(layout, "layout")), rank,
+                lld).to_entries(context), descriptor);
     });
 }
