@@ -20,7 +20,7 @@ enable_language(Fortran)
 set(modules "${PROJECT_BINARY_DIR}/fortran_modules")
 set(modules_installed "${CMAKE_INSTALL_INCLUDEDIR}/datamover/fortran")
 file(GLOB fortran_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/fortran/*.f90"
-     "${PROJECT_SOURCE_DIR}/src/fortran/*.cpp")
+     "${PROJECT_SOURCE_DIR}/src/fortran/*.cpp" "${PROJECT_SOURCE_DIR}/src/fortran/generated/*")
 add_library(datamover_fortran STATIC ${fortran_sources})
 set_target_properties(datamover_fortran PROPERTIES EXPORT_NAME fortran LINKER_LANGUAGE CXX
                       Fortran_MODULE_DIRECTORY "${modules}")

@@ -137,31 +137,36 @@ int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, c
 int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
                                  int64_t block_elems, int64_t nprocs, const int64_t* owners,
                                  int64_t num_owners);
+/* Free a layout. */
 int datamover_layout_free(datamover_layout** layout);
 /* Make another handle of the same layout; either may be freed first. The tables of floor plans and
  * index lists are shared. */
 int datamover_layout_duplicate(datamover_layout** duplicate, const datamover_layout* layout);
 
+/* Get the number of dimensions. */
 int datamover_layout_dims(const datamover_layout* layout, int* dims);
+/* Get the number of processes that the layout is for. */
 int datamover_layout_nprocs(const datamover_layout* layout, int64_t* nprocs);
+/* Get the number of blocks, of all ranks together. */
 int datamover_layout_num_blocks(const datamover_layout* layout, int64_t* num_blocks);
 /* Get the index space: [0, shape), or the bounding box of a floor plan's blocks. */
-int datamover_layout_domain(const datamover_layout* layout, int64_t* lo, int64_t* hi);
+int datamover_layout_domain(const datamover_layout* layout, int64_t lo[], int64_t hi[]);
 /* Get the rank that owns a block. */
 int datamover_layout_owner(const datamover_layout* layout, int64_t block, int64_t* rank);
 /* Get the blocks of a rank, ascending. `count` is set to their number. `blocks` has room for
  * `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is less than `count`), or is NULL to get only
  * the number. */
-int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int64_t* blocks,
+int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int64_t blocks[],
                                int64_t capacity, int64_t* count);
 /* Get the extents of a block's local array; one extent for an index list, otherwise one per
  * dimension. */
-int datamover_layout_block_extents(const datamover_layout* layout, int64_t block, int64_t* extents);
+int datamover_layout_block_extents(const datamover_layout* layout, int64_t block,
+                                   int64_t extents[]);
 /* Get the indices [lo, hi) that a block holds; zeros for an empty block. The layout is a floor
  * plan, or block-cyclic with one interval per process in each dimension; DATAMOVER_UNSUPPORTED for
  * other layouts. O(1), but O(P) in the first call for a block-cyclic layout. */
-int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t* lo,
-                                  int64_t* hi);
+int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t lo[],
+                                  int64_t hi[]);
 /* Get the number of elements that a rank holds. */
 int datamover_layout_local_elems(const datamover_layout* layout, int64_t rank, int64_t* elems);
 /* Compare two layouts: `equal` is set to 1 if they are equal, otherwise to 0. */
@@ -172,12 +177,13 @@ int datamover_layout_equal(const datamover_layout* a, const datamover_layout* b,
 /* Get the rank that owns an index of the array. */
 int datamover_layout_owner_of(const datamover_layout* layout, const int64_t* index, int64_t* rank);
 /* Get the extents of a rank's local array; zeros for a rank outside the grid. */
-int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t* extents);
-/* Convert a global index to the local index on its owner, and a local index to the global one. */
+int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t extents[]);
+/* Convert a global index to the local index on its owner. */
 int datamover_layout_local_index(const datamover_layout* layout, const int64_t* global,
-                                 int64_t* local);
+                                 int64_t local[]);
+/* Convert the local index of a rank to the global index. */
 int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
-                                  const int64_t* local, int64_t* global);
+                                  const int64_t* local, int64_t global[]);
 
 /* ------------------------------------------------------------------ plans: sections to move */
 
@@ -301,15 +307,15 @@ int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
                           datamover_layout** layout);
 /* Get the number of terms (a redistribution is one). */
 int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms);
-/* Get the peers to which a rank sends, or from which it receives, and the number of elements for
- * each. The peers are in ascending order and include the rank itself. `count` is set to their
- * number. `peers` and `elems` have room for `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is
- * less than `count`), or are NULL to get only the number. Cost: proportional to the rank's own part
- * of the plan. */
-int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t* peers,
-                            int64_t* elems, int64_t capacity, int64_t* count);
-int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t* peers,
-                            int64_t* elems, int64_t capacity, int64_t* count);
+/* Get the peers to which a rank sends, and the number of elements for each. The peers are in
+ * ascending order and include the rank itself. `count` is set to their number. `peers` and `elems`
+ * have room for `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is less than `count`), or are
+ * NULL to get only the number. Cost: proportional to the rank's own part of the plan. */
+int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t peers[],
+                            int64_t elems[], int64_t capacity, int64_t* count);
+/* Get the peers from which a rank receives; otherwise as datamover_plan_outgoing. */
+int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t peers[],
+                            int64_t elems[], int64_t capacity, int64_t* count);
 /* Get layouts and terms as bytes, for machines with the same byte order. `size_bytes` is set to
  * their number. `bytes` has room for `capacity_bytes` (DATAMOVER_OUT_OF_RANGE if that is too
  * small), or is NULL to get only the number. DATAMOVER_UNSUPPORTED for layouts of
@@ -319,10 +325,11 @@ int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t cap
 /* Make a plan from these bytes. DATAMOVER_INVALID_ARGUMENT if the bytes are not those of a plan:
  * truncated, changed, or of another version or byte order. */
 int datamover_plan_from_bytes(datamover_plan** plan, const void* bytes, int64_t size_bytes);
-/* Write these bytes to a file, and make a plan from one. The file appears at `path` only once it is
- * complete. */
+/* Write these bytes to a file. The file appears at `path` only once it is complete. */
 int datamover_plan_save(const datamover_plan* plan, const char* path);
+/* Make a plan from such a file. */
 int datamover_plan_load(datamover_plan** plan, const char* path);
+/* Free a plan. */
 int datamover_plan_free(datamover_plan** plan);
 
 /* ------------------------------------------------------------------ arrays: memory of elements */
@@ -374,16 +381,16 @@ int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_
  * memory must outlive the movers bound to it. Local. */
 int datamover_array_of_blocks(datamover_array** array, const datamover_layout* layout,
                               datamover_type type, int64_t elem_bytes,
-                              const datamover_block* blocks, int64_t num_blocks);
+                              const datamover_block blocks[], int64_t num_blocks);
 /* Make an array in memory of the caller that is only read: it can be a source, not a
  * destination. */
 int datamover_array_of_const_blocks(datamover_array** array, const datamover_layout* layout,
                                     datamover_type type, int64_t elem_bytes,
-                                    const datamover_block* blocks, int64_t num_blocks);
+                                    const datamover_block blocks[], int64_t num_blocks);
 /* Get the memory of one of this process's blocks: the element with local index 0 in every
  * dimension, and one stride per dimension of the block. Each result may be NULL. */
 int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
-                          int64_t* strides_bytes);
+                          int64_t strides_bytes[]);
 typedef struct datamover_window_memory datamover_window_memory;
 
 /* Declare that `bytes` bytes at `memory` are in one process's part of a window made with
@@ -393,6 +400,7 @@ typedef struct datamover_window_memory datamover_window_memory;
  * anything is bound to it. Local. */
 int datamover_in_window(datamover_window_memory** known, MPI_Win window, void* memory,
                         int64_t bytes);
+/* Free such a declaration. */
 int datamover_window_memory_free(datamover_window_memory** known);
 /* Release the caller's reference. Memory of the library is freed with the last mover bound to
  * it. */
@@ -472,14 +480,15 @@ typedef struct datamover_move {
 /* Bind several plans and several arrays at once. The elements that one process sends to another
  * share one message per round, if they are sent in messages. All processes pass the same number of
  * moves, with the same plans. Collective. */
-int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
+int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move moves[],
                             int64_t num_moves, const datamover_mover_options* options);
 /* Bind plans as one mover that executes them one after the other: the elements that a plan moves to
  * this process are in place before the next plan reads them here. The phases are started, tested
  * and waited for as one mover. Use it for halos axis by axis, in which later axes also move the
  * corners. All processes pass the same number of moves. Collective. */
-int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const datamover_move* phases,
-                               int64_t num_phases, const datamover_mover_options* options);
+int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm,
+                               const datamover_move phases[], int64_t num_phases,
+                               const datamover_mover_options* options);
 /* Bind to other arrays of the same layouts, without planning again. Only for a mover of one plan
  * between two arrays. If it fails, the mover is bound as before. Collective. */
 int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
@@ -501,11 +510,12 @@ int datamover_mover_test(datamover_mover* mover, int* done);
 int datamover_mover_wait(datamover_mover* mover, double timeout_seconds);
 /* Start and wait. */
 int datamover_mover_move(datamover_mover* mover);
+/* Get the counters of a mover. */
 int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters);
 /* Get how each pair is transferred. `count` is set to the number of pairs. `pairs` has room for
  * `capacity` entries (DATAMOVER_OUT_OF_RANGE if that is less than `count`), or is NULL to get only
  * the number. */
-int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
+int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair pairs[],
                           int64_t capacity, int64_t* count);
 /* Measure for about `seconds` which transports are the fastest here, and switch to them. The arrays
  * are not accessed: memory of their size is used in their place; if there is not enough, nothing
@@ -517,7 +527,7 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pa
 int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds);
 /* Get the candidates that tune or "measure" has tried; none if neither has run. `count` and
  * `capacity` are as above. Local. */
-int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial* trials,
+int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial trials[],
                            int64_t capacity, int64_t* count);
 /* Free a mover. While it is in flight, returns DATAMOVER_INVALID_STATE and frees nothing. */
 int datamover_mover_free(datamover_mover** mover);
@@ -534,6 +544,7 @@ int datamover_set_timeout(double seconds);
  * `carries_messages` (may be NULL) is set accordingly. Call datamover_progress_stop once for each
  * call, before MPI_Finalize. Local. */
 int datamover_progress_start(int* carries_messages);
+/* End one use of the progress thread; it stops after the last. Local. */
 int datamover_progress_stop(void);
 
 /* ------------------------------------------------------------------ files: saved arrays */
@@ -624,9 +635,9 @@ int datamover_stream_refuse(datamover_stream* stream, int code, const char* mess
 /* Wait until consumers have received what was sent to them, or `timeout_seconds` (below 0:
  * forever), then end the stream. A second call does nothing. Collective. */
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds);
-/* Get the address that consumers connect to, and the token that they must present ("" for none).
- * Both strings are valid as long as the handle. */
+/* Get the address that consumers connect to, a string that is valid as long as the handle. */
 int datamover_stream_address(const datamover_stream* stream, const char** address);
+/* Get the token that consumers must present ("" for none), likewise. */
 int datamover_stream_token(const datamover_stream* stream, const char** token);
 /* Free the handle; a stream that was not closed ends immediately. */
 int datamover_stream_free(datamover_stream** stream);
@@ -778,10 +789,11 @@ int datamover_relation_update(const datamover_relation* relation, const void* so
                               datamover_type source_type, void* destination,
                               datamover_type destination_type, const char* op);
 /* Split a relation into the halves that each side of a message needs: from the sources to 0, 1, 2,
- * ..., and from those to the destinations. `join` relates the k-th source of one half to the k-th
- * destination of the other; DATAMOVER_MISMATCH if they have different numbers of elements. */
+ * ..., and from those to the destinations. */
 int datamover_relation_split(const datamover_relation* relation, datamover_relation** source_half,
                              datamover_relation** destination_half);
+/* Join halves: relate the k-th source of one to the k-th destination of the other.
+ * DATAMOVER_MISMATCH if they have different numbers of elements. */
 int datamover_relation_join(datamover_relation** relation, const datamover_relation* source_half,
                             const datamover_relation* destination_half);
 
@@ -802,7 +814,7 @@ typedef struct datamover_piece {
 } datamover_piece;
 /* Get the contiguous pieces of a side, in order, in memory with addresses relative to `base`. */
 int datamover_relation_iovec(const datamover_relation* relation, datamover_side side,
-                             const void* base, datamover_piece* pieces, int64_t capacity,
+                             const void* base, datamover_piece pieces[], int64_t capacity,
                              int64_t* count);
 /* Make a committed MPI datatype of a side, with displacements relative to its base; free it with
  * MPI_Type_free. `element` is the type of an element, MPI_DATATYPE_NULL for the same number of
@@ -810,19 +822,21 @@ int datamover_relation_iovec(const datamover_relation* relation, datamover_side 
 int datamover_relation_datatype(const datamover_relation* relation, datamover_side side,
                                 MPI_Datatype element, MPI_Datatype* datatype);
 /* Put: make a message that holds the elements and their destinations, for a receiver that has
- * neither, and accept one. It is written into [begin_bytes, end_bytes) of `destination`, or not at
- * all. */
+ * neither. */
 int datamover_relation_put_message(const datamover_relation* relation, const void* source,
                                    void* message, int64_t capacity, int64_t* length);
+/* Accept such a message: write it into [begin_bytes, end_bytes) of `destination`, or not at all. */
 int datamover_accept_put(const void* message, int64_t length, void* destination,
                          int64_t begin_bytes, int64_t end_bytes);
-/* Get: make a request for the sources of a relation, and answer one. The answer is input of
- * scatter. Reads within [begin_bytes, end_bytes) of `source`. */
+/* Get: make a request for the sources of a relation. */
 int datamover_relation_get_request(const datamover_relation* relation, void* request,
                                    int64_t capacity, int64_t* length);
+/* Answer such a request, with input of scatter. Reads within [begin_bytes, end_bytes) of
+ * `source`. */
 int datamover_answer_get(const void* request, int64_t request_length, const void* source,
                          int64_t begin_bytes, int64_t end_bytes, void* answer, int64_t capacity,
                          int64_t* length);
+/* Free a relation. */
 int datamover_relation_free(datamover_relation** relation);
 
 /* ------------------------------------------------------------------ ScaLAPACK's matrices */

@@ -22,6 +22,8 @@ extern "C" {
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
+/* ------------------------------------------------------------------ distribution in one call */
+
 /* Send each of `sendcount` elements to its target process. The target rank is stored, as an int,
  * `tproc_pos` bytes after the start of the element; -1 drops it. The received elements are written
  * to `recvbuf`, which has room for `recvcount` elements, and their number to `received`. Elements
@@ -109,7 +111,7 @@ int datamover_distribution_elems(const datamover_distribution* distribution, int
  * error on all, and nothing is moved. DATAMOVER_INVALID_STATE if a move of this distribution is in
  * flight, or eight of the communicator. All processes must start moves in the same order. */
 int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
-                                 const datamover_column* columns, const datamover_room* results);
+                                 const datamover_column columns[], const datamover_room results[]);
 /* Do the work that can be done now. `done` is set to 0, or to 1 if the move is complete here. Once
  * complete, it is no longer in flight: test and wait return DATAMOVER_INVALID_STATE. Local. */
 int datamover_distribution_test(datamover_distribution* distribution, int* done);
@@ -120,19 +122,19 @@ int datamover_distribution_wait(datamover_distribution* distribution, double tim
 /* Move in one call, by the method and in the order of the options. Like reverse, returns
  * DATAMOVER_INVALID_STATE on all processes if a move of this distribution is in flight on any. */
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
-                                const datamover_column* columns, const datamover_room* results);
+                                const datamover_column columns[], const datamover_room results[]);
 /* Return values to the processes that the elements came from, one value per received element, in
  * the order of arrival. If an element had several targets, its values are combined by `op` in their
  * order: "replace" (NULL; the last one remains), "add", "multiply", "min" or "max". Elements
  * without a target get zero. */
 int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
-                                   const datamover_column* values, const datamover_room* results,
+                                   const datamover_column values[], const datamover_room results[],
                                    const char* op);
-/* Take the place of a move or reverse, or of a start, on a process that cannot call it; for
- * libraries built on this one. All processes get `code`, not 0, with the message of
- * datamover_error_message() here: from this call, or when they test and wait for the started
- * move. */
+/* Take the place of a move or reverse on a process that cannot call it; for libraries built on this
+ * one. All processes get `code`, not 0, with the message of datamover_error_message() here. */
 int datamover_distribution_refuse(datamover_distribution* distribution, int code);
+/* Take the place of a start, likewise: all processes get the error when they test and wait for the
+ * started move. */
 int datamover_distribution_start_refused(datamover_distribution* distribution, int code);
 /* Free a distribution, and abandon a move in flight: the other processes then get
  * DATAMOVER_PEER_FAILED. Local. */
@@ -187,13 +189,14 @@ typedef struct datamover_keys {
  * DATAMOVER_MISMATCH if the keys do not have the kind or the dimensions that the map requires.
  * O(elems). */
 int datamover_target_map_ranks(const datamover_target_map* map, const datamover_keys* keys,
-                               int64_t* ranks);
+                               int64_t ranks[]);
 /* Plan a distribution to the processes given by a map, without an array of ranks. `options` may be
  * NULL. The map is not needed afterwards. An error in one process's keys is returned on all.
  * Collective over `comm`. */
 int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
                                    const datamover_target_map* map, const datamover_keys* keys,
                                    const datamover_distribution_options* options);
+/* Free a target map. */
 int datamover_target_map_free(datamover_target_map** map);
 
 DATAMOVER_PUBLIC_END

@@ -8,91 +8,6 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-namespace {
-
-TargetList target_list(const datamover_targets& targets) {
-    if (targets.elems < 0 || targets.targets_per_elem < 0)
-        throw make_error(ErrorCode::invalid_argument, targets.elems, " elements with ",
-                         targets.targets_per_elem, " targets each make no sense");
-    TargetList list;
-    list.elems = targets.elems;
-    list.targets_per_elem = targets.targets_per_elem == 0 ? 1 : targets.targets_per_elem;
-    const std::int64_t entries = geometry::multiply(list.elems, list.targets_per_elem);
-    list.data = memory_for(entries, targets.data, "targets");
-    list.type = scalar_type(targets.type);
-    list.stride_bytes = targets.stride_bytes == 0 ? scalar_bytes(list.type) : targets.stride_bytes;
-    return list;
-}
-
-struct Moved {
-    std::vector<ElementColumn> columns;
-    std::vector<ElementBuffer> results;
-};
-
-Moved moved(std::int64_t elems, std::int64_t num_columns, const datamover_column* columns,
-            const datamover_room* results) {
-    Moved all;
-    for (const datamover_column& c : values(columns, num_columns, "columns")) {
-        if (c.elems != elems)
-            throw make_error(ErrorCode::mismatch, "a column has ", c.elems,
-                             " elements; it must have ", elems);
-        ElementColumn& column = all.columns.emplace_back();
-        column.data = c.data;
-        column.elem_bytes = c.elem_bytes;
-        if (c.stride_bytes != 0) column.stride_bytes = c.stride_bytes;
-        column.type = scalar_type(c.type);
-    }
-    for (const datamover_room& room : values(results, num_columns, "results")) {
-        const std::int64_t elem_bytes = all.columns[all.results.size()].elem_bytes;
-        if (room.elems < 0)
-            throw make_error(ErrorCode::invalid_argument, "a result has room for ", room.elems,
-                             " elements");
-        all.results.push_back({static_cast<std::byte*>(room.data),
-                               geometry::multiply(room.elems, elem_bytes < 0 ? 0 : elem_bytes),
-                               {}});
-    }
-    return all;
-}
-
-/// What `convert` gives; where it cannot, `refuse` tells the others so.
-template <class Convert, class Refuse>
-std::optional<Moved> converted(Convert&& convert, Refuse&& refuse) {
-    std::optional<Error> error;
-    try {
-        return convert();
-    } catch (const Error& e) {
-        error = e;
-    } catch (const std::exception&) {
-        error = Error(ErrorCode::no_memory, "out of memory");
-    }
-    refuse(*error);
-    return std::nullopt;
-}
-
-Error error_of(int code) {
-    if (code <= DATAMOVER_SUCCESS || code > DATAMOVER_UNSUPPORTED)
-        return make_error(ErrorCode::invalid_argument, "code ", code, " is not an error code");
-    return Error(static_cast<ErrorCode>(code), datamover_error_message());
-}
-
-}  // namespace
-
-int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm comm,
-                               const datamover_targets* targets,
-                               const datamover_distribution_options* options) {
-    return guarded([&] {
-        struct Arguments {
-            TargetList targets;
-            DistributionOptions options;
-        };
-        const Arguments args = capi::collectively(comm, [&] {
-            given(distribution, "distribution");
-            return Arguments{target_list(given(targets, "targets")), options_of(options)};
-        });
-        hand_out(distribution, "distribution", Distribution(comm, args.targets, args.options));
-    });
-}
-
 int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given_elems,
                                  int64_t* received) {
     return guarded([&] {
@@ -107,57 +22,16 @@ int datamover_distribution_start(datamover_distribution* distribution, int64_t n
                                  const datamover_column* columns, const datamover_room* results) {
     return guarded([&] {
         Distribution& d = value_of(distribution, "distribution");
-        const auto args = converted([&] { return moved(d.elems(), num_columns, columns, results); },
-                                    [&](const Error& error) { d.start_refused(error); });
-        if (args) d.start(args->columns, args->results);
+        std::vector<ElementColumn> moved;
+        std::vector<ElementBuffer> arriving;
+        try {
+            moved = columns_of(d.elems(), num_columns, columns);
+            arriving = results_of(num_columns, columns, results);
+        } catch (const Error& e) {
+            return d.start_refused(e);
+        } catch (const std::exception&) {
+            return d.start_refused(Error(ErrorCode::no_memory, "out of memory"));
+        }
+        d.start(moved, arriving);
     });
-}
-
-int datamover_distribution_test(datamover_distribution* distribution, int* done) {
-    return guarded([&] {
-        given(done, "done");
-        *done = value_of(distribution, "distribution").test();
-    });
-}
-
-int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds) {
-    return guarded([&] { value_of(distribution, "distribution").wait(limit_of(timeout_seconds)); });
-}
-
-int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
-                                const datamover_column* columns, const datamover_room* results) {
-    return guarded([&] {
-        Distribution& d = value_of(distribution, "distribution");
-        const auto args = converted([&] { return moved(d.elems(), num_columns, columns, results); },
-                                    [&](const Error& error) { d.refuse(error); });
-        if (args) d.move(args->columns, args->results);
-    });
-}
-
-int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
-                                   const datamover_column* values, const datamover_room* results,
-                                   const char* op) {
-    return guarded([&] {
-        Distribution& d = value_of(distribution, "distribution");
-        Op combine = Op::replace;
-        const auto args = converted(
-            [&] {
-                if (op) combine = op_from_name(op);
-                return moved(d.received(), num_columns, values, results);
-            },
-            [&](const Error& error) { d.refuse(error); });
-        if (args) d.reverse(args->columns, args->results, combine);
-    });
-}
-
-int datamover_distribution_refuse(datamover_distribution* distribution, int code) {
-    return guarded([&] { value_of(distribution, "distribution").refuse(error_of(code)); });
-}
-
-int datamover_distribution_start_refused(datamover_distribution* distribution, int code) {
-    return guarded([&] { value_of(distribution, "distribution").start_refused(error_of(code)); });
-}
-
-int datamover_distribution_free(datamover_distribution** distribution) {
-    return release(distribution, "distribution");
 }

@@ -2,15 +2,18 @@
 // Handles of the C interface, and how arguments and exceptions cross it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,6 +85,13 @@ auto converted(Collective& collective, Convert&& convert) {
         error = Error(ErrorCode::no_memory, "out of memory");
     }
     collective.refuse(*error);
+    throw *error;
+}
+
+/// Converted arguments: references to objects, and values of everything else.
+template <class... Values>
+std::tuple<Values...> held(Values&&... values) {
+    return {std::forward<Values>(values)...};
 }
 
 /// What a pointer argument points to. Throws invalid_argument when it is NULL.
@@ -89,6 +99,11 @@ template <class T>
 T& given(T* pointer, const char* name) {
     if (!pointer) throw make_error(ErrorCode::invalid_argument, name, " is NULL");
     return *pointer;
+}
+
+/// A text argument, for its copy.
+inline const char* text(const char* characters, const char* name) {
+    return &given(characters, name);
 }
 
 /// The value behind a handle.
@@ -137,6 +152,16 @@ std::vector<T> values(const T* first, std::int64_t count, const char* name) {
     return std::vector<T>(first, first + count);
 }
 
+/// `count` values, at least one; none for NULL.
+template <class T>
+std::vector<T> values_or_none(const T* first, std::int64_t count, const char* name) {
+    if (!first && count == 0) return {};
+    if (count < 1)
+        throw make_error(ErrorCode::invalid_argument, name, " has ", count,
+                         " entries; it needs at least 1");
+    return values(first, count, name);
+}
+
 /// Sets `count` to the number of results. Throws out_of_range when results are asked for and there
 /// is not room for all.
 inline void announce_count(std::int64_t needed, bool asked_for, std::int64_t capacity,
@@ -174,6 +199,21 @@ inline std::vector<int> axes_or_none(const int* axes, int dims) {
 
 inline void write_point(const Point& point, std::int64_t* coordinates, const char* name) {
     for (int d = 0; d < point.dims(); ++d) (&given(coordinates, name))[d] = point[d];
+}
+
+inline void write_region(const Region& region, std::int64_t* lo, const char* lo_name,
+                         std::int64_t* hi, const char* hi_name) {
+    given(lo, lo_name), given(hi, hi_name);
+    write_point(region.lo(), lo, lo_name);
+    write_point(region.hi(), hi, hi_name);
+}
+
+/// Writes all results, or only their number if `to` is NULL.
+template <class Results, class Result>
+void write_list(const Results& results, Result* to, const char* what, std::int64_t capacity,
+                std::int64_t* count) {
+    announce_count(std::ssize(results), to, capacity, count, what);
+    if (to) std::copy(results.begin(), results.end(), to);
 }
 
 inline ScalarType scalar_type(datamover_type type) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface: movers.
-#include <algorithm>
-#include <complex>
+// C interface of movers: arguments and descriptions converted.
+#include "movers.hpp"
 
-#include "handles.hpp"
-#include "mover_options.hpp"
+#include <complex>
 
 using namespace datamover;
 using namespace datamover::capi;
@@ -50,22 +48,7 @@ datamover_mover_pair described(const MoverPair& pair) {
     return line;
 }
 
-}  // namespace datamover::capi
-
-namespace {
-
-struct NewMover {
-    MotionPlan plan;
-    ArrayPart source, destination;
-    MoverOptions options;
-};
-
-struct NewArrays {
-    Mover mover;  // shares its state with the handle's
-    ArrayPart source, destination;
-};
-
-datamover_mover_trial told(const MoverTrial& trial) {
+datamover_mover_trial described(const MoverTrial& trial) {
     datamover_mover_trial line{};
     line.seconds = trial.seconds;
     line.rounds = trial.rounds;
@@ -76,18 +59,13 @@ datamover_mover_trial told(const MoverTrial& trial) {
     return line;
 }
 
-std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
-                             const char* name) {
+static std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
+                                    const char* name) {
     std::vector<ArrayPart> all;
     for (const datamover_array* array : values(arrays, count, name))
         all.push_back(value_of(array, name));
     return all;
 }
-
-struct NewSet {
-    std::vector<PlannedArrays> moves;
-    MoverOptions options;
-};
 
 std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count) {
     std::vector<PlannedArrays> all;
@@ -97,108 +75,13 @@ std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t cou
     return all;
 }
 
-}  // namespace
-
-int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
-                            int64_t num_moves, const datamover_mover_options* options) {
-    return guarded([&] {
-        const NewSet args = capi::collectively(comm, [&] {
-            given(mover, "mover");
-            return NewSet{planned(moves, num_moves), mover_options_of(options)};
-        });
-        hand_out(mover, "mover", Mover(comm, args.moves, args.options));
-    });
+datamover_mover_counters counters_of(const Mover& mover) {
+    const MoverCounters c = mover.counters();
+    return {c.rounds,         c.messages_sent, c.messages_received, c.bytes_sent,
+            c.bytes_received, c.bytes_kept,    c.wait_seconds,      mover.extra_bytes()};
 }
 
-int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const datamover_move* phases,
-                               int64_t num_phases, const datamover_mover_options* options) {
-    return guarded([&] {
-        const NewSet args = capi::collectively(comm, [&] {
-            given(mover, "mover");
-            return NewSet{planned(phases, num_phases), mover_options_of(options)};
-        });
-        hand_out(mover, "mover", Mover::in_phases(comm, args.moves, args.options));
-    });
-}
-
-int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
-                        const datamover_array* source, const datamover_array* destination,
-                        const datamover_mover_options* options) {
-    return guarded([&] {
-        const NewMover args = capi::collectively(comm, [&] {
-            given(mover, "mover");
-            return NewMover{value_of(plan, "plan"), value_of(source, "source"),
-                            value_of(destination, "destination"), mover_options_of(options)};
-        });
-        hand_out(mover, "mover",
-                 Mover(comm, args.plan, args.source, args.destination, args.options));
-    });
-}
-
-int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
-                           const datamover_array* destination) {
-    return guarded([&] {
-        NewArrays args = capi::collectively(comm, [&] {
-            return NewArrays{value_of(mover, "mover"), value_of(source, "source"),
-                             value_of(destination, "destination")};
-        });
-        args.mover.rebind(args.source, args.destination);
-    });
-}
-
-int datamover_mover_start(datamover_mover* mover) {
-    return guarded([&] { value_of(mover, "mover").start(); });
-}
-
-int datamover_mover_test(datamover_mover* mover, int* done) {
-    return guarded([&] {
-        given(done, "done");
-        *done = value_of(mover, "mover").test();
-    });
-}
-
-int datamover_mover_wait(datamover_mover* mover, double timeout_seconds) {
-    return guarded([&] { value_of(mover, "mover").wait(limit_of(timeout_seconds)); });
-}
-
-int datamover_mover_move(datamover_mover* mover) {
-    return guarded([&] { value_of(mover, "mover")(); });
-}
-
-int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters) {
-    return guarded([&] {
-        const Mover& m = value_of(mover, "mover");
-        const MoverCounters c = m.counters();
-        given(counters, "counters") = {c.rounds,       c.messages_sent,  c.messages_received,
-                                       c.bytes_sent,   c.bytes_received, c.bytes_kept,
-                                       c.wait_seconds, m.extra_bytes()};
-    });
-}
-
-int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
-                          int64_t capacity, int64_t* count) {
-    return guarded([&] {
-        const auto all = value_of(mover, "mover").pairs();
-        announce_count(static_cast<int64_t>(all.size()), pairs, capacity, count, "pairs");
-        if (pairs) std::transform(all.begin(), all.end(), pairs, described);
-    });
-}
-
-int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds) {
-    return guarded([&] {
-        Mover tuned = capi::collectively(comm, [&] { return value_of(mover, "mover"); });
-        tuned.tune(seconds);
-    });
-}
-
-int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial* trials,
-                           int64_t capacity, int64_t* count) {
-    return guarded([&] {
-        const auto all = value_of(mover, "mover").trials();
-        announce_count(static_cast<int64_t>(all.size()), trials, capacity, count, "trials");
-        if (trials) std::transform(all.begin(), all.end(), trials, told);
-    });
-}
+}  // namespace datamover::capi
 
 int datamover_mover_free(datamover_mover** mover) {
     return guarded([&] {

@@ -7,7 +7,7 @@
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
-#include "mover_options.hpp"
+#include "movers.hpp"
 #include "scalapack/sections/matrix_section.hpp"
 #include "scalapack/sections/mover_cache.hpp"
 
@@ -73,7 +73,8 @@ void tell(const Mover& mover, datamover_matrix_outcome& outcome) {
     const auto pairs = mover.pairs();
     outcome.count = std::ssize(pairs);
     const auto fit = std::min(outcome.count, std::max<std::int64_t>(outcome.capacity, 0));
-    std::transform(pairs.begin(), pairs.begin() + fit, outcome.pairs, described);
+    std::transform(pairs.begin(), pairs.begin() + fit, outcome.pairs,
+                   [](const MoverPair& pair) { return described(pair); });
 }
 
 /// Throws invalid_argument for letters that are not known.

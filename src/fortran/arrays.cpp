@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fortran arrays with their strides as blocks, and Fortran's communicators as C's.
+// Fortran arrays with their strides as blocks.
 #include <mpi.h>
 
 #include <array>
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "memory.hpp"
+#include "fortran_calls.hpp"
 
 namespace {
 
-using datamover::fortran::Memory, datamover::fortran::refuse;
+using datamover::fortran::refuse;
 
 constexpr int max_dims = 8;
 
@@ -23,24 +23,29 @@ struct AttachedBlock {
     std::array<std::int64_t, max_dims> strides_bytes, ghost_lower, ghost_upper;
 };
 
+}  // namespace
+
 /// What a program has attached so far: blocks of one layout and of one element type.
-struct Attached {
+struct datamover_attached {
     datamover_type type = DATAMOVER_OPAQUE;
     std::int64_t elem_bytes = 0;
-    datamover_layout* layout = nullptr;  ///< a handle of its own: the program may free its one
+    datamover_layout* layout = nullptr;  ///< its own handle: the program may free the one it passed
     std::vector<AttachedBlock> blocks;
 
-    Attached(datamover_type of_type, std::int64_t bytes) : type(of_type), elem_bytes(bytes) {}
-    ~Attached() {
+    datamover_attached(datamover_type of_type, std::int64_t bytes)
+        : type(of_type), elem_bytes(bytes) {}
+    ~datamover_attached() {
         if (layout) datamover_layout_free(&layout);
     }
-    Attached(const Attached&) = delete;
-    Attached& operator=(const Attached&) = delete;
+    datamover_attached(const datamover_attached&) = delete;
+    datamover_attached& operator=(const datamover_attached&) = delete;
 };
 
+namespace {
+
 /// Whether more of a layout and of a type may be attached.
-int check_same(const Attached& attached, const datamover_layout* layout, datamover_type type,
-               std::int64_t elem_bytes) {
+int check_same(const datamover_attached& attached, const datamover_layout* layout,
+               datamover_type type, std::int64_t elem_bytes) {
     int same_layout = 0;
     if (const int code = datamover_layout_equal(attached.layout, layout, &same_layout)) return code;
     if (same_layout == 0)
@@ -74,7 +79,7 @@ std::string in_dimension(int d) {
 }
 
 /// The block that `a` holds with its ghosts, first element first.
-int describe(const Memory& a, const datamover_layout* layout, std::int64_t block,
+int describe(const datamover_memory& a, const datamover_layout* layout, std::int64_t block,
              const std::int64_t* ghost_lower, const std::int64_t* ghost_upper,
              AttachedBlock& described) {
     int dims = 0;
@@ -118,9 +123,9 @@ int describe(const Memory& a, const datamover_layout* layout, std::int64_t block
 
 extern "C" {
 
-/// Programs call this one themselves.
-DATAMOVER_PUBLIC Memory datamover_fortran_memory(const CFI_cdesc_t* a) {
-    Memory memory{
+/// Called by programs, as the module's datamover_memory.
+DATAMOVER_PUBLIC datamover_memory datamover_fortran_memory(const CFI_cdesc_t* a) {
+    datamover_memory memory{
         a->base_addr, static_cast<std::int64_t>(a->elem_len), type_of(*a), a->rank, {}, {}};
     for (int d = 0; d < a->rank; ++d) {
         memory.extents[d] = a->dim[d].extent;
@@ -129,10 +134,9 @@ DATAMOVER_PUBLIC Memory datamover_fortran_memory(const CFI_cdesc_t* a) {
     return memory;
 }
 
-/// `*attached` is made where it is NULL. A negative block: only the element type is told.
-int datamover_fortran_attach(Attached** attached, const datamover_layout* layout, const Memory* a,
-                             std::int64_t block, const std::int64_t* ghost_lower,
-                             const std::int64_t* ghost_upper) try {
+int datamover_fortran_attach(datamover_attached** attached, const datamover_layout* layout,
+                             const datamover_memory* a, std::int64_t block,
+                             const std::int64_t* ghost_lower, const std::int64_t* ghost_upper) try {
     const auto type = static_cast<datamover_type>(a->elem_type);
     const std::int64_t elem_bytes = a->elem_bytes;
     // Of what is not allocated the extents are nobody's.
@@ -147,7 +151,7 @@ int datamover_fortran_attach(Attached** attached, const datamover_layout* layout
         if (const int code = describe(*a, layout, block, ghost_lower, ghost_upper, described))
             return code;
     if (!*attached) {
-        auto made = std::make_unique<Attached>(type, elem_bytes);
+        auto made = std::make_unique<datamover_attached>(type, elem_bytes);
         if (const int code = datamover_layout_duplicate(&made->layout, layout)) return code;
         *attached = made.release();
     }
@@ -157,13 +161,13 @@ int datamover_fortran_attach(Attached** attached, const datamover_layout* layout
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");
 }
 
-void datamover_fortran_detach(Attached** attached) {
+int datamover_fortran_detach(datamover_attached** attached) {
     delete *attached;
     *attached = nullptr;
+    return DATAMOVER_SUCCESS;
 }
 
-/// The array of all blocks that are attached.
-int datamover_fortran_array(datamover_array** array, const Attached* attached) try {
+int datamover_fortran_array(datamover_array** array, const datamover_attached* attached) try {
     if (!attached)
         return refuse(DATAMOVER_INVALID_STATE,
                       "nothing is attached to an array; attach tells the element type at least");
@@ -175,22 +179,6 @@ int datamover_fortran_array(datamover_array** array, const Attached* attached) t
                                      blocks.data(), static_cast<std::int64_t>(blocks.size()));
 } catch (const std::exception&) {
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");
-}
-
-/// Binds a plan to several arrays. NULL options stand for the defaults. A process that could not
-/// say what it brings takes part with the code of that, and all refuse.
-int datamover_fortran_bind(datamover_mover** mover, int comm, int so_far,
-                           const datamover_plan* plan, std::int64_t num_arrays,
-                           const datamover_array* const* sources,
-                           const datamover_array* const* destinations, const char* op,
-                           const char* transport, int check) {
-    if (const int code = datamover_agree(MPI_Comm_f2c(comm), so_far)) return code;
-    datamover_mover_options options{};
-    options.op = op;
-    options.transport = transport;
-    options.check = check;
-    const datamover_move move{plan, num_arrays, sources, destinations};
-    return datamover_mover_new_set(mover, MPI_Comm_f2c(comm), &move, 1, &options);
 }
 
 }  // extern "C"

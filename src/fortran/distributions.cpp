@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "datamover/distribute.h"
-#include "memory.hpp"
+#include "fortran_calls.hpp"
 
 namespace {
 
-using datamover::fortran::Memory, datamover::fortran::refuse;
+using datamover::fortran::refuse;
 
 /// An array as elements: the last dimension counts them, those before it make up one.
 struct Elements {
     std::int64_t elems = 1, elem_bytes = 0, stride_bytes = 0;
 };
 
-int describe(const Memory& a, const char* name, Elements& described) {
+int describe(const datamover_memory& a, const char* name, Elements& described) {
     described = {1, a.elem_bytes, a.elem_bytes};
     // Its extents are undefined then; an array without elements has an address.
     if (!a.first)
@@ -48,13 +48,13 @@ int describe(const Memory& a, const char* name, Elements& described) {
 }
 
 /// One datamover_memory, or a vector of them.
-std::vector<const Memory*> all_of(const CFI_cdesc_t* list) {
-    std::vector<const Memory*> all;
+std::vector<const datamover_memory*> all_of(const CFI_cdesc_t* list) {
+    std::vector<const datamover_memory*> all;
     const std::int64_t count = list->rank == 0 ? 1 : list->dim[0].extent;
     const auto* first = static_cast<const char*>(list->base_addr);
     for (std::int64_t k = 0; k < count; ++k)
-        all.push_back(
-            reinterpret_cast<const Memory*>(first + (list->rank == 0 ? 0 : k * list->dim[0].sm)));
+        all.push_back(reinterpret_cast<const datamover_memory*>(
+            first + (list->rank == 0 ? 0 : k * list->dim[0].sm)));
     return all;
 }
 
@@ -99,30 +99,29 @@ int described(const CFI_cdesc_t* columns, const CFI_cdesc_t* results, Arrays& ar
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");
 }
 
-/// One key per element, or keys of as many numbers as the first of two dimensions has.
-int describe(const Memory& memory, datamover_keys& keys) {
-    Elements elements;
-    if (const int code = describe(memory, "the array of keys", elements)) return code;
-    if (memory.dims < 1 || memory.dims > 2)
-        return refuse(DATAMOVER_MISMATCH, "the array of keys has " + std::to_string(memory.dims) +
-                                              " dimensions; it has one, or two where keys have "
-                                              "several numbers");
-    const std::int64_t dims = memory.dims == 2 ? memory.extents[0] : 1;
-    if (dims < 1 || dims > INT_MAX)
-        return refuse(DATAMOVER_INVALID_ARGUMENT, "keys of " + std::to_string(dims) + " numbers");
-    keys = {elements.elems, static_cast<int>(dims), memory.first,
-            static_cast<datamover_type>(memory.elem_type), elements.stride_bytes};
-    return DATAMOVER_SUCCESS;
-}
-
 }  // namespace
 
 extern "C" {
 
-int datamover_fortran_target_ranks(const datamover_target_map* map, const Memory* keys,
+int datamover_fortran_keys(const datamover_memory* memory, datamover_keys* keys) {
+    Elements elements;
+    if (const int code = describe(*memory, "the array of keys", elements)) return code;
+    if (memory->dims < 1 || memory->dims > 2)
+        return refuse(DATAMOVER_MISMATCH, "the array of keys has " + std::to_string(memory->dims) +
+                                              " dimensions; it has one, or two where keys have "
+                                              "several numbers");
+    const std::int64_t dims = memory->dims == 2 ? memory->extents[0] : 1;
+    if (dims < 1 || dims > INT_MAX)
+        return refuse(DATAMOVER_INVALID_ARGUMENT, "keys of " + std::to_string(dims) + " numbers");
+    *keys = {elements.elems, static_cast<int>(dims), memory->first,
+             static_cast<datamover_type>(memory->elem_type), elements.stride_bytes};
+    return DATAMOVER_SUCCESS;
+}
+
+int datamover_fortran_target_ranks(const datamover_target_map* map, const datamover_memory* memory,
                                    std::int64_t num_ranks, std::int64_t* ranks) {
     datamover_keys described{};
-    if (const int code = describe(*keys, described)) return code;
+    if (const int code = datamover_fortran_keys(memory, &described)) return code;
     if (described.elems != num_ranks)
         return refuse(DATAMOVER_MISMATCH, "there are keys of " + std::to_string(described.elems) +
                                               " elements, and ranks has " +
@@ -130,44 +129,22 @@ int datamover_fortran_target_ranks(const datamover_target_map* map, const Memory
     return datamover_target_map_ranks(map, &described, ranks);
 }
 
-int datamover_fortran_distribution_by_keys(datamover_distribution** distribution, int comm,
-                                           const datamover_target_map* map, const Memory* keys,
-                                           std::int64_t max_bytes, const char* method) {
-    datamover_keys described{};
-    int code = describe(*keys, described);
-    if ((code = datamover_agree(MPI_Comm_f2c(comm), code))) return code;
-    datamover_distribution_options options{};
-    options.max_bytes = max_bytes;
-    options.method = method;
-    return datamover_distribution_by_keys(distribution, MPI_Comm_f2c(comm), map, &described,
-                                          &options);
-}
-
-int datamover_fortran_distribution(datamover_distribution** distribution, int comm,
-                                   const Memory* ranks, std::int64_t max_bytes,
-                                   const char* method) {
+int datamover_fortran_targets(const datamover_memory* ranks, datamover_targets* targets) {
     Elements rows;
-    int code = describe(*ranks, "the array of ranks", rows);
-    if (code == 0 && (ranks->dims < 1 || ranks->dims > 2))
-        code = refuse(DATAMOVER_MISMATCH, "the array of ranks has " + std::to_string(ranks->dims) +
+    if (const int code = describe(*ranks, "the array of ranks", rows)) return code;
+    if (ranks->dims < 1 || ranks->dims > 2)
+        return refuse(DATAMOVER_MISMATCH, "the array of ranks has " + std::to_string(ranks->dims) +
                                               " dimensions; it has one, or two where elements "
                                               "have several ranks");
     const bool several = ranks->dims == 2;
-    if (code == 0 && several && rows.elems > 1 && rows.stride_bytes != rows.elem_bytes)
-        code = refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has gaps");
-    if (code == 0 && several && ranks->extents[0] == 0)
-        code = refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has none for an element");
-    if ((code = datamover_agree(MPI_Comm_f2c(comm), code))) return code;
-    datamover_targets targets{};
-    targets.elems = rows.elems;
-    targets.targets_per_elem = several ? ranks->extents[0] : 1;
-    targets.data = ranks->first;
-    targets.type = static_cast<datamover_type>(ranks->elem_type);
-    targets.stride_bytes = several ? ranks->elem_bytes : rows.stride_bytes;
-    datamover_distribution_options options{};
-    options.max_bytes = max_bytes;
-    options.method = method;
-    return datamover_distribution_new(distribution, MPI_Comm_f2c(comm), &targets, &options);
+    if (several && rows.elems > 1 && rows.stride_bytes != rows.elem_bytes)
+        return refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has gaps");
+    if (several && ranks->extents[0] == 0)
+        return refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has none for an element");
+    *targets = {rows.elems, several ? ranks->extents[0] : 1, ranks->first,
+                static_cast<datamover_type>(ranks->elem_type),
+                several ? ranks->elem_bytes : rows.stride_bytes};
+    return DATAMOVER_SUCCESS;
 }
 
 int datamover_fortran_distribution_start(datamover_distribution* distribution,

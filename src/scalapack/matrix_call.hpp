@@ -22,4 +22,11 @@ struct MatrixCall {
 /// invalid_argument, mpi.
 int move_in_context(int context, const MatrixCall& call);
 
+/// p?gemr2d and p?trmr2d of elements of `elem_bytes`. Return the code, and keep it with the wrong
+/// argument's position as the last call's. Collective over the context.
+int gemr2d(int elem_bytes, int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
+           int ib, int jb, const int* descb, int context);
+int trmr2d(int elem_bytes, const char* uplo, const char* diag, int m, int n, const void* a, int ia,
+           int ja, const int* desca, void* b, int ib, int jb, const int* descb, int context);
+
 }  // namespace datamover

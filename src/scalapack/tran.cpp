@@ -5,32 +5,13 @@
 #include <complex>
 
 #include "blacs.hpp"
-#include "blacs_integers.hpp"
-#include "datamover/datamover_scalapack.h"
 #include "geometry/make_error.hpp"
 #include "last_call.hpp"
 #include "matrix_call.hpp"
+#include "tran.hpp"
 
 namespace datamover {
 namespace {
-
-/// The arguments as PBLAS has them.
-struct Tran {
-    const BlacsInt *m, *n;
-    const void *alpha, *a;
-    const BlacsInt *ia, *ja, *desca;
-    const void *beta, *c;
-    const BlacsInt *ic, *jc, *descc;
-};
-
-/// A name that programs call, and what it means.
-struct Routine {
-    const char* symbol;
-    const char* name;
-    datamover_type type;
-    int elem_bytes;
-    int conjugate;
-};
 
 template <class Real>
 std::complex<double> number(const void* parts, bool is_complex) {
@@ -104,61 +85,11 @@ int transpose(const Routine& routine, const Tran& t) {
     return code;
 }
 
-void call(const Routine& routine, const Tran& t) {
+}  // namespace
+
+void call_tran(const Routine& routine, const Tran& t) {
     tell_pxerbla(remembered([&] { return transpose(routine, t); }), routine.name,
                  narrow(t.desca[1]));
 }
 
-}  // namespace
 }  // namespace datamover
-
-using datamover::BlacsInt;
-using datamover::call;
-
-extern "C" {
-DATAMOVER_PUBLIC_BEGIN
-
-void pstran_(const BlacsInt* m, const BlacsInt* n, const float* alpha, const float* a,
-             const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const float* beta,
-             float* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pstran_", "PSTRAN", DATAMOVER_FLOAT32, 4, 0},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-void pdtran_(const BlacsInt* m, const BlacsInt* n, const double* alpha, const double* a,
-             const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const double* beta,
-             double* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pdtran_", "PDTRAN", DATAMOVER_FLOAT64, 8, 0},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-void pctranu_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
-              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
-              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pctranu_", "PCTRANU", DATAMOVER_COMPLEX64, 8, 0},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-void pztranu_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
-              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
-              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pztranu_", "PZTRANU", DATAMOVER_COMPLEX128, 16, 0},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-void pctranc_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
-              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
-              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pctranc_", "PCTRANC", DATAMOVER_COMPLEX64, 8, 1},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-void pztranc_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
-              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
-              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
-    call({"pztranc_", "PZTRANC", DATAMOVER_COMPLEX128, 16, 1},
-         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
-}
-
-DATAMOVER_PUBLIC_END
-}

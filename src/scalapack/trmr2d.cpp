@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // p?trmr2d: copying trapezoids with ScaLAPACK's arguments.
 #include "blacs.hpp"
-#include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
 #include "matrix_call.hpp"
 
@@ -18,6 +17,8 @@ bool is_one_of(char letter, const char* letters) {
     return letter == letters[0] || letter == letters[1] || letter == letters[2] ||
            letter == letters[3];
 }
+
+}  // namespace
 
 int trmr2d(int elem_bytes, const char* uplo, const char* diag, int m, int n, const void* a, int ia,
            int ja, const int* desca, void* b, int ib, int jb, const int* descb, int context) {
@@ -39,35 +40,4 @@ int trmr2d(int elem_bytes, const char* uplo, const char* diag, int m, int n, con
     });
 }
 
-}  // namespace
 }  // namespace datamover
-
-int datamover_pdtrmr2d(const char* uplo, const char* diag, int m, int n, const double* a, int ia,
-                       int ja, const int* desca, double* b, int ib, int jb, const int* descb,
-                       int ctxt) {
-    return datamover::trmr2d(8, uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
-}
-
-int datamover_pstrmr2d(const char* uplo, const char* diag, int m, int n, const float* a, int ia,
-                       int ja, const int* desca, float* b, int ib, int jb, const int* descb,
-                       int ctxt) {
-    return datamover::trmr2d(4, uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
-}
-
-int datamover_pitrmr2d(const char* uplo, const char* diag, int m, int n, const int* a, int ia,
-                       int ja, const int* desca, int* b, int ib, int jb, const int* descb,
-                       int ctxt) {
-    return datamover::trmr2d(4, uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
-}
-
-int datamover_pctrmr2d(const char* uplo, const char* diag, int m, int n, const void* a, int ia,
-                       int ja, const int* desca, void* b, int ib, int jb, const int* descb,
-                       int ctxt) {
-    return datamover::trmr2d(8, uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
-}
-
-int datamover_pztrmr2d(const char* uplo, const char* diag, int m, int n, const void* a, int ia,
-                       int ja, const int* desca, void* b, int ib, int jb, const int* descb,
-                       int ctxt) {
-    return datamover::trmr2d(16, uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt);
-}

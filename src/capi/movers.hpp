@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// C interface of movers: arguments and descriptions converted.
+#pragma once
+
+#include <vector>
+
+#include "handles.hpp"
+
+namespace datamover::capi {
+
+/// NULL: the defaults. Throws invalid_argument for names that are unknown.
+MoverOptions mover_options_of(const datamover_mover_options* given_options);
+/// Long texts are cut.
+datamover_mover_pair described(const MoverPair& pair);
+datamover_mover_trial described(const MoverTrial& trial);
+template <class Value>
+auto described(const std::vector<Value>& all) {
+    std::vector<decltype(described(all.front()))> lines;
+    for (const Value& value : all) lines.push_back(described(value));
+    return lines;
+}
+datamover_mover_counters counters_of(const Mover& mover);
+/// Throws invalid_argument for NULLs.
+std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count);
+
+// Collective calls of a mover, with its communicator.
+inline void rebind(MPI_Comm, Mover& mover, const ArrayPart& source, const ArrayPart& destination) {
+    mover.rebind(source, destination);
+}
+inline void tune(MPI_Comm, Mover& mover, double seconds) {
+    mover.tune(seconds);
+}
+
+}  // namespace datamover::capi

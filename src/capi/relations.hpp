@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// C interface of relations: arguments, and results in the caller's memory.
+#pragma once
+
+#include <span>
+#include "datamover/relation_datatype.hpp"
+#include "datamover/relation_messages.hpp"
+#include "geometry/make_error.hpp"
+#include "handles.hpp"
+
+namespace datamover::capi {
+
+static_assert(sizeof(datamover_piece) == sizeof(MemoryPiece));
+
+inline Side side_of(datamover_side side) {
+    if (side == DATAMOVER_SOURCE) return Side::source;
+    if (side == DATAMOVER_DESTINATION) return Side::destination;
+    throw make_error(ErrorCode::invalid_argument, "side ", static_cast<int>(side),
+                     " is neither the source nor the destination");
+}
+
+/// Copies entries to the caller's memory; without memory only their number is asked for.
+template <class Entry>
+void write_out(const std::vector<Entry>& entries, void* to, std::int64_t capacity,
+               std::int64_t* count) {
+    given(count, "the number of entries") = static_cast<std::int64_t>(entries.size());
+    if (to == nullptr && capacity == 0) return;
+    if (static_cast<std::int64_t>(entries.size()) > capacity)
+        throw make_error(ErrorCode::out_of_range, "there is room for ", capacity, " entries, ",
+                         entries.size(), " are to be written");
+    if (entries.empty()) return;
+    std::memcpy(&given(static_cast<char*>(to), "the memory for entries"), entries.data(),
+                entries.size() * sizeof(Entry));
+}
+
+inline std::span<const std::uint8_t> bytes_at(const void* bytes, std::int64_t length,
+                                              const char* name) {
+    if (length < 0) throw make_error(ErrorCode::invalid_argument, name, " has ", length, " bytes");
+    const auto* first = static_cast<const std::uint8_t*>(bytes);
+    if (length > 0) given(first, name);
+    return {first, static_cast<std::size_t>(length)};
+}
+
+}  // namespace datamover::capi

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// C interface of streams: the objects behind handles, and options.
+#pragma once
+
+#include "datamover/stream.hpp"
+#include "datamover/stream_manager.hpp"
+#include "geometry/make_error.hpp"
+#include "handles.hpp"
+
+struct datamover_stream {
+    datamover::Stream value;
+};
+struct datamover_stream_manager {
+    datamover::StreamManager value;
+    MPI_Comm comm;
+};
+
+namespace datamover::capi {
+
+inline StreamOptions options_of(const datamover_stream_options* given_options) {
+    StreamOptions made;
+    if (!given_options) return made;
+    if (given_options->pathways != 0) made.pathways = given_options->pathways;
+    if (given_options->policy) made.policy = given_options->policy;
+    if (given_options->queue_steps != 0) made.queue_steps = given_options->queue_steps;
+    if (given_options->queue_bytes != 0) made.queue_bytes = given_options->queue_bytes;
+    made.consumers = given_options->consumers;
+    if (given_options->token) made.token = given_options->token;
+    if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
+    made.shared_memory = given_options->no_shared_memory == 0;
+    made.every_step = given_options->every_step != 0;
+    return made;
+}
+
+inline StreamManagerOptions options_of(const datamover_stream_manager_options* given_options) {
+    StreamManagerOptions made;
+    if (!given_options) return made;
+    if (given_options->active != 0) made.active = given_options->active;
+    if (given_options->unit) made.unit = given_options->unit;
+    made.unit_bytes = given_options->unit_bytes;
+    if (given_options->stall_seconds != 0) made.stall_seconds = given_options->stall_seconds;
+    return made;
+}
+
+/// Seconds to wait; empty, for below 0, for no limit.
+inline std::optional<double> below_0_is_forever(double seconds) {
+    return seconds < 0 ? std::nullopt : std::optional<double>(seconds);
+}
+
+inline std::optional<std::int64_t> step_or_next(std::int64_t step) {
+    return step == DATAMOVER_NEXT_STEP ? std::nullopt : std::optional<std::int64_t>(step);
+}
+
+}  // namespace datamover::capi
