@@ -41,7 +41,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         )
     stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
-    _arguments(spec, options)  # refuses what the format has not
+    arguments(spec, options)  # refuses what the format has not
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
@@ -167,24 +167,24 @@ def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
     return options.shards
 
 
-def _arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
-    """Give what zarr-python is to know of a new array besides its elements."""
+def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
+    """Return the arguments of zarr-python's `create_array` besides shape, dtype and chunks."""
     if options.zarr_format == 2:
         said = "kept" if options.compressor is None else compressors_of(options.compressor)
         return zarr_format_2.arguments(spec, _shards(spec, options), said)
-    arguments: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
+    found: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
     if spec.kept is not None:
         kept = spec.kept
-        arguments |= {
+        found |= {
             **kept.others,
             "dimension_names": kept.dimension_names,
             "compressors": kept.compressors,
         }
     if spec.dimension_names is not None:
-        arguments["dimension_names"] = spec.dimension_names
+        found["dimension_names"] = spec.dimension_names
     if options.compressor is not None:
-        arguments["compressors"] = compressors_of(options.compressor)
-    return arguments
+        found["compressors"] = compressors_of(options.compressor)
+    return found
 
 
 def compressors_of(name: str) -> Any:
@@ -199,13 +199,13 @@ def compressors_of(name: str) -> Any:
 
 def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
     """Make the array in a store of zarr-python's."""
-    arguments = _arguments(spec, options)
-    arguments["attributes"] = valid(arguments.get("attributes", {}))
+    said = arguments(spec, options)
+    said["attributes"] = valid(said.get("attributes", {}))
     return zarr_python().create_array(
         store=store,
         shape=spec.shape,
         dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
         shards=_shards(spec, options),
-        **arguments,
+        **said,
     )
