@@ -150,8 +150,6 @@ def _parser() -> _Parser:
         **extents,
         help="Chunks of a Zarr or HDF5 output; of a whole one, of arrays of so many dimensions.",
     )
-    several = "Write an HDF5 output as K files and a virtual dataset of them."
-    add("--writers", type=_count_of("files"), metavar="K", help=several)
     add("--shards", **extents, help="Shards of a Zarr output.")
     compressor = "Of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip."
     add("--compressor", metavar="NAME", help=compressor)

@@ -89,7 +89,7 @@ def peaks(words, nprocs=1, prepare=""):
         ("a.zarr", "b.zarr", 50, ["--chunks", "64,128,512"]),  # one thread at a time encodes
         ("a.h5:/u", "b.zarr", 16, ["--chunks", "32,64,64"]),
         ("a.h5:/v", "b.npy", 16, ["--axes", "2,1,0"]),
-        ("a.zarr", "b.h5:/u", 16, ["--writers", "3"]),
+        ("a.zarr", "b.h5:/u", 16, []),
         ("a.npy", "b.h5:/u", 16, ["--chunks", "24,128,128", "--compressor", "gzip"]),
         ("s.zarr", "b.zarr", 80, ["--chunks", "64,64,64"]),
         ("s.zarr", "b.zarr", 4, ["--chunks", "8,64,64"]),  # parts of shards are read

@@ -288,7 +288,6 @@ def test_scales_that_were_removed_and_dimensions_without_coordinates(tmp_path):
     [
         ({"region": ((0, 1),)}, "region= is for one array; name it"),
         ({"output_dtype": "f4"}, "output_dtype= is for one array"),
-        ({"writers": 2}, "writers= is for one array"),
         ({"compressor": "zstd"}, "there are none, gzip"),
         ({"output_order": "F"}, "output_order"),
     ],

@@ -81,10 +81,6 @@ class MoveOptions:
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
         Names of datasets in HDF5 files; usually said as `run.h5:/name`.
-    writers : int
-        Of an HDF5 output: it is written as so many files beside it, in a directory that begins with
-        its name, and is itself a virtual dataset of them, which reads as one array. They are to be
-        moved and copied together.
     """
 
     shape: Shape | None = None
@@ -106,7 +102,6 @@ class MoveOptions:
     check: str | None = None
     member: str | None = None
     output_member: str | None = None
-    writers: int | None = None
 
     def __repr__(self) -> str:
         said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
@@ -442,7 +437,6 @@ APPLIES_TO = (
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),
-    ("writers", "output", ("hdf5",)),
     ("overwrite_group", "output", ("zarr", "hdf5")),
 )
 

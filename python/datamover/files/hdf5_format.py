@@ -18,7 +18,6 @@ from datamover.errors import InvalidArgument, IoError
 from datamover.files import (
     hdf5,
     hdf5_output,
-    hdf5_parts,
     hdf5_traits,
     hdf5_types,
     native_attributes,
@@ -162,8 +161,6 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     check_flat_dtype(spec.dtype, "the output")
     hdf5_types.kind_of(spec)
     hdf5_output.check(spec, options)
-    if options.writers is not None:
-        hdf5_parts.cut_of(spec, options)
     return dataclasses.replace(spec, order="C")
 
 
@@ -181,14 +178,11 @@ def _name_of(options: MoveOptions) -> str:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a file of one dataset, with the attributes that are kept; and the files of parts."""
+    """Make a file of one dataset, with the attributes that are kept."""
     name = _name_of(options)
 
     def fill(file: Any) -> None:
-        if options.writers is not None:
-            hdf5_parts.create(file, path, name, spec, options)
-        else:
-            create_in(file, name, spec, options)
+        create_in(file, name, spec, options)
         hdf5_traits.write(file, name, spec)
 
     hdf5.create_file(path, fill, spec.nbytes)
@@ -204,10 +198,8 @@ def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> No
 
 def open_writer(
     path: str, spec: ArraySpec, options: MoveOptions
-) -> FlatFile | hdf5_output.ChunkedOutput | hdf5_parts.PartedChunks:
+) -> FlatFile | hdf5_output.ChunkedOutput:
     """Open a dataset that `create` made."""
-    if options.writers is not None:
-        return hdf5_parts.open_writer(path, _name_of(options), spec, options)
     if hdf5_output.is_chunked(spec, options):
         return hdf5_output.ChunkedOutput(path, _name_of(options), spec, options)
     return hdf5.open_writer(path, _name_of(options), spec)
