@@ -80,7 +80,7 @@ def test_chunks_are_those_of_format_3(tmp_path, compressor):
         assert new[10:] == (tmp_path / f"b.zarr/c/{i}/{j}").read_bytes()[10:]  # gzip tells the time
 
 
-def test_ordinary_ones_are_written_without_zarr_python(tmp_path, monkeypatch):
+def test_chunks_of_plain_arrays_are_written_without_zarr_python(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", sample(">f4", (10, 7)))
     written = []
     write = direct_zarr.OrdinaryArray.write_chunk

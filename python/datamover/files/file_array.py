@@ -302,7 +302,7 @@ class FileArray:
                 options = zarr_format_2.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            functions = file_format.functions(by_chunk=True)
+            functions = file_format
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
             spec = functions.check_output(wanted, options)
         self._temporary = placing.temporary_path(self.path, placing.token(self._address))
@@ -526,7 +526,7 @@ def _opened(request: _Request) -> Any:
         options = MoveOptions(member=request.member)
     if request.member is not None and file_format.name != "hdf5":
         raise InvalidArgument(f"{request.path} is no HDF5 file: it has no {request.member!r}")
-    file = file_format.functions(by_chunk=True).open_reader(request.path, options)
+    file = file_format.open_reader(request.path, options)
     file.spec = dataclasses.replace(file.spec, kept=None)
     return file if request.mode == "r" else _writable(_reopened(file, request.path))
 

@@ -175,21 +175,6 @@ class Writer(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkFunctions:
-    """What a format does otherwise where one process moves an array chunk by chunk.
-
-    The same functions as those of `Format`, of which `open_reader` and `open_writer` may also give
-    a `direct_zarr.OrdinaryArray`. `preview` gives what `open_writer` would, without a file.
-    """
-
-    open_reader: Callable[[str, MoveOptions], Any]
-    check_output: Callable[[ArraySpec, MoveOptions], ArraySpec]
-    create: Callable[[str, ArraySpec, MoveOptions], None]
-    open_writer: Callable[[str, ArraySpec, MoveOptions], Any]
-    preview: Callable[[ArraySpec, MoveOptions], Any]
-
-
-@dataclasses.dataclass(frozen=True)
 class Format:
     """One format of files.
 
@@ -210,8 +195,8 @@ class Format:
         (path, ArraySpec, options) -> Writer, on every process after `create`.
     is_directory : bool
         Whether an output is a directory, else a file.
-    by_chunk : ChunkFunctions, optional
-        What it does otherwise where one process moves an array.
+    preview : callable, optional
+        (ArraySpec, options) -> what `open_writer` would return, without a file; None: it is flat.
     """
 
     name: str
@@ -222,11 +207,7 @@ class Format:
     create: Callable[[str, ArraySpec, MoveOptions], None]
     open_writer: Callable[[str, ArraySpec, MoveOptions], Writer]
     is_directory: bool = False
-    by_chunk: ChunkFunctions | None = None
-
-    def functions(self, by_chunk: bool) -> Format | ChunkFunctions:
-        """Give what opens, checks and makes files of this format."""
-        return self.by_chunk if by_chunk and self.by_chunk is not None else self
+    preview: Callable[[ArraySpec, MoveOptions], Any] | None = None
 
 
 _registered: dict[str, Format] = {}

@@ -121,7 +121,7 @@ class Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        functions = self.format.functions(by_chunk=True)
+        functions = self.format
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             is_made = getattr(self.place, "is_made", False)
@@ -195,7 +195,7 @@ class Job:
         formats.check_options(options, input_format, self.format)
         if self.format.name == "zarr" and options.zarr_format is None:  # where that is, is unknown
             options = self.options = dataclasses.replace(options, zarr_format=3)
-        functions = input_format.functions(by_chunk=True)
+        functions = input_format
         for_output = dataclasses.replace(options, output_format=self.format.name)
         self.reader = functions.open_reader(self.source, for_output)
         if options.region is not None:
@@ -215,7 +215,7 @@ class Job:
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
-        self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
+        self.spec = self.format.check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 
@@ -235,8 +235,8 @@ class Job:
 
     def _shown(self) -> Any:
         """Give the output as far as it can be told without a file; None: nothing is to be told."""
-        by_chunk = self.format.by_chunk
-        return by_chunk.preview(self.spec, self.options) if by_chunk else None
+        preview = self.format.preview
+        return preview(self.spec, self.options) if preview else None
 
     def preview(self) -> Any:
         """Give what says in which boxes the output will be written; None: in any."""

@@ -98,7 +98,7 @@ class AddressOrigin:
 
     def __init__(self, path: str):
         self.path = path
-        self._functions = formats.named("zarr").functions(by_chunk=True)
+        self._functions = formats.named("zarr")
         self._root = self._node()
         self._metadata = self._root.metadata.to_dict()
         self.names = () if self._is_group() else (None,)

@@ -15,7 +15,7 @@ from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.json_values import valid
-from datamover.files.ordinary_metadata import Kept
+from datamover.files.ordinary_layout import DTYPES
 from datamover.files.zarr_store import zarr_python
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
@@ -25,7 +25,6 @@ DEFAULT_CHUNK_BYTES = 1 << 20
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check chunks, shards, compressor and dtype."""
-    spec = with_traits(spec)
     check_dtype(spec.dtype, "the output")
     check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
@@ -47,7 +46,9 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             create_in({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-            kept = _keeps_values(stored, spec.dtype, shards is not None, options.zarr_format or 3)
+            kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
+                stored, spec.dtype, shards is not None, options.zarr_format or 3
+            )
     except (OSError, MemoryError):
         raise
     except Exception as e:  # zarr and its codecs have many words for what they cannot hold
@@ -63,13 +64,6 @@ def check_dtype(dtype: Any, where: str) -> None:
         raise Unsupported(f"{where} has dtype {dtype}: its elements have no fixed size in bytes")
     if dtype.itemsize == 0:
         raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")
-
-
-def with_traits(spec: ArraySpec) -> ArraySpec:
-    """Give a spec whose traits are as zarr-python has them."""
-    if isinstance(spec.kept, Kept):
-        return dataclasses.replace(spec, kept=spec.kept.traits())
-    return spec
 
 
 def stored_dtype(dtype: np.dtype) -> np.dtype:
