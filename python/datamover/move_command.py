@@ -195,10 +195,6 @@ def run(words: list[str]) -> int:
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
         parser.error("--dry-run: it is for a process by itself; say -n for several")
-    for name in (said.source, said.output):
-        if name.startswith("memory://"):
-            print_error(f"{name}: memory ends with this command; it is for programs")
-            return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         _check_count(parser, said.nprocs)
         return _start_processes(said)
