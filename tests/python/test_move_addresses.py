@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import gc
-import json
 import logging
 import os
 import signal
@@ -22,7 +21,7 @@ from zarr.storage import ObjectStore
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import address_place, addresses, intend, move, writers, zarr_store
+from datamover.files import address_place, addresses, intend, move, zarr_store
 from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.launch import outer_environment
@@ -694,47 +693,15 @@ def test_what_an_interrupted_launch_of_ones_own_leaves_is_named_and_removed(
     assert process.returncode != 0
     left = names(address)
     assert address_place.MARKER in left and len(left) < 216 and "zarr.json" not in left
-    told = f"error: interrupted by SIGINT; {address} may hold chunks of it, which the next move"
+    told = f"error: interrupted by SIGINT; {address} may hold chunks of it, which a move"
     assert words.count(told) == (number == signal.SIGINT)
-    for overwrite in ([], ["--overwrite"]):
-        done = subprocess.run([*command, *overwrite], capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stderr
-        assert ("of an output that was never whole is removed" in done.stderr) == (not overwrite)
-        np.testing.assert_array_equal(opened(address)[...], array)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and "--overwrite removes that" in done.stderr
+    assert names(address) == left
+    done = subprocess.run([*command, "--overwrite"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(opened(address)[...], array)
     assert len(names(address)) == 217
-
-
-def test_what_somebody_may_still_write_is_not_removed(bucket, tmp_path):
-    np.save(tmp_path / "a.npy", ARRAY)
-    address = f"{bucket}/b.zarr"
-    with subprocess.Popen(["sleep", "1000"]) as other:
-        mine = writers.described(None)
-        theirs = [other.pid, writers._begin(other.pid)]
-        living = {**mine, "processes": [theirs]}
-        elsewhere = {**living, "machine": mine["machine"] ^ 1}
-        odd = [{**living, "processes": p} for p in ([], [theirs[:1]], [["a", 1]], "x", None)]
-        other_began = {**mine, "processes": [[other.pid, theirs[1] + 1]]}
-
-        def is_taken_for_left(by):
-            marker = json.dumps({"by": "1", "arrays": {"": [2]}, "writers": by}).encode()
-            others(address, address_place.MARKER, marker)
-            try:
-                move(None, tmp_path / "a.npy", address)
-            except dm.IoError as e:
-                assert "which was killed or is still at it" in str(e)
-                return False
-            clear(address)
-            return True
-
-        for by in (living, mine, elsewhere, None, *odd):
-            assert not is_taken_for_left(by)
-        assert is_taken_for_left(other_began)
-        other.kill()
-        other.wait()
-    assert is_taken_for_left(living)
-    assert not is_taken_for_left(elsewhere)
-    both = {**living, "processes": [theirs, *mine["processes"]]}
-    assert not is_taken_for_left(both)
 
 
 def clear(address):
@@ -745,26 +712,28 @@ def clear(address):
         obstore.delete(store, name)
 
 
-def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, killed_after):
+def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, tmp_path):
+    """Objects at an address without Zarr metadata, and without the mark of an unfinished output."""
+    np.save(tmp_path / "a.npy", ARRAY)
     address = f"{bucket}/b.zarr"
-    for is_killed, foreign in enumerate(
-        ("notes.txt", "u/c/0", "u/c/0/0/x", "v/c/0/0", "g/c/0", "v/zarr.json")
-    ):
-        killed_after[0] = 3 if is_killed % 2 else 10**6
-        with pytest.raises(Killed) if is_killed % 2 else contextlib.nullcontext():
-            dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
-        killed_after[0] = 10**6
+    for foreign in ("notes.txt", "u/c/0", "u/zarr.json", "c/0/0"):
         others(address, foreign)
-        before = names(address)
-        with pytest.raises(dm.IoError, match=f"{foreign}.* belongs to no Zarr array"):
+        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
             dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
-        assert names(address) == before
+        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
+            move(None, tmp_path / "a.npy", address, overwrite=True, overwrite_group=True)
+        assert names(address) == [foreign]
         clear(address)
-    others(address, address_place.MARKER, b'{"arrays": {"u": [2], "v": "x"}}')
-    others(address, "u/c/0/0")
-    with pytest.raises(dm.IoError, match="belongs to no"):
-        dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
-    assert names(address) == [address_place.MARKER, "u/c/0/0"]
+
+
+@pytest.mark.parametrize("data", [b"none", b"[]", b'{"node_type": "arrays"}'])
+def test_metadata_that_cannot_be_read_are_taken_for_those_of_a_group(bucket, tmp_path, data):
+    np.save(tmp_path / "a.npy", ARRAY)
+    address = f"{bucket}/b.zarr"
+    others(address, "zarr.json", data)
+    with pytest.raises(dm.IoError, match="overwrite_group"):
+        move(None, tmp_path / "a.npy", address, overwrite=True)
+    assert names(address) == ["zarr.json"]
 
 
 def test_a_move_that_was_killed_is_replaced_by_a_move(bucket, tmp_path, killed_after):
@@ -840,14 +809,9 @@ def test_a_program_that_is_killed_does_not_block_the_next(bucket):
     assert done.returncode == -signal.SIGKILL, done.stderr
     left = names(address)
     assert address_place.MARKER in left and len(left) == 5 and "zarr.json" not in left
-    others(address, "u/c/README")
     rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
-    for said in ({}, {"overwrite": True}):
-        with pytest.raises(dm.IoError, match="README"):
-            dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, **said)
-    assert names(address) == sorted([*left, "u/c/README"])
-    import obstore
-
-    obstore.delete(obstore.store.from_url(address), "u/c/README")
-    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
+    with pytest.raises(dm.IoError, match="was killed or is still at it; overwrite=True removes"):
+        dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
+    assert names(address) == left
+    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, overwrite=True)
     assert names(address) == ["u/c/0/0", "u/zarr.json", "zarr.json"]

@@ -175,7 +175,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
                 if is_first:
                     place.check()
                     specs = _specs(each)
-                    place.claim(_is_directory(output, options), _dims(way), way.groups)
+                    place.claim(_is_directory(output, options))
                     late = way.make(place.path, specs, options)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
@@ -244,12 +244,6 @@ def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any
 
 def _is_directory(output: str, options: MoveOptions) -> bool:
     return formats.of_output(output, options).is_directory
-
-
-def _dims(way: Way) -> dict[str, int]:
-    """Give the number of dimensions of each array, by name."""
-    copied = {name: len(spec.shape) for name, spec in way.copied.items()}
-    return {name: len(shape) for name, shape in way.arrays.items()} | copied
 
 
 def _place_within(path: str, name: str, is_directory: bool) -> Any:

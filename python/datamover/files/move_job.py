@@ -31,7 +31,6 @@ from datamover.files import (
     names,
     placing,
     write_back,
-    writers,
     zarr_format_2,
 )
 from datamover.files.agreement import Alarm, threads_here, together
@@ -89,8 +88,7 @@ def output_place(source: str, output: str, options: MoveOptions, address: int | 
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        by = writers.described(address)
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group, by)
+        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 
@@ -129,7 +127,7 @@ class Job:
                 self.place.check()
             self.plan()
             if self.is_first and not is_made:
-                self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
+                self.place.claim(self.format.is_directory)
                 hdf5_types.tell_of_change(self.spec)
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
@@ -84,9 +83,7 @@ class LocalPlace:
         """Check, before anything is written, that the output can be put there."""
         check_places(*self._said)
 
-    def claim(
-        self, is_directory: bool, dims: Mapping[str, int], groups: Iterable[str] = ()
-    ) -> None:
+    def claim(self, is_directory: bool) -> None:
         """Make the empty unfinished output; remove what moves left that were killed."""
         tell_of_leftovers(remove_leftovers(self._output))
         self._removes = True

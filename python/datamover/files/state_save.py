@@ -23,7 +23,6 @@ from datamover.files import (
     state_addresses,
     unfinished,
     write_back,
-    writers,
 )
 from datamover.files.agreement import is_agreed, threads_here, together
 from datamover.files.state_dimensions import names_said
@@ -127,8 +126,7 @@ class Save(Work):
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
-            by = writers.described(self.address)
-            said = ("", self.output, token, self.overwrite, self.overwrite, by)
+            said = ("", self.output, token, self.overwrite, self.overwrite)
             self._place = address_place.AddressPlace(*said)
         else:
             said = (None, self.output, token, self.overwrite, self.overwrite, None)
@@ -162,8 +160,7 @@ class Save(Work):
         with together(self.comm):
             if self.is_first:
                 self._place.check()
-                dims = {name: len(spec.shape) for name, spec in self.target.specs.items()}
-                self._place.claim(self.target.is_directory, dims)
+                self._place.claim(self.target.is_directory)
                 self.target.create(self.temporary)
         with together(self.comm):
             self._place.hold()
