@@ -290,7 +290,7 @@ class Saving:
                     raise writing.failure
             writing.job.finish()
         finally:
-            self._end()
+            self._drop()
 
     @property
     def _is_over(self) -> bool:
@@ -302,9 +302,9 @@ class Saving:
             self._written.wait()
             agree()
         finally:
-            self._end()
+            self._drop()
 
-    def _end(self) -> None:
+    def _drop(self) -> None:
         """Give back memory and place. Local."""
         with uninterrupted():
             writing, self._writing = self._writing, None
@@ -319,7 +319,7 @@ class Saving:
         words = f"the save of {self._output} was not waited for; there is no new output"
         warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
         if not sys.is_finalizing():  # what is left then, the next one who writes there removes
-            self._end()
+            self._drop()
 
     def __repr__(self) -> str:
         if self._is_over:
@@ -343,7 +343,7 @@ class Saving:
                 tell_that_left(self._comm, error)
             self._written.wait()
         finally:
-            self._end()
+            self._drop()
 
 
 class _Writing:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects whose end all processes wait for; a program that ends before reports to the others.
+"""Objects whose end all processes wait for, in a program that ends before.
 
-Otherwise the others would wait forever for a process that is gone.
+It reports to the others, which would wait forever for a process that is gone, and removes what is
+not complete.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _objects: weakref.WeakKeyDictionary[Any, tuple[Any, str, int]] = weakref.WeakKey
 
 
 def add(held: Any, comm: Any, what: str) -> None:
-    """Note an object that is to be ended. Local; `what` describes what did not happen otherwise."""
+    """Note an object that is to be ended, and has `_drop`. Local.
+
+    `what` is in the error that the others get otherwise.
+    """
     where = f"on process {comm.rank} of {comm.size}"
     _objects[held] = comm, f"{what} {where}: its program ended", os.getpid()
 
@@ -31,7 +35,9 @@ def remove(held: Any) -> None:
 
 @atexit.register
 def _report() -> None:
-    for comm, words, process in list(_objects.values()):
+    for held, (comm, words, process) in list(_objects.items()):
         if process == os.getpid():  # a child's is its parent's
             with contextlib.suppress(Exception):  # MPI has ended, for one
                 core().fail(comm_address(comm), words)
+            with contextlib.suppress(Exception):
+                held._drop()
