@@ -19,6 +19,7 @@ import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import (
+    direct_zarr,
     formats,
     hdf5,
     hdf5_scales,
@@ -352,7 +353,8 @@ def _single_element(path: str, name: str, dataset: Any) -> Any:
 
 def _open_zarr(path: str, name: str | None) -> Any:
     folder = path if name is None else os.path.join(path, *name.split("/"))
-    return formats.named("zarr").open_reader(folder, MoveOptions())
+    # A plain array needs nothing that zarr-python knows besides: each step opens it anew.
+    return direct_zarr.opened(folder) or formats.named("zarr").open_reader(folder, MoveOptions())
 
 
 def whole(reader: Any) -> np.ndarray:
