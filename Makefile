@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Targets to set up, demonstrate, test, format and check datamover. All output is in .venv and build.
-# Requires git, make, g++ 12 or newer, python3 3.10 or newer with venv.
+# Requires git, make, g++ 12 or newer, python3 3.11 or newer with venv.
 #
 # To use an MPI other than PyPI's mpich: make test MPICC=mpicc.openmpi VENV=.venv-openmpi
 

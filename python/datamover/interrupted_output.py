@@ -57,8 +57,8 @@ class Output:
     def words_of_left(self) -> str:
         """Say what may be left of one at an address, where nobody is there to remove it."""
         return (
-            f"{self.path} may hold chunks of it, which the next move there removes; where it holds "
-            "zarr.json, .zarray or .zgroup, it is complete"
+            f"{self.path} may hold chunks of it, which a move there with --overwrite removes; if "
+            "it holds zarr.json, .zarray or .zgroup, it is complete"
         )
 
 

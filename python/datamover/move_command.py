@@ -150,8 +150,6 @@ def _parser() -> _Parser:
         **extents,
         help="Chunks of a Zarr or HDF5 output; of a whole one, of arrays of so many dimensions.",
     )
-    several = "Write an HDF5 output as K files and a virtual dataset of them."
-    add("--writers", type=_count_of("files"), metavar="K", help=several)
     add("--shards", **extents, help="Shards of a Zarr output.")
     compressor = "Of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip."
     add("--compressor", metavar="NAME", help=compressor)
@@ -197,10 +195,6 @@ def run(words: list[str]) -> int:
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
         parser.error("--dry-run: it is for a process by itself; say -n for several")
-    for name in (said.source, said.output):
-        if name.startswith("memory://"):
-            print_error(f"{name}: memory ends with this command; it is for programs")
-            return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         _check_count(parser, said.nprocs)
         return _start_processes(said)

@@ -63,49 +63,6 @@ def test_processes_by_themselves_and_slab_by_slab_write_the_same(
         comm.barrier()
 
 
-@pytest.mark.parametrize("way", ["chunks", "slabs"])
-def test_all_write_the_files_of_a_virtual_dataset(comm, rng, place, monkeypatch, cases, way):
-    monkeypatch.setattr(slabs, "COST", 0 if way == "slabs" else 1e9)
-    for _ in range(3 * cases):
-        shape = tuple(int(n) for n in rng.integers(2, 14, 3))
-        array = rng.integers(0, 1000, shape).astype(rng.choice(["i2", ">f8"]))
-        if comm.rank == 0:
-            zarr.create_array(f"{place}/a.zarr", data=array, chunks=(1, *shape[1:]), overwrite=True)
-        comm.barrier()
-        axes = tuple(rng.permutation(3).tolist())
-        writers = int(rng.integers(1, shape[axes[0]] + 1))
-        move(
-            comm, f"{place}/a.zarr", f"{place}/b.h5:/v", overwrite=True, axes=axes,
-            writers=writers, check="crc32c", max_bytes=int(rng.choice([4000, 1 << 20])),
-        )  # fmt: skip
-        np.testing.assert_array_equal(stored(f"{place}/b.h5:/v"), array.transpose(axes))
-        (folder,) = (name for name in os.listdir(place) if name.endswith(".parts"))
-        assert len(os.listdir(f"{place}/{folder}")) == writers
-        comm.barrier()
-
-
-def test_a_failure_on_one_process_leaves_no_file_of_several(comm, place, monkeypatch):
-    if comm.rank == 0:
-        np.save(f"{place}/a.npy", np.arange(4.0 * 600).reshape(60, 40))
-    comm.barrier()
-    move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", writers=2)
-    comm.barrier()
-    before = sorted(os.listdir(place))
-    comm.barrier()
-    if comm.rank == comm.size - 1:
-
-        def full(self, position, data):
-            raise OSError(28, "No space left on device", "b.h5")
-
-        monkeypatch.setattr(flat.FlatFile, "_write_run", full)
-    with pytest.raises(dm.IoError, match="not enough space"):
-        move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", writers=3, overwrite=True)
-    comm.barrier()
-    assert sorted(os.listdir(place)) == before
-    np.testing.assert_array_equal(stored(f"{place}/b.h5:/u"), np.load(f"{place}/a.npy"))
-    comm.barrier()
-
-
 def test_a_failure_on_one_process_leaves_nothing(comm, place, monkeypatch):
     array = np.arange(4.0 * 600).reshape(60, 40)
     if comm.rank == 0:

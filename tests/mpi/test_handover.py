@@ -39,12 +39,9 @@ def test_all_encode_and_one_writes(comm, rng, place, go, cases, way):
     for _ in range(4 * cases):
         array, chunks, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8", "u1"])
         compressor = str(rng.choice(["none", "gzip"]))
-        writers = [None, 2][int(rng.integers(2))] if way == "chunks" else None
-        extent = array.shape[axes[0]]
         report = move(
             comm, f"{place}/a.zarr", f"{place}/b.h5:/g/v", overwrite=True, axes=axes,
             chunks=wanted, compressor=compressor, check="crc32c",
-            writers=writers if extent > 2 * wanted[0] else None,
             max_bytes=int(rng.choice([4000, 1 << 20])),
         )  # fmt: skip
         if way == "chunks" or comm.size == 1:

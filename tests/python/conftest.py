@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures that several test files share: the start of MPI before other tests, and servers."""
 
-import itertools
 import os
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -75,7 +75,7 @@ def bucket(s3_server, monkeypatch, request):
 @pytest.fixture
 def killed_after(monkeypatch):
     """Have this process do so many changes in stores, then nothing more."""
-    from zarr.storage import FsspecStore, ObjectStore
+    from zarr.storage import ObjectStore
 
     left = [10**6]
 
@@ -88,6 +88,44 @@ def killed_after(monkeypatch):
 
         return checked
 
-    for store, name in itertools.product((ObjectStore, FsspecStore), ("set", "delete")):
-        monkeypatch.setattr(store, name, limited(getattr(store, name)))
+    for name in ("set", "delete"):
+        monkeypatch.setattr(ObjectStore, name, limited(getattr(ObjectStore, name)))
     return left
+
+
+class LocalBucket:
+    """A bucket in a directory, by obstore's own store for directories.
+
+    Attributes
+    ----------
+    address : str
+    path : pathlib.Path
+    """
+
+    def __init__(self, path):
+        self.address, self.path = "s3://local", path
+
+    def store(self, address):
+        """Open the store at an address in the bucket."""
+        from obstore.store import LocalStore
+
+        below = address.removeprefix(self.address).strip("/")
+        return LocalStore(self.path / below, mkdir=True)
+
+    def names(self):
+        """Give the names of all objects."""
+        return sorted(str(p.relative_to(self.path)) for p in self.path.rglob("*") if p.is_file())
+
+    def clear(self):
+        """Remove all objects."""
+        shutil.rmtree(self.path)
+
+
+@pytest.fixture
+def local_bucket(tmp_path_factory, monkeypatch):
+    """A bucket for tests with thousands of requests; in this process alone."""
+    from datamover.files import addresses
+
+    found = LocalBucket(tmp_path_factory.mktemp("bucket") / "objects")
+    monkeypatch.setattr(addresses, "object_store", found.store)
+    return found

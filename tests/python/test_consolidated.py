@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import shutil
 import warnings
 
 import numpy as np
@@ -18,7 +19,6 @@ from datamover.files import addresses, consolidated, move, placing
 from datamover.stream.recorder import _ZarrRecorder
 
 pytest.importorskip("obstore")
-fsspec = pytest.importorskip("fsspec")
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
 OLD = np.ones((24, 6, 8), "f4")
 NEW = -np.arange(24 * 6 * 8, dtype="f8").reshape(24, 6, 8)
@@ -119,21 +119,21 @@ def test_readers_at_an_address_find_it(bucket, tmp_path, way, zarr_format):
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("way", ["replaced", "new"])
-def test_a_kill_at_an_address_leaves_no_other_values(killed_after, tmp_path, way, zarr_format):
+def test_a_kill_at_an_address_leaves_no_other_values(
+    killed_after, local_bucket, tmp_path, way, zarr_format
+):
     """What is replaced there is gone before the new one is whole."""
     by, name, array, said = WAYS[way]
-    memory = fsspec.filesystem("memory")
-    place = "memory://some/g.zarr"
+    place = f"{local_bucket.address}/g.zarr"
     make(place, zarr_format)
-    kept = {path: memory.cat(path) for path in memory.find("/some")}
+    kept = shutil.copytree(local_bucket.path, tmp_path / "kept")
     left = killed_after[0]
     by(tmp_path, f"{place}/in/most/{name}", **said)
     changes = left - killed_after[0]
     views = set()
     for count in range(changes):
-        memory.rm("/some", recursive=True)
-        for path, data in kept.items():
-            memory.pipe(path, data)
+        local_bucket.clear()
+        shutil.copytree(kept, local_bucket.path)
         killed_after[0] = count
         with pytest.raises(Killed):
             by(tmp_path, f"{place}/in/most/{name}", **said)
@@ -142,11 +142,10 @@ def test_a_kill_at_an_address_leaves_no_other_values(killed_after, tmp_path, way
         views |= {k for k, state in enumerate((OLD, NEW)) if np.array_equal(state, found)}
         assert found is None or np.array_equal(found, OLD) or np.array_equal(found, NEW)
     assert views == ({0, 1} if way == "replaced" else {1})
-    memory.rm("/some", recursive=True)
 
 
 def test_a_server_that_does_not_answer_is_an_error_and_one_that_forbids_is_none(
-    monkeypatch, tmp_path
+    monkeypatch, local_bucket, tmp_path
 ):
     """Where this program may write an array, but not look at what is above it."""
 
@@ -160,15 +159,15 @@ def test_a_server_that_does_not_answer_is_an_error_and_one_that_forbids_is_none(
             raise dm.IoError(f"{address} cannot be read") from cause
         return ask(address, key)
 
-    make("memory://other/g.zarr", 3)
+    group = f"{local_bucket.address}/g.zarr"
+    make(group, 3)
     with monkeypatch.context() as patch:
         patch.setattr(addresses, "get", functools.partial(get, OSError("it is busy")))
         with pytest.raises(dm.IoError, match="/in cannot be read"):
-            by_move(tmp_path, "memory://other/g.zarr/in/most/pr")
-    assert is_consolidated("memory://other/g.zarr", "")
+            by_move(tmp_path, f"{group}/in/most/pr")
+    assert is_consolidated(group, "")
     monkeypatch.setattr(addresses, "get", functools.partial(get, PermissionDeniedError("no")))
-    by_move(tmp_path, "memory://other/g.zarr/in/most/pr")
-    fsspec.filesystem("memory").rm("/other", recursive=True)
+    by_move(tmp_path, f"{group}/in/most/pr")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

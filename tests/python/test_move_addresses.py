@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import gc
-import json
 import logging
 import os
 import signal
@@ -22,13 +21,12 @@ from zarr.storage import ObjectStore
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import address_place, addresses, intend, move, writers, zarr_store
+from datamover.files import address_place, addresses, intend, move, zarr_store
 from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.launch import outer_environment
 
 pytest.importorskip("obstore")
-fsspec = pytest.importorskip("fsspec")
 ARRAY = np.arange(7 * 11, dtype="f4").reshape(7, 11)
 
 
@@ -57,28 +55,15 @@ def opened(address):
     return zarr.open_array(ObjectStore(obstore.store.from_url(address), read_only=True), mode="r")
 
 
-@pytest.fixture(params=["obstore", "fsspec"])
-def library(request, monkeypatch):
-    if request.param == "fsspec":
-
-        def missing(address, read_only):
-            raise ImportError
-
-        monkeypatch.setattr(addresses, "_by_obstore", missing)
-        addresses._tell_of_fsspec.cache_clear()
-    return request.param
-
-
-def test_http_is_read(served, library, tmp_path, caplog):
+def test_http_is_read(served, tmp_path):
     move(None, f"{served}/a.zarr", tmp_path / "b.zarr", axes=(1, 0), check="crc32c")
     found = zarr.open_array(tmp_path / "b.zarr", mode="r")
     np.testing.assert_array_equal(found[...], ARRAY.T)
     assert found.metadata.dimension_names == ("x", "y") and found.attrs["units"] == "m"
-    assert ("fsspec" in caplog.text) == (library == "fsspec")
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_is_read_by_ranges(tmp_path, library, order, monkeypatch):
+def test_npy_is_read_by_ranges(tmp_path, order, monkeypatch):
     monkeypatch.setattr(Ranges, "asked", [])
     array = np.asarray(np.arange(50 * 64 * 80, dtype="f4").reshape(50, 64, 80), order=order)
     np.save(tmp_path / "a b.npy", array)
@@ -100,7 +85,7 @@ def test_npy_is_read_by_ranges(tmp_path, library, order, monkeypatch):
     np.testing.assert_array_equal(got, array)
 
 
-def test_npy_that_cannot_be_read_is_one_clear_line(tmp_path, library):
+def test_npy_that_cannot_be_read_is_one_clear_line(tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
     whole = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "short.npy").write_bytes(whole[:-4])
@@ -137,7 +122,7 @@ class Replaced(Ranges):
 
 
 @pytest.mark.parametrize("marks", [False, True], ids=["by time", "by mark"])
-def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, library, marks, monkeypatch):
+def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(Replaced, "marks", marks)
     array = np.arange(1.0, 1001)
     np.save(tmp_path / "a.npy", array)
@@ -180,9 +165,7 @@ class Counting(Silent):
                 type(self).sent_bytes += len(data)
 
 
-def test_npy_of_a_server_without_ranges_is_refused_before_it_is_fetched(
-    tmp_path, library, monkeypatch
-):
+def test_npy_of_a_server_without_ranges_is_refused_before_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(Counting, "sent_bytes", 0)
     np.lib.format.open_memmap(tmp_path / "a.npy", "w+", "f8", (1 << 23,))
     with serving(tmp_path, Counting) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
@@ -190,9 +173,7 @@ def test_npy_of_a_server_without_ranges_is_refused_before_it_is_fetched(
     assert Counting.sent_bytes < 1 << 25 and not (tmp_path / "b.npy").exists()
 
 
-def test_npy_in_a_bucket(bucket, library, tmp_path):
-    if library == "fsspec":
-        pytest.importorskip("s3fs")
+def test_npy_in_a_bucket(bucket, tmp_path):
     import obstore
 
     np.save(tmp_path / "a.npy", ARRAY)
@@ -234,7 +215,7 @@ def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, ou
         move(None, source, output)
 
 
-def test_what_is_not_there_is_one_clear_line(served, library, tmp_path):
+def test_what_is_not_there_is_one_clear_line(served, tmp_path):
     for address in (f"{served}/none.zarr", "http://127.0.0.1:9/a.zarr"):
         with pytest.raises(dm.IoError, match=address) as caught:
             move(None, address, tmp_path / "b.npy")
@@ -242,7 +223,7 @@ def test_what_is_not_there_is_one_clear_line(served, library, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
 
 
-def test_a_chunk_that_is_refused_is_one_clear_line(served, library, tmp_path, monkeypatch):
+def test_a_chunk_that_is_refused_is_one_clear_line(served, tmp_path, monkeypatch):
     def refuse(handler):
         if "/c/" not in handler.path:
             return real(handler)
@@ -395,12 +376,16 @@ def test_by_processes_of_the_command(bucket, tmp_path):
     assert done.returncode == 1 and "exists" in done.stderr and len(done.stderr.splitlines()) < 3
 
 
-def test_memory_of_this_program(tmp_path):
+def test_without_obstore_is_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    for name in ("a.zarr", "a.npy", "a.h5"):
+        with pytest.raises(dm.Unsupported, match=r"needs obstore \(pip install 'datamover\[stores"):
+            move(None, f"s3://b/{name}", tmp_path / "b.npy")
     np.save(tmp_path / "a.npy", ARRAY)
-    move(None, tmp_path / "a.npy", "memory://some/b.zarr", chunks=(4, 4))
-    move(None, "memory://some/b.zarr", tmp_path / "c.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
-    fsspec.filesystem("memory").rm("/some", recursive=True)
+    for name in ("memory://b.zarr", "s3://b/b.zarr"):
+        with pytest.raises(dm.Error, match=r"no memory addresses|needs obstore"):
+            move(None, tmp_path / "a.npy", name)
+    assert os.listdir(tmp_path) == ["a.npy"]
 
 
 def test_the_command_prints_one_error_of_several(tmp_path, capfd, caplog, monkeypatch):
@@ -595,12 +580,9 @@ def others(address, name, data=b"mine"):
 
 
 @pytest.mark.parametrize("is_old_there", [False, True])
-def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, is_old_there):
-    memory = fsspec.filesystem("memory")
-    address = "memory://some/b.zarr"
-
-    def there():
-        return sorted(path.removeprefix("/some/") for path in memory.find("/some"))
+def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, local_bucket, is_old_there):
+    address = f"{local_bucket.address}/b.zarr"
+    another = local_bucket.path / "b.zarr2/c/0/0"
 
     def save(arrays, overwrite=True):
         dm.save(address, arrays, comm=MPI.COMM_SELF, overwrite=overwrite)
@@ -608,7 +590,8 @@ def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, is_old_there)
     new = {**saved_arrays(), "g/w": np.arange(3), "t": np.float32(1)}
     outcomes = set()
     for count in range(100):
-        memory.pipe("/some/b.zarr2/c/0/0", b"another's")
+        another.parent.mkdir(parents=True)
+        another.write_bytes(b"another's")
         if is_old_there:
             flat = dm.BlockCyclic((77,), "(*)", nprocs=1)
             save({"u": (ARRAY.ravel(), flat), "h/v": np.ones(2)})
@@ -628,22 +611,18 @@ def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, is_old_there)
         np.testing.assert_array_equal(state["u"], ARRAY)
         save({"v": np.ones(2)})
         written = ["b.zarr/v/c/0", "b.zarr/v/zarr.json", "b.zarr/zarr.json", "b.zarr2/c/0/0"]
-        assert there() == written
-        memory.rm("/some", recursive=True)
+        assert local_bucket.names() == written
+        local_bucket.clear()
         if is_last:
             break
     assert outcomes == {"killed", "whole"} and 9 < count < 99
 
 
-def clear_memory(memory):
-    for path in memory.find("/some"):
-        memory.rm(path)
-
-
 @pytest.mark.parametrize("is_old_there", [False, True])
-def test_what_killed_processes_left_is_removed(killed_after, monkeypatch, tmp_path, is_old_there):
-    memory = fsspec.filesystem("memory")
-    address, token = "memory://some/b.zarr", "0123456789ab"
+def test_what_killed_processes_left_is_removed(
+    killed_after, local_bucket, monkeypatch, tmp_path, is_old_there
+):
+    address, token = f"{local_bucket.address}/b.zarr", "0123456789ab"
     np.save(tmp_path / "a.npy", ARRAY)
     found = set()
     for count in range(100):
@@ -656,13 +635,13 @@ def test_what_killed_processes_left_is_removed(killed_after, monkeypatch, tmp_pa
             move(None, tmp_path / "a.npy", address, **said)
         is_last, killed_after[0] = killed_after[0] > 0, 10**6
         monkeypatch.delenv("DATAMOVER_MOVE_TOKEN")
-        before = sorted(memory.find("/some"))
+        before = local_bucket.names()
         is_there = address_place.clean_up(address, "of another move")
-        assert sorted(memory.find("/some")) == before
+        assert local_bucket.names() == before
         assert address_place.clean_up(address, token) == is_there
-        left = sorted(memory.find("/some"))
+        left = local_bucket.names()
         if is_there:
-            node = zarr.open(address, mode="r")
+            node = zarr.open(ObjectStore(local_bucket.store(address), read_only=True), mode="r")
             is_new = isinstance(node, zarr.Array)
             np.testing.assert_array_equal(node if is_new else node["v"], ARRAY if is_new else 1)
             assert len(left) == (4 if is_new else 3)
@@ -670,7 +649,7 @@ def test_what_killed_processes_left_is_removed(killed_after, monkeypatch, tmp_pa
         else:
             assert left == []
             found.add("none")
-        clear_memory(memory)
+        local_bucket.clear()
         if is_last:
             break
     assert found == ({"old", "none", "new"} if is_old_there else {"none", "new"}) and count > 5
@@ -714,47 +693,15 @@ def test_what_an_interrupted_launch_of_ones_own_leaves_is_named_and_removed(
     assert process.returncode != 0
     left = names(address)
     assert address_place.MARKER in left and len(left) < 216 and "zarr.json" not in left
-    told = f"error: interrupted by SIGINT; {address} may hold chunks of it, which the next move"
+    told = f"error: interrupted by SIGINT; {address} may hold chunks of it, which a move"
     assert words.count(told) == (number == signal.SIGINT)
-    for overwrite in ([], ["--overwrite"]):
-        done = subprocess.run([*command, *overwrite], capture_output=True, text=True, timeout=100)
-        assert done.returncode == 0, done.stderr
-        assert ("of an output that was never whole is removed" in done.stderr) == (not overwrite)
-        np.testing.assert_array_equal(opened(address)[...], array)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and "--overwrite removes that" in done.stderr
+    assert names(address) == left
+    done = subprocess.run([*command, "--overwrite"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(opened(address)[...], array)
     assert len(names(address)) == 217
-
-
-def test_what_somebody_may_still_write_is_not_removed(bucket, tmp_path):
-    np.save(tmp_path / "a.npy", ARRAY)
-    address = f"{bucket}/b.zarr"
-    with subprocess.Popen(["sleep", "1000"]) as other:
-        mine = writers.described(None)
-        theirs = [other.pid, writers._begin(other.pid)]
-        living = {**mine, "processes": [theirs]}
-        elsewhere = {**living, "machine": mine["machine"] ^ 1}
-        odd = [{**living, "processes": p} for p in ([], [theirs[:1]], [["a", 1]], "x", None)]
-        other_began = {**mine, "processes": [[other.pid, theirs[1] + 1]]}
-
-        def is_taken_for_left(by):
-            marker = json.dumps({"by": "1", "arrays": {"": [2]}, "writers": by}).encode()
-            others(address, address_place.MARKER, marker)
-            try:
-                move(None, tmp_path / "a.npy", address)
-            except dm.IoError as e:
-                assert "which was killed or is still at it" in str(e)
-                return False
-            clear(address)
-            return True
-
-        for by in (living, mine, elsewhere, None, *odd):
-            assert not is_taken_for_left(by)
-        assert is_taken_for_left(other_began)
-        other.kill()
-        other.wait()
-    assert is_taken_for_left(living)
-    assert not is_taken_for_left(elsewhere)
-    both = {**living, "processes": [theirs, *mine["processes"]]}
-    assert not is_taken_for_left(both)
 
 
 def clear(address):
@@ -765,26 +712,28 @@ def clear(address):
         obstore.delete(store, name)
 
 
-def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, killed_after):
+def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, tmp_path):
+    """Objects at an address without Zarr metadata, and without the mark of an unfinished output."""
+    np.save(tmp_path / "a.npy", ARRAY)
     address = f"{bucket}/b.zarr"
-    for is_killed, foreign in enumerate(
-        ("notes.txt", "u/c/0", "u/c/0/0/x", "v/c/0/0", "g/c/0", "v/zarr.json")
-    ):
-        killed_after[0] = 3 if is_killed % 2 else 10**6
-        with pytest.raises(Killed) if is_killed % 2 else contextlib.nullcontext():
-            dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
-        killed_after[0] = 10**6
+    for foreign in ("notes.txt", "u/c/0", "u/zarr.json", "c/0/0"):
         others(address, foreign)
-        before = names(address)
-        with pytest.raises(dm.IoError, match=f"{foreign}.* belongs to no Zarr array"):
+        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
             dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
-        assert names(address) == before
+        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
+            move(None, tmp_path / "a.npy", address, overwrite=True, overwrite_group=True)
+        assert names(address) == [foreign]
         clear(address)
-    others(address, address_place.MARKER, b'{"arrays": {"u": [2], "v": "x"}}')
-    others(address, "u/c/0/0")
-    with pytest.raises(dm.IoError, match="belongs to no"):
-        dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
-    assert names(address) == [address_place.MARKER, "u/c/0/0"]
+
+
+@pytest.mark.parametrize("data", [b"none", b"[]", b'{"node_type": "arrays"}'])
+def test_metadata_that_cannot_be_read_are_taken_for_those_of_a_group(bucket, tmp_path, data):
+    np.save(tmp_path / "a.npy", ARRAY)
+    address = f"{bucket}/b.zarr"
+    others(address, "zarr.json", data)
+    with pytest.raises(dm.IoError, match="overwrite_group"):
+        move(None, tmp_path / "a.npy", address, overwrite=True)
+    assert names(address) == ["zarr.json"]
 
 
 def test_a_move_that_was_killed_is_replaced_by_a_move(bucket, tmp_path, killed_after):
@@ -860,14 +809,9 @@ def test_a_program_that_is_killed_does_not_block_the_next(bucket):
     assert done.returncode == -signal.SIGKILL, done.stderr
     left = names(address)
     assert address_place.MARKER in left and len(left) == 5 and "zarr.json" not in left
-    others(address, "u/c/README")
     rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
-    for said in ({}, {"overwrite": True}):
-        with pytest.raises(dm.IoError, match="README"):
-            dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, **said)
-    assert names(address) == sorted([*left, "u/c/README"])
-    import obstore
-
-    obstore.delete(obstore.store.from_url(address), "u/c/README")
-    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
+    with pytest.raises(dm.IoError, match="was killed or is still at it; overwrite=True removes"):
+        dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
+    assert names(address) == left
+    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, overwrite=True)
     assert names(address) == ["u/c/0/0", "u/zarr.json", "zarr.json"]

@@ -162,7 +162,7 @@ def test_arrays_of_a_group_are_named_as_far_as_they_are_few(place):
 
 
 def test_an_option_that_there_is_not(place):
-    words = "no option 'chunk'; there are shape, .*chunks, .*writers$"
+    words = "no option 'chunk'; there are shape, .*chunks, .*output_member$"
     refused(place, dm.InvalidArgument, words, chunk=(2, 2))
     with pytest.raises(dm.InvalidArgument, match=words):
         intend(place / "a.npy", place / "b.npy", chunk=(2, 2))

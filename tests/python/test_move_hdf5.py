@@ -500,7 +500,7 @@ def test_a_chunk_of_which_the_system_gives_a_part_at_a_time(tmp_path, rng, monke
 
 
 @pytest.mark.parametrize("dtype", ["M8[s]", ">m8[D]", "U3"])
-@pytest.mark.parametrize("more", [{}, {"chunks": (2,)}, {"writers": 2}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"chunks": (2,)}], ids=str)
 def test_what_hdf5_has_not_is_refused_by_the_plan_too(tmp_path, dtype, more):
     made = zarr.create_array(tmp_path / "a.zarr", shape=(4,), chunks=(2,), dtype=dtype)
     made[...] = np.arange(4).astype(dtype)

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from test_move_whole_hdf5 import check_same_files
 
 import datamover as dm
-from datamover.files import addresses, hdf5_address, intend, move
+from datamover.files import hdf5_address, intend, move
 
 pytest.importorskip("obstore")
 SHAPE = (30, 41, 23)
@@ -299,7 +299,7 @@ def test_what_cannot_be_read_is_one_clear_line(hostile, tmp_path, name, words):
     assert os.listdir(tmp_path) == ["served"]
 
 
-def test_whom_cannot_be_asked(made, tmp_path, monkeypatch):
+def test_whom_cannot_be_asked(made, tmp_path):
     with serving(made, Silent) as server:
         for name in ("run.h5", "run.h5:/part"):
             with pytest.raises(dm.IoError, match=r"run\.h5 cannot be read") as caught:
@@ -307,13 +307,6 @@ def test_whom_cannot_be_asked(made, tmp_path, monkeypatch):
             assert "\n" not in str(caught.value)
         with pytest.raises(dm.Unsupported, match=r"end it in \.zarr"):
             move(None, made / "run.h5", "s3://bucket/a.h5", member="part")
-
-    def missing(address, read_only):
-        raise ImportError
-
-    monkeypatch.setattr(addresses, "_by_obstore", missing)
-    with serving(made, Ranges) as server, pytest.raises(dm.Unsupported, match="by obstore alone"):
-        move(None, f"{server}/run.h5:/part", tmp_path / "b.zarr")
     assert os.listdir(tmp_path) == ["served"]
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
-from datamover.files import hdf5, hdf5_calls, hdf5_chunks, move, parts
+from datamover.files import hdf5, hdf5_calls, hdf5_chunks, move
 
 FILTERS = {
     "none": (),
@@ -303,12 +303,6 @@ def test_any_type_stays_what_it_is_in_hdf5(tmp_path, caplog, said):
         )  # fmt: skip
         with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "d.h5") as new:
             check_stored(old[name], new[name])
-        move(
-            None, f"{tmp_path}/a.h5:/{name}", f"{tmp_path}/e.h5:/{name}", overwrite_group=True,
-            writers=2, check="crc32c",
-        )  # fmt: skip
-        with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "e.h5") as new:
-            check_stored(old[name], new[name])
     assert caplog.records == []
 
 
@@ -448,15 +442,6 @@ def test_an_empty_file_is_replaced(tmp_path):
     move(None, tmp_path / "x.npy", f"{tmp_path}/b.h5:/u", overwrite=True)
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["u"][...].tolist() == [1, 1, 1]
-
-
-def test_parts_of_a_file_that_cannot_be_read_are_kept(tmp_path, monkeypatch):
-    np.save(tmp_path / "x.npy", np.ones((4, 4)))
-    move(None, tmp_path / "x.npy", f"{tmp_path}/b.h5:/u", writers=2)
-    path = str(tmp_path / "b.h5")
-    assert len(parts.named_by(path, path)) == 1
-    refuse(monkeypatch, path)
-    assert parts.named_by(path, path) is None
 
 
 def test_a_broken_value_is_not_an_absent_one(tmp_path):

@@ -192,7 +192,7 @@ ARGUMENTS = [
     ("a.npy s3://bucket/../b.zarr", 1, "no address"),
     ("a.npy https://host/b.zarr", 1, "can only be read"),
     ("a.npy gopher://host/b.zarr", 1, "no gopher addresses"),
-    ("a.npy memory://b.zarr", 1, "for programs"),
+    ("a.npy memory://b.zarr", 1, "no memory addresses"),
     ("http://127.0.0.1:9/a.zarr b.npy", 1, "no Zarr array that can be read"),
     ("file://elsewhere/a.npy b.npy", 1, "no file of this machine"),
     ("file://a.npy b.npy", 1, "no file of this machine"),

@@ -27,7 +27,7 @@ OLD = np.arange(7.0)
 NEW = np.random.default_rng(2).integers(0, 1000, (36, 36, 36)).astype("i2")
 MARK = "DATAMOVER_TEST_MARK"
 PATIENCE_SECONDS = 60
-OPTIONS = {".zarr": ["--chunks", "6,6,6"], ".h5": ["--writers", "3"]}
+OPTIONS = {".zarr": ["--chunks", "6,6,6"]}
 #: Who is killed, of `datamover move -n`.
 TARGETS = [(1, "parent"), (2, "parent"), (2, "parent"), (2, "mpiexec"), (2, "worker")]
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
@@ -131,8 +131,7 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     more = ["--chunks", "6,6,6", "--compressor", "gzip"] if encoded else []
     if replaces:
         np.save(tmp_path / "old.npy", OLD)
-        writers = 2 if suffix == "h5" else None
-        move(MPI.COMM_SELF, tmp_path / "old.npy", place(output), writers=writers)
+        move(MPI.COMM_SELF, tmp_path / "old.npy", place(output))
         (tmp_path / "old.npy").unlink()
 
     begin = time.monotonic()

@@ -205,7 +205,7 @@ def test_what_is_no_utf_8_is_said(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3)
         file.create_dataset("text", data=[b"ok", b"\xff"], dtype=h5py.string_dtype("utf-8"))
-    with pytest.raises(dm.InvalidArgument, match="text has a string that is no UTF-8"):
+    with pytest.raises(dm.InvalidArgument, match="text has a string that is not UTF-8"):
         move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
     assert [name.name for name in tmp_path.iterdir()] == ["a.h5"]
 

@@ -131,7 +131,7 @@ app(sys.argv[1:])
     ("output", "options"),
     [
         ("b.npy", []), ("b.raw", []), ("b.zarr", ["--chunks", "16,32,32,2"]), ("b.h5:/u", []),
-        ("b.h5:/u", ["--writers", 2]), ("b.h5:/u", ["--chunks", "16,32,32,2"]),
+        ("b.h5:/u", ["--chunks", "16,32,32,2"]),
     ],
 )  # fmt: skip
 def test_a_file_that_is_too_large(tmp_path, output, options):

@@ -80,7 +80,7 @@ def test_chunks_are_those_of_format_3(tmp_path, compressor):
         assert new[10:] == (tmp_path / f"b.zarr/c/{i}/{j}").read_bytes()[10:]  # gzip tells the time
 
 
-def test_ordinary_ones_are_written_without_zarr_python(tmp_path, monkeypatch):
+def test_chunks_of_plain_arrays_are_written_without_zarr_python(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", sample(">f4", (10, 7)))
     written = []
     write = direct_zarr.OrdinaryArray.write_chunk
@@ -244,35 +244,36 @@ def test_an_array_that_is_written_in_parts_has_the_format_of_its_group(tmp_path)
     np.testing.assert_array_equal(group["u"][...], np.full((8, 6), 3))
 
 
-def test_an_address(tmp_path):
+def test_an_address(tmp_path, local_bucket):
     np.save(tmp_path / "a.npy", np.arange(12.0).reshape(3, 4))
     for said in (3, 2, 2):
-        where = "memory://of_format_2/b.zarr"
+        where = f"{local_bucket.address}/b.zarr"
         move(None, tmp_path / "a.npy", where, zarr_format=said, chunks=(2, 2), overwrite=True)
-        found = zarr.open_array(where, mode="r", zarr_format=said)
+        found = zarr.open_array(local_bucket.path / "b.zarr", mode="r", zarr_format=said)
         np.testing.assert_array_equal(found[...], np.load(tmp_path / "a.npy"))
     move(None, where, tmp_path / "c.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.load(tmp_path / "a.npy"))
 
 
-def test_the_other_format_is_refused_in_a_group_at_an_address(tmp_path):
+def test_the_other_format_is_refused_in_a_group_at_an_address(tmp_path, local_bucket):
     np.save(tmp_path / "a.npy", np.arange(6.0))
     zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(4))
     for said in (2, 3):
-        place = f"memory://of_formats/{said}.zarr"
+        place = f"{local_bucket.address}/{said}.zarr"
         move(None, tmp_path / "a.zarr", place, zarr_format=said)
         for do in (lambda *given, **more: move(None, *given, **more), intend):
             with pytest.raises(dm.InvalidArgument, match=f"a Zarr group of format {said}"):
                 do(tmp_path / "a.npy", f"{place}/v", zarr_format=5 - said)
         move(None, tmp_path / "a.npy", f"{place}/w", zarr_format=said)
-        assert sorted(zarr.open_group(place, mode="r")) == ["u", "w"]
+        made = zarr.open_group(local_bucket.path / f"{said}.zarr", mode="r")
+        assert sorted(made) == ["u", "w"]
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("at_address", [False, True])
-def test_nothing_is_put_into_an_array(tmp_path, at_address, zarr_format):
+def test_nothing_is_put_into_an_array(tmp_path, local_bucket, at_address, zarr_format):
     np.save(tmp_path / "a.npy", np.arange(6.0))
-    array = "memory://no_group/a.zarr" if at_address else str(tmp_path / "a.zarr")
+    array = f"{local_bucket.address if at_address else tmp_path}/a.zarr"
     said = {"zarr_format": zarr_format, "overwrite": True}
     move(None, tmp_path / "a.npy", array, chunks=(2,), **said)
     inner = ["u"] if at_address else ["u", "c/u" if zarr_format == 3 else "0/u"]
@@ -280,18 +281,20 @@ def test_nothing_is_put_into_an_array(tmp_path, at_address, zarr_format):
         for do in (lambda *given: move(None, *given), intend):
             with pytest.raises(dm.InvalidArgument, match=r"a\.zarr is a Zarr array: nothing in it"):
                 do(tmp_path / "a.npy", f"{array}/{name}")
-    np.testing.assert_array_equal(zarr.open_array(array, mode="r")[...], np.arange(6.0))
+    place = (local_bucket.path if at_address else tmp_path) / "a.zarr"
+    np.testing.assert_array_equal(zarr.open_array(place, mode="r")[...], np.arange(6.0))
 
 
 @pytest.mark.parametrize("at_address", [False, True])
-def test_a_group_of_the_other_format_is_replaced(tmp_path, at_address):
+def test_a_group_of_the_other_format_is_replaced(tmp_path, local_bucket, at_address):
     zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(4))
-    output = "memory://replaced/b.zarr" if at_address else str(tmp_path / "b.zarr")
+    output = f"{local_bucket.address if at_address else tmp_path}/b.zarr"
+    place = (local_bucket.path if at_address else tmp_path) / "b.zarr"
     for said in (2, 3, 2):
         more = {"zarr_format": said, "overwrite_group": True}
         files = intend(tmp_path / "a.zarr", output, **more).files
         move(None, tmp_path / "a.zarr", output, **more)
-        assert zarr.open_group(output, mode="r")["u"].metadata.zarr_format == said
+        assert zarr.open_group(place, mode="r")["u"].metadata.zarr_format == said
         assert files == (5 if said == 2 else 3)
 
 

@@ -55,3 +55,17 @@ def test_a_process_that_ends_its_program_is_heard_by_those_that_wait(tmp_path, p
     assert done.returncode == 0, done.stderr
     assert words in done.stdout and not done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("program", [SAVES, OPENS])
+@pytest.mark.parametrize("nprocs", ["1", "2"])
+def test_what_nobody_ends_is_removed_with_the_program(tmp_path, program, nprocs):
+    done = subprocess.run(
+        [
+            os.environ.get("MPIEXEC", "mpiexec"), "-n", nprocs, sys.executable, "-c",
+            program.partition("if comm.rank == 0")[0], str(tmp_path / "a.zarr"),
+        ],
+        capture_output=True, text=True, timeout=100, check=False, env=outer_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Outputs at an address: they appear complete or not at all, and leftovers are removed.
 
-A marker is written first. It names the arrays to come, and is removed when their metadata are
-written. The marker distinguishes the leftovers of a killed program from data of other programs. It
-also identifies the writing processes, so that processes on the same machine can detect when they
-have ended. An object is removed only if its name belongs to an array or group that the marker or
-readable metadata describe.
+A marker is written first, and removed when the metadata are written. It distinguishes the leftovers
+of a killed program from data of other programs: objects at an address that has neither a marker nor
+Zarr metadata are never replaced or removed.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import consolidated, writers
+from datamover.files import consolidated, zarr_group
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -34,76 +30,10 @@ from datamover.files.json_values import dumps
 
 #: The object that says what is being written, and is no more there when all of it is.
 MARKER = ".datamover.partial"
-#: What stands directly in an array or group.
-OF_NODES = (*METADATA, ".zattrs", ".zmetadata")
-#: So many objects are read or removed at once.
+#: So many objects are removed at once.
 AT_ONCE = 32
 
 log = logging.getLogger("datamover")
-
-
-class Nodes:
-    """Arrays and groups at an address, by name; the one of the address itself has the name "".
-
-    Parameters
-    ----------
-    dims : mapping
-        Of each the numbers of dimensions that it has as an array, old and new; a group has none.
-    """
-
-    def __init__(self, dims: Mapping[str, set[int]]):
-        self.dims = {name: set(numbers) for name, numbers in dims.items()}
-
-    @classmethod
-    def of_arrays(cls, dims: Mapping[str, int], groups: Iterable[str] = ()) -> Nodes:
-        """Name arrays, the groups that they are in, and other groups."""
-        found: dict[str, set[int]] = {"": set(), **{name: set() for name in groups}}
-        for name, number in dims.items():
-            for above in _above(name):
-                found.setdefault(above, set())
-            found.setdefault(name, set()).add(number)
-        return cls(found)
-
-    def __or__(self, other: Nodes) -> Nodes:
-        names = {*self.dims, *other.dims}
-        return Nodes({n: self.dims.get(n, set()) | other.dims.get(n, set()) for n in names})
-
-    @property
-    def has_group(self) -> bool:
-        """Whether it is, or may be, more than an array."""
-        return len(self.dims) > 1 or not self.dims.get("")
-
-    def own(self, key: str) -> bool:
-        """Tell whether an object is the metadata of one of them, or a chunk of an array.
-
-        Examples
-        --------
-        >>> from datamover.files.address_place import Nodes
-        >>> nodes = Nodes.of_arrays({"u": 2})
-        >>> [nodes.own(key) for key in ("u/c/0/1", "u/zarr.json", "u/c/0", "u/notes", "v/c/0/1")]
-        [True, True, False, False, False]
-        """
-        node, _, last = key.rpartition("/")
-        if last in OF_NODES and node in self.dims:
-            return True
-        return any(
-            chunk_key(number).fullmatch(key[len(above) + 1 if above else 0 :])
-            for above in _above(key)
-            for number in self.dims.get(above, ())
-        )
-
-
-def _above(name: str) -> list[str]:
-    """Give the names of what something may be in, outermost first."""
-    return ["", *(name[:i] for i, c in enumerate(name) if c == "/")] if name else []
-
-
-@functools.cache
-def chunk_key(dims: int) -> re.Pattern[str]:
-    """Give what the chunks of an array have for names, in Zarr v2 and v3."""
-    if dims == 0:
-        return re.compile("c|0")
-    return re.compile(rf"(c[/.])?[0-9]+([/.][0-9]+){{{dims - 1}}}")
 
 
 async def _keys(store: Any) -> list[str]:
@@ -136,45 +66,6 @@ async def _document(store: Any, key: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-async def _nodes(store: Any, keys: list[str]) -> Nodes:
-    """Read what metadata and markers tell of."""
-    import asyncio
-
-    telling = [key for key in keys if key.rpartition("/")[2] in (*METADATA, MARKER)]
-    found = Nodes({})
-    for i in range(0, len(telling), AT_ONCE):
-        some = telling[i : i + AT_ONCE]
-        for key, told in zip(
-            some, await asyncio.gather(*(_document(store, key) for key in some)), strict=True
-        ):
-            name, _, last = key.rpartition("/")
-            found |= _marked(name, told) if last == MARKER else _described(name, last, told)
-    return found
-
-
-def _described(name: str, kind: str, metadata: dict[str, Any]) -> Nodes:
-    """Give the array or group of which metadata are; nothing where they are none."""
-    shape = metadata.get("shape")
-    if kind == ".zgroup" or (kind == "zarr.json" and metadata.get("node_type") == "group"):
-        return Nodes({name: set()})
-    is_array = kind == ".zarray" or metadata.get("node_type") == "array"
-    return Nodes({name: {len(shape)}} if is_array and isinstance(shape, list) else {})
-
-
-def _marked(name: str, marker: dict[str, Any]) -> Nodes:
-    """Give the arrays and groups that a marker names; nothing where it is none."""
-    arrays = marker.get("arrays")
-    if not isinstance(arrays, dict):
-        return Nodes({})
-    within = f"{name}/" if name else ""
-    found = {}
-    for inner, dims in arrays.items():
-        if not isinstance(dims, list) or not all(type(n) is int and 0 <= n <= 64 for n in dims):
-            return Nodes({})
-        found[f"{within}{inner}" if inner else name] = set(dims)
-    return Nodes(found)
 
 
 def _asked(path: str, ask: Any, *said: Any) -> Any:
@@ -215,8 +106,7 @@ def clean_up(path: str, token: str) -> bool:
     if marker.get("by") != token:
         return is_whole
     if not is_whole:
-        nodes = _marked("", marker)
-        _remove_at(path, [key for key in keys if nodes.own(key)], "what was written")
+        _remove_at(path, [key for key in keys if key != MARKER], "what was written")
     _remove_at(path, [MARKER], MARKER)
     return is_whole
 
@@ -230,26 +120,17 @@ class AddressPlace:
     token : str
         In the marker, of this output alone; see `placing.token`.
     overwrite, overwrite_group : bool
-    by : dict, optional
-        Of the processes that write; see `writers.described`.
     """
 
     def __init__(
-        self,
-        source: str,
-        output: str,
-        token: str,
-        overwrite: bool,
-        overwrite_group: bool,
-        by: dict[str, Any] | None = None,
+        self, source: str, output: str, token: str, overwrite: bool, overwrite_group: bool
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
         self.path = output
         self._is_claimed = False
-        self._token, self._writers = token, by
+        self._token = token
         self._replaced: list[str] = []  # objects
-        self._there, self._nodes = Nodes({}), Nodes({})
 
     def check(self) -> None:
         """Check, before anything is written, that an array can be put there.
@@ -284,51 +165,33 @@ class AddressPlace:
         is_whole = any(key in METADATA for key in there)
         if not is_whole and MARKER not in there:
             raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
-        marker = {} if is_whole else self._asked(_document, MARKER)
-        is_left = writers.are_gone(marker.get("writers"))
-        if not self._overwrite and not is_left:
-            said = option("overwrite", True)
-            if is_whole:
-                raise IoError(f"{self.path} exists; {said} replaces it")
+        said = option("overwrite", True)
+        if not self._overwrite and is_whole:
+            raise IoError(f"{self.path} exists; {said} replaces it")
+        if not self._overwrite:
             raise IoError(
                 f"{self.path} holds what another program was to write there, which was killed or "
                 f"is still at it; {said} removes that"
             )
-        self._there = self._asked(_nodes, there)
-        for key in there:
-            if not (self._there.own(key) or (key == MARKER and "" in self._there.dims)):
-                raise IoError(
-                    f"{self.path} holds {key!r}, which belongs to no Zarr array or group that can "
-                    "be read: nothing there is replaced"
-                )
-        if is_left:
-            log.warning("%s: what is there of an output that was never whole is removed", self.path)
-        elif self._there.has_group and not self._overwrite_group:
+        if is_whole and not self._overwrite_group and not self._is_array():
             raise IoError(
                 f"{self.path} is a Zarr group, perhaps with many arrays: "
                 f"{option('overwrite_group', True)} replaces all of it"
             )
 
-    def claim(
-        self, is_directory: bool, dims: Mapping[str, int], groups: Iterable[str] = ()
-    ) -> None:
-        """Say what will be there; remove what is to be replaced.
+    def _is_array(self) -> bool:
+        try:
+            return zarr_group.is_array(self.path)
+        except IoError:  # of metadata that cannot be read
+            return False
 
-        That cannot be kept until the new one is whole. Where it cannot be removed, the marker
-        stays, for the next who replaces it.
+    def claim(self, is_directory: bool) -> None:
+        """Note that something is to come; remove what is to be replaced.
 
-        Parameters
-        ----------
-        is_directory : bool
-        dims : mapping
-            The numbers of dimensions of all arrays that will be written, by name.
-        groups : iterable of str, optional
-            Those that no array may be in.
+        The old output cannot be kept until the new one is whole. If it cannot be removed, the
+        marker stays, for the next who replaces it.
         """
-        self._nodes = Nodes.of_arrays(dims, groups)
-        arrays = {name: sorted(n) for name, n in (self._nodes | self._there).dims.items()}
-        marker = {"by": self._token, "arrays": arrays, "writers": self._writers}
-        put(self.path, MARKER, dumps(marker).encode())
+        put(self.path, MARKER, dumps({"by": self._token}).encode())
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
             consolidated.remove_around(self.path)
@@ -366,7 +229,7 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            left = [key for key in self._asked(_keys) if self._nodes.own(key)]
+            left = [key for key in self._asked(_keys) if key != MARKER]
         except IoError as e:
             log.warning("%s", e)
             return
@@ -399,8 +262,8 @@ class PlaceInGroup:
     def check(self) -> None:
         """The group's place was looked at."""
 
-    def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
-        """The marker of the group names it."""
+    def claim(self, is_directory: bool) -> None:
+        """The group has a marker."""
 
     def hold(self) -> None:
         """Nothing can be held there against others."""

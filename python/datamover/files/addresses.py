@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Access to a Zarr store at an address: by obstore, or by fsspec if obstore is not installed.
+"""Access to a Zarr store at an address, by obstore.
 
 Objects at an address cannot be renamed. The metadata of an output is therefore written last: until
 then there is no array at the address. If a move fails, the objects that it wrote are removed.
@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import datetime
 import functools
-import logging
 import os
 import re
 import urllib.parse
@@ -21,7 +20,7 @@ from typing import Any
 from datamover.errors import InvalidArgument, IoError, Unsupported
 
 #: Of addresses; those of files are paths (`names.local_path`).
-SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 READ_ONLY = ("http", "https")
 #: Other names of the same places.
 SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
@@ -35,8 +34,6 @@ SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
 #: In the XML with which S3 and those like it say what is wrong.
 MESSAGE = re.compile("<Message>([^<]*)</Message>")
-
-log = logging.getLogger("datamover")
 
 
 def scheme_of(text: str) -> str | None:
@@ -74,52 +71,42 @@ def words_of(e: BaseException) -> str:
 
 
 def store_at(address: str, read_only: bool) -> Any:
-    """Open the store at an address; asks nobody yet.
+    """Open the store at an address for zarr-python; asks nobody yet. Errors as of `object_store`.
 
     Raises
     ------
     Unsupported
-        Neither obstore nor fsspec is installed, or neither knows this kind of address.
+        zarr-python is not installed.
     """
     try:
-        return _by_obstore(address, read_only)
-    except ImportError:
-        pass
-    except Exception as e:
-        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
-    try:
-        from zarr.storage import FsspecStore
-
-        store = FsspecStore.from_url(address, read_only=read_only)
+        from zarr.storage import ObjectStore
     except ImportError as e:
-        raise Unsupported(
-            f"{address} needs obstore (pip install 'datamover[stores]'), or fsspec and what it "
-            f"needs for {scheme_of(address)}: {words_of(e)}"
-        ) from e
-    except Exception as e:
-        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
-    if scheme_of(address) != "memory":
-        _tell_of_fsspec("/".join(address.split("/")[:3]))
-    return store
+        raise Unsupported(f"{address} needs zarr-python (pip install 'datamover[stores]')") from e
+    return ObjectStore(object_store(address), read_only=read_only)
 
 
-@functools.cache
-def _tell_of_fsspec(server: str) -> None:
-    """Say it once: a group has many stores."""
-    log.warning("obstore is not installed: %s goes through fsspec, which is slower", server)
+def object_store(address: str) -> Any:
+    """Open the store of obstore's at an address; asks nobody yet.
 
-
-def _by_obstore(address: str, read_only: bool) -> Any:
-    if scheme_of(address) == "memory":  # that of obstore is new each time
-        raise ImportError
-    from obstore.store import from_url
-    from zarr.storage import ObjectStore
-
+    Raises
+    ------
+    Unsupported
+        obstore is not installed.
+    IoError
+        It does not know this kind of address.
+    """
+    try:
+        from obstore.store import from_url
+    except ImportError as e:
+        raise Unsupported(f"{address} needs obstore (pip install 'datamover[stores]')") from e
     _settle_at_exit()
     options: dict[str, Any] = {"retry_config": RETRIES}
     if address.startswith("http://") or _endpoint_is_plain():
         options["client_options"] = {"allow_http": True}
-    return ObjectStore(from_url(_as_url(address), **options), read_only=read_only)
+    try:
+        return from_url(_as_url(address), **options)
+    except Exception as e:
+        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
 
 
 def _endpoint_is_plain() -> bool:

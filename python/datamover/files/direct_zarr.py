@@ -1,47 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading and writing of chunks of ordinary Zarr arrays without zarr-python.
+"""Reading and writing of chunks of plain Zarr arrays by the library's threads.
 
-Ordinary arrays are stored in a directory, contain numbers, have no shards or filters, and use a
-codec of numcodecs. Their metadata is read and written here, which takes little time. All other
-arrays, and all malformed ones, are handled by zarr-python.
+Plain arrays are stored in a directory, contain numbers, have no shards or filters, and use a codec
+of numcodecs (`ordinary_layout`). zarr-python reads and writes all metadata, and the chunks of all
+other arrays.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import mmap
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
-from datamover.files import bounded_decode, json_values, write_back, zarr_group
+from datamover.files import bounded_decode, ordinary_layout, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Shape
-from datamover.files.ordinary_layout import (
-    Layout,
-    NotOrdinary,
-    check_size,
-    layout_of_v2,
-    layout_of_v3,
-)
-from datamover.files.ordinary_metadata import Kept, kept_of_v2
+from datamover.files.ordinary_layout import Layout
 from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import ZarrTraits
-
-
-def _read_json(path: str, name: str) -> Any:
-    data = zarr_group.content_of(path, name)
-    if data is None:
-        raise FileNotFoundError(f"{path} has no {name}")
-    return json.loads(data.decode())
 
 
 def _codec(config: dict[str, Any] | None) -> Any:
@@ -58,16 +43,16 @@ def _codec(config: dict[str, Any] | None) -> Any:
 
 
 class OrdinaryArray(ChunkedArray):
-    """An ordinary array in a directory; may be used by several threads.
+    """A plain array in a directory; may be used by several threads.
 
     Parameters
     ----------
     path : str
     layout : Layout
-    kept : Kept, optional
+    kept : ZarrTraits, optional
     """
 
-    def __init__(self, path: str, layout: Layout, kept: Kept | None = None):
+    def __init__(self, path: str, layout: Layout, kept: ZarrTraits | None = None):
         self.spec = ArraySpec(layout.shape, layout.dtype, kept=kept)
         self.granule = layout.chunks
         self.layout = layout
@@ -241,57 +226,17 @@ def _read_all(fd: int) -> bytes:
     return found
 
 
-def open_reader(path: str, traits: Callable[[], ZarrTraits]) -> OrdinaryArray | None:
-    """Open an array that is ordinary; None where zarr-python is to do it.
+def opened(path: str, kept: ZarrTraits | None = None) -> OrdinaryArray | None:
+    """Open an array in a directory if it is plain; None if zarr-python has to read and write it."""
+    return plain_array(path, zarr_group.metadata(path), kept)
 
-    `traits` gives what zarr-python knows of it, for outputs that are not ordinary.
 
-    Raises
-    ------
-    IoError
-        Metadata are there and cannot be read.
-    """
+def plain_array(
+    path: str, metadata: dict[str, Any], kept: ZarrTraits | None = None
+) -> OrdinaryArray | None:
+    """Return the array of such metadata; None if it is not plain."""
     try:
-        if os.path.exists(os.path.join(path, "zarr.json")):
-            metadata = _read_json(path, "zarr.json")
-            layout = layout_of_v3(metadata)
-            check_size(layout)
-            return OrdinaryArray(path, layout, Kept(layout.chunks, metadata, traits))
-        metadata = _read_json(path, ".zarray")
-        layout = layout_of_v2(metadata)
-        check_size(layout)
-        attributes = {}
-        with contextlib.suppress(FileNotFoundError):
-            attributes = _read_json(path, ".zattrs")
-        fill = metadata["fill_value"]
-        return OrdinaryArray(path, layout, kept_of_v2(layout, attributes, fill, traits))
-    except (NotOrdinary, OSError, ValueError, LookupError, TypeError, AttributeError,
-            RecursionError, Unsupported, OverflowError):  # fmt: skip
+        return OrdinaryArray(path, ordinary_layout.layout_of(metadata), kept)
+    except (ordinary_layout.NotPlain, ValueError, LookupError, TypeError, AttributeError,
+            OverflowError):  # fmt: skip
         return None
-
-
-def preview(metadata: dict[str, Any]) -> OrdinaryArray:
-    """Give an array of such metadata without a place."""
-    return OrdinaryArray("", layout_of_v3(metadata))
-
-
-def preview_of_v2(metadata: dict[str, Any]) -> OrdinaryArray | None:
-    """Give an array of such metadata without a place; None where it is not ordinary."""
-    try:
-        layout = layout_of_v2(metadata)
-        check_size(layout)
-        return OrdinaryArray("", layout)
-    except (NotOrdinary, LookupError, TypeError, Unsupported):
-        return None
-
-
-def create(path: str, metadata: dict[str, Any], spec: ArraySpec) -> None:
-    """Write the metadata; chunks come when they are written."""
-    try:
-        with open(os.path.join(path, "zarr.json"), "w", encoding="utf-8") as file:
-            file.write(json_values.dumps(metadata))
-    except OSError as e:
-        if is_no_space(e):
-            words = no_space(path, e, spec.nbytes)
-            raise IoError(f"{words} (the array before compression)") from e
-        raise

@@ -37,11 +37,11 @@ from datamover.files import (
     formats,
     names,
     placing,
+    unfinished,
     write_back,
     zarr_format_2,
 )
-from datamover.files.agreement import threads_here, together
-from datamover.files.appointment import Appointment
+from datamover.files.agreement import is_agreed, threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
@@ -260,7 +260,6 @@ class FileArray:
     #: Of the class: one that was not opened has nothing to be closed.
     closed = True
     _process = -1
-    _staying_away: weakref.finalize | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
@@ -287,13 +286,10 @@ class FileArray:
             with together(comm):
                 self._check()
             self._threads = threads_here(address)
-            self._appointment = Appointment(comm)
+            unfinished.add(self, comm, f"{self.path} was not closed")
         except BaseException:
             self._drop()
             raise
-        words = f"{self.path} was not closed {self._appointment.where}{self._lost}"
-        # Called when this object goes, also at the end of the program.
-        self._staying_away = weakref.finalize(self, self._appointment.stay_away, words)
 
     def _create(self) -> None:
         """Make a new file beside its place. Collective."""
@@ -306,7 +302,7 @@ class FileArray:
                 options = zarr_format_2.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            functions = file_format.functions(by_chunk=True)
+            functions = file_format
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
             spec = functions.check_output(wanted, options)
         self._temporary = placing.temporary_path(self.path, placing.token(self._address))
@@ -394,6 +390,8 @@ class FileArray:
 
     def _check_complete(self) -> None:
         """Refuse to call complete what is not. Local."""
+        if self._give_up():
+            raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
         if self._is_damaged and self.mode == "w":
             raise IoError(f"{self.path} is not made: what was to be in it could not be written")
 
@@ -434,9 +432,11 @@ class FileArray:
             On all processes; there is no new file then. Also where a mover failed to write it, or
             an .npy at an address is not the one any more that was opened.
         PeerFailed
-            A process does not close it.
+            A process left its ``with`` block by an exception, or ended.
+        Timeout
+            A process does not close it, if `set_timeout` is set.
         InvalidState
-            A mover is in flight here. It is given up, which all processes hear.
+            On all processes, if a mover is in flight on one. It is given up.
 
         A call that is refused on one process, for arguments that it does not take, is refused on
         all, and there is no new file.
@@ -444,9 +444,6 @@ class FileArray:
         if self.closed:
             return
         try:
-            if self._give_up():
-                raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
-            self._appointment.come()
             collectively(self._address, self._check_complete)
             with together(self.comm):
                 if self.mode == "r":
@@ -466,7 +463,6 @@ class FileArray:
 
     def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
         try:
-            self._appointment.come()
             agree()
         finally:
             self._give_up()
@@ -480,8 +476,7 @@ class FileArray:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
         with uninterrupted():
             self.closed = True
-            if self._staying_away is not None:
-                self._staying_away()  # where it has not come, which others are told
+            unfinished.remove(self)
             if self._file is not None:
                 with contextlib.suppress(OSError):  # what is wrong with the file was told before
                     self._file.close()
@@ -502,19 +497,11 @@ class FileArray:
             if kind is None:
                 self.close()
             elif not self.closed:
-                self._stay_away(error)
+                if not is_agreed(error):
+                    tell_that_left(self.comm, error)
                 self._give_up()
         finally:
             self._drop()
-
-    def _stay_away(self, error: BaseException) -> None:
-        """Tell the others that the block failed here. Local: they may be anywhere."""
-        self._appointment.stay_away(
-            f"the block of {self.path} failed {self._appointment.where}: "
-            f"{type(error).__name__}: {error}{self._lost}"
-        )
-        if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
-            tell_that_left(self.comm, error)
 
     def __del__(self) -> None:
         """Warn, as Python's files do, where it was not closed; what was to be new is not made."""
@@ -539,7 +526,7 @@ def _opened(request: _Request) -> Any:
         options = MoveOptions(member=request.member)
     if request.member is not None and file_format.name != "hdf5":
         raise InvalidArgument(f"{request.path} is no HDF5 file: it has no {request.member!r}")
-    file = file_format.functions(by_chunk=True).open_reader(request.path, options)
+    file = file_format.open_reader(request.path, options)
     file.spec = dataclasses.replace(file.spec, kept=None)
     return file if request.mode == "r" else _writable(_reopened(file, request.path))
 

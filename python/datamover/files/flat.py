@@ -115,10 +115,6 @@ class FlatFile(FlatBoxes):
         if array.size > 0:
             self._write_box(lo, array)
 
-    def write_run(self, position: int, data: np.ndarray) -> None:
-        """Write bytes from a position of the flattened array on; both in bytes."""
-        self._write_run(self._offset + position, data)
-
     def sync(self) -> None:
         """Bring what was written to the disk."""
         if isinstance(self._mapped, np.memmap):

@@ -81,10 +81,6 @@ class MoveOptions:
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
         Names of datasets in HDF5 files; usually said as `run.h5:/name`.
-    writers : int
-        Of an HDF5 output: it is written as so many files beside it, in a directory that begins with
-        its name, and is itself a virtual dataset of them, which reads as one array. They are to be
-        moved and copied together.
     """
 
     shape: Shape | None = None
@@ -106,7 +102,6 @@ class MoveOptions:
     check: str | None = None
     member: str | None = None
     output_member: str | None = None
-    writers: int | None = None
 
     def __repr__(self) -> str:
         said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
@@ -180,21 +175,6 @@ class Writer(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class ChunkFunctions:
-    """What a format does otherwise where one process moves an array chunk by chunk.
-
-    The same functions as those of `Format`, of which `open_reader` and `open_writer` may also give
-    a `direct_zarr.OrdinaryArray`. `preview` gives what `open_writer` would, without a file.
-    """
-
-    open_reader: Callable[[str, MoveOptions], Any]
-    check_output: Callable[[ArraySpec, MoveOptions], ArraySpec]
-    create: Callable[[str, ArraySpec, MoveOptions], None]
-    open_writer: Callable[[str, ArraySpec, MoveOptions], Any]
-    preview: Callable[[ArraySpec, MoveOptions], Any]
-
-
-@dataclasses.dataclass(frozen=True)
 class Format:
     """One format of files.
 
@@ -215,8 +195,8 @@ class Format:
         (path, ArraySpec, options) -> Writer, on every process after `create`.
     is_directory : bool
         Whether an output is a directory, else a file.
-    by_chunk : ChunkFunctions, optional
-        What it does otherwise where one process moves an array.
+    preview : callable, optional
+        (ArraySpec, options) -> what `open_writer` would return, without a file; None: it is flat.
     """
 
     name: str
@@ -227,11 +207,7 @@ class Format:
     create: Callable[[str, ArraySpec, MoveOptions], None]
     open_writer: Callable[[str, ArraySpec, MoveOptions], Writer]
     is_directory: bool = False
-    by_chunk: ChunkFunctions | None = None
-
-    def functions(self, by_chunk: bool) -> Format | ChunkFunctions:
-        """Give what opens, checks and makes files of this format."""
-        return self.by_chunk if by_chunk and self.by_chunk is not None else self
+    preview: Callable[[ArraySpec, MoveOptions], Any] | None = None
 
 
 _registered: dict[str, Format] = {}
@@ -442,7 +418,6 @@ APPLIES_TO = (
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),
-    ("writers", "output", ("hdf5",)),
     ("overwrite_group", "output", ("zarr", "hdf5")),
 )
 

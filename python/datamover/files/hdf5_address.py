@@ -15,7 +15,6 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from datamover.errors import Unsupported
 from datamover.files.address_bytes import AddressBytes
 
 BLOCK_BYTES = 1 << 18
@@ -28,33 +27,11 @@ class AddressBlocks(AddressBytes):
     Parameters
     ----------
     address : str
-
-    Raises
-    ------
-    Unsupported
-        It is not reached by obstore.
     """
 
     def __init__(self, address: str):
         super().__init__(address)
-        if not hasattr(self._store, "store"):
-            raise Unsupported(
-                f"{address}: HDF5 at addresses is read by obstore alone (pip install "
-                "'datamover[stores]'); copy it here first"
-            )
         self._blocks: dict[int, memoryview] = {}  # the latest last; h5py lets one thread in
-
-    def read(self, begin: int, end: int) -> memoryview:
-        """Read the bytes from `begin` up to `end`; cannot be interrupted meanwhile."""
-        if begin == end:
-            return memoryview(b"")
-        import obstore
-
-        try:
-            found = obstore.get_range(self._store.store, self._name, start=begin, end=end)
-        except Exception as e:
-            raise self._unread(e) from e
-        return self._complete(begin, end, memoryview(found))
 
     def block(self, number: int) -> memoryview:
         """Give a block, which may end with the object."""

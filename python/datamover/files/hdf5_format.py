@@ -18,14 +18,13 @@ from datamover.errors import InvalidArgument, IoError
 from datamover.files import (
     hdf5,
     hdf5_output,
-    hdf5_parts,
     hdf5_traits,
     hdf5_types,
     native_attributes,
     zarr_output,
 )
 from datamover.files.flat import FlatFile, check_flat_dtype
-from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
 from datamover.files.hdf5_address import AddressBlocks
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.native_attributes import (
@@ -34,7 +33,6 @@ from datamover.files.native_attributes import (
     OF_NETCDF,
     HeldAttributes,
 )
-from datamover.files.ordinary_metadata import Kept, ordinary_metadata
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
 #: The attribute with the labels of dimensions.
@@ -68,7 +66,7 @@ def _only_dataset(path: str, data: AddressBlocks | None) -> str:
     return names[0]
 
 
-def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
+def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     dataset = file[name]
     attributes = json_attributes(dataset, is_netcdf(file))
     if FILL_VALUE in attributes:
@@ -83,12 +81,10 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits
         is_own = native.fill_value is None  # HDF5's, or none that is defined
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
     chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
-    metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
-    traits = ZarrTraits(tuple(chunks), None, names and tuple(names), "auto", others)
-    return traits if metadata is None else Kept(tuple(chunks), metadata, lambda: traits)
+    return ZarrTraits(tuple(chunks), None, names and tuple(names), "auto", others)
 
 
 def is_netcdf(file: Any) -> bool:
@@ -158,19 +154,12 @@ def _scale_name(dim: Any) -> str | None:
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the dtype and the compressor."""
+    """Check the dtype, the compressor, and that the dataset of the output is named."""
+    _name_of(options)
     check_flat_dtype(spec.dtype, "the output")
     hdf5_types.kind_of(spec)
     hdf5_output.check(spec, options)
-    if options.writers is not None:
-        hdf5_parts.cut_of(spec, options)
     return dataclasses.replace(spec, order="C")
-
-
-def _check_named_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the output as `check_output` does, and that it is said which dataset it is to be."""
-    _name_of(options)
-    return check_output(spec, options)
 
 
 def _name_of(options: MoveOptions) -> str:
@@ -181,14 +170,11 @@ def _name_of(options: MoveOptions) -> str:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a file of one dataset, with the attributes that are kept; and the files of parts."""
+    """Make a file of one dataset, with the attributes that are kept."""
     name = _name_of(options)
 
     def fill(file: Any) -> None:
-        if options.writers is not None:
-            hdf5_parts.create(file, path, name, spec, options)
-        else:
-            create_in(file, name, spec, options)
+        create_in(file, name, spec, options)
         hdf5_traits.write(file, name, spec)
 
     hdf5.create_file(path, fill, spec.nbytes)
@@ -204,10 +190,8 @@ def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> No
 
 def open_writer(
     path: str, spec: ArraySpec, options: MoveOptions
-) -> FlatFile | hdf5_output.ChunkedOutput | hdf5_parts.PartedChunks:
+) -> FlatFile | hdf5_output.ChunkedOutput:
     """Open a dataset that `create` made."""
-    if options.writers is not None:
-        return hdf5_parts.open_writer(path, _name_of(options), spec, options)
     if hdf5_output.is_chunked(spec, options):
         return hdf5_output.ChunkedOutput(path, _name_of(options), spec, options)
     return hdf5.open_writer(path, _name_of(options), spec)
@@ -229,6 +213,6 @@ register(
         check_output,
         create,
         open_writer,
-        by_chunk=ChunkFunctions(open_reader, _check_named_output, create, open_writer, preview),
+        preview=preview,
     )
 )

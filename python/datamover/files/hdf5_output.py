@@ -110,8 +110,6 @@ class ChunkedOutput(ChunkedArray):
 
     def __init__(self, path: str, name: str, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
-        #: What errors say, where this is not all of the output.
-        self.needed_bytes = spec.nbytes
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
         self.fill_bytes = hdf5_traits.fill_bytes(spec)
@@ -153,7 +151,7 @@ class ChunkedOutput(ChunkedArray):
         """Give the error for what HDF5 says."""
         reason = hdf5.no_space_behind(e)
         if reason is not None:
-            words = no_space(self._path, reason, self.needed_bytes)
+            words = no_space(self._path, reason, self.spec.nbytes)
             return IoError(f"{words} (the array before compression)")
         return IoError(f"{self._path} cannot be written: {e}")
 

@@ -2,9 +2,8 @@
 """Move of a whole HDF5 file to another one, with all its contents.
 
 Groups, attributes, links, named datatypes and dimension scales are created as in the input, in
-their order. Strings and lists, which movers do not support, are copied some rows at a time. HDF5
-itself copies other objects without a fixed size. Chunks stay the same, and are compressed by gzip
-if they were compressed.
+their order. HDF5 itself copies strings, lists and other objects without a fixed size, which movers
+do not support. Chunks stay the same, and are compressed by gzip if they were compressed.
 """
 
 from __future__ import annotations
@@ -78,6 +77,9 @@ class Hdf5ToHdf5(WholeHdf5):
 
         def fill(made: Any) -> None:
             self._write_attributes(made, attributes)
+            if self.copied:  # they may be all that is in the file besides the arrays
+                arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
+                hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
             for name in self.tree.order:
                 self._make(made, name, place, specs.get(name))
             for name in self.datasets():
@@ -136,19 +138,12 @@ class Hdf5ToHdf5(WholeHdf5):
         """Make what has no elements of a fixed size, with its elements."""
         if dataset.shape is not None and _is_unwritten(dataset):
             self._make_empty(made, name, dataset, sizes)
-        elif strings.are_rows_copied(dataset):
-            self._make_empty(made, name, dataset, sizes)
-            strings.copy_rows(dataset, made[name])
         else:
             self._copy(made, name)
 
     def _copy(self, made: Any, name: str) -> None:
         """Have HDF5 copy a dataset or datatype, without attributes."""
         low = hdf5.h5py()
-        if isinstance(self.file[name], low.Dataset):
-            # It may have all that is in the file beside the arrays; how much of it, HDF5 tells not.
-            arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
-            hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
         properties = low.h5p.create(low.h5p.OBJECT_COPY)
         properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
         low.h5o.copy(

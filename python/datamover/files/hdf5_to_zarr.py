@@ -69,8 +69,8 @@ class Hdf5ToZarr(WholeHdf5):
         return self.source, f"{place}/{name}", said
 
     def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """Look how long the strings are."""
-        return strings.chunks_by_bytes(self.file[name], options)
+        """The dataset's, or whole rows."""
+        return strings.chunks_of(self.file[name])
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions

@@ -13,9 +13,7 @@ from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attribut
 from datamover.files.formats import ArraySpec
 from datamover.files.json_values import numbers
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
-from datamover.files.ordinary_layout import DTYPES, fill_value_of_json
-from datamover.files.ordinary_metadata import Kept, attributes_of
-from datamover.files.zarr_traits import ZarrTraits, missing_from_zarr
+from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
 log = logging.getLogger("datamover")
 
@@ -24,11 +22,9 @@ log = logging.getLogger("datamover")
 MOST_BYTES_IN_HEADER, MOST_IN_HEADER = 60_000, 1000
 
 
-def dimension_names(kept: Kept | ZarrTraits | None) -> list[str | None]:
+def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
     """Give the names of dimensions that are kept."""
-    if isinstance(kept, Kept):
-        return list(kept.metadata.get("dimension_names") or ())
-    return list(kept.dimension_names or ()) if isinstance(kept, ZarrTraits) else []
+    return list(kept.dimension_names or ()) if kept is not None else []
 
 
 def fill_value(spec: ArraySpec) -> Any:
@@ -36,12 +32,7 @@ def fill_value(spec: ArraySpec) -> Any:
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes):
         return attributes.native.fill_value
-    found = None
-    if isinstance(spec.kept, Kept):
-        said = spec.kept.metadata
-        found = fill_value_of_json(said["fill_value"], DTYPES[said["data_type"]])
-    elif isinstance(spec.kept, ZarrTraits):
-        found = spec.kept.others.get("fill_value")
+    found = None if spec.kept is None else spec.kept.others.get("fill_value")
     return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
 
 

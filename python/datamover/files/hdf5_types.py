@@ -12,7 +12,7 @@ from datamover.errors import Unsupported
 from datamover.files import hdf5_calls
 from datamover.files.formats import ArraySpec
 from datamover.files.native_attributes import HeldAttributes, consists_of, is_of_fixed_size
-from datamover.files.ordinary_metadata import attributes_of
+from datamover.files.zarr_traits import attributes_of
 
 log = logging.getLogger("datamover")
 

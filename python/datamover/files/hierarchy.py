@@ -15,10 +15,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, IoError, NoMemory
+from datamover.errors import InvalidArgument, IoError
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
-from datamover.files.chunk_plan import too_little
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
 from datamover.files.write_back import sync_file_system
 from datamover.mpi import comm_address
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "writers")
+OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype")
 #: How one is named.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
@@ -62,9 +61,6 @@ class Way(Protocol):
 
     def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
         """Give the extents of the chunks that one of `copied` gets in Zarr; while it is open."""
-
-    def bytes_of_copied(self) -> dict[str, int]:
-        """Give the memory that copying each takes, as far as that is known; while it is open."""
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
@@ -177,10 +173,9 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
             with way.opened():
                 each = _each(way, place.path, options)
                 if is_first:
-                    _check_memory(way, options)
                     place.check()
                     specs = _specs(each)
-                    place.claim(_is_directory(output, options), _dims(way), way.groups)
+                    place.claim(_is_directory(output, options))
                     late = way.make(place.path, specs, options)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
@@ -223,7 +218,6 @@ def intend(
         is_directory = _is_directory(output, options)
         with way.opened():
             each = _each(way, output, options)
-            _check_memory(way, options)
             copied = _copied(way, options, is_directory)
             groups = 1 + len(list(way.groups))
         output_place(way.source, output, options, None).check()
@@ -232,13 +226,6 @@ def intend(
         return found, 1
     files = groups * zarr_format_2.metadata_files(options.zarr_format)
     return found, files + sum(one.files for one in found.values())
-
-
-def _check_memory(way: Way, options: MoveOptions) -> None:
-    """Refuse a limit of memory that copied arrays exceed."""
-    least, name = max(((n, name) for name, n in way.bytes_of_copied().items()), default=(0, ""))
-    if least > options.max_bytes:
-        raise NoMemory(f"{name!r} of {way.source}: {too_little(options.max_bytes, least)}")
 
 
 def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
@@ -257,12 +244,6 @@ def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any
 
 def _is_directory(output: str, options: MoveOptions) -> bool:
     return formats.of_output(output, options).is_directory
-
-
-def _dims(way: Way) -> dict[str, int]:
-    """Give the number of dimensions of each array, by name."""
-    copied = {name: len(spec.shape) for name, spec in way.copied.items()}
-    return {name: len(shape) for name, shape in way.arrays.items()} | copied
 
 
 def _place_within(path: str, name: str, is_directory: bool) -> Any:

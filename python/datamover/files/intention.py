@@ -181,7 +181,7 @@ def _of_job(job: Job) -> Intention:
 def _files(job: Job) -> int:
     """Return how many files the output would consist of, at most."""
     if not job.format.is_directory:
-        return 1 + (job.options.writers or 0)
+        return 1
     chunks = int(job.spec.nbytes > 0)
     if job.spec.shape and chunks:
         chunks = formats.num_boxes(job.spec.shape, job.preview().granule)

@@ -31,7 +31,6 @@ from datamover.files import (
     names,
     placing,
     write_back,
-    writers,
     zarr_format_2,
 )
 from datamover.files.agreement import Alarm, threads_here, together
@@ -89,8 +88,7 @@ def output_place(source: str, output: str, options: MoveOptions, address: int | 
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        by = writers.described(address)
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group, by)
+        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 
@@ -121,7 +119,7 @@ class Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        functions = self.format.functions(by_chunk=True)
+        functions = self.format
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             is_made = getattr(self.place, "is_made", False)
@@ -129,7 +127,7 @@ class Job:
                 self.place.check()
             self.plan()
             if self.is_first and not is_made:
-                self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
+                self.place.claim(self.format.is_directory)
                 hdf5_types.tell_of_change(self.spec)
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
@@ -195,7 +193,7 @@ class Job:
         formats.check_options(options, input_format, self.format)
         if self.format.name == "zarr" and options.zarr_format is None:  # where that is, is unknown
             options = self.options = dataclasses.replace(options, zarr_format=3)
-        functions = input_format.functions(by_chunk=True)
+        functions = input_format
         for_output = dataclasses.replace(options, output_format=self.format.name)
         self.reader = functions.open_reader(self.source, for_output)
         if options.region is not None:
@@ -215,7 +213,7 @@ class Job:
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
-        self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
+        self.spec = self.format.check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 
@@ -235,8 +233,8 @@ class Job:
 
     def _shown(self) -> Any:
         """Give the output as far as it can be told without a file; None: nothing is to be told."""
-        by_chunk = self.format.by_chunk
-        return by_chunk.preview(self.spec, self.options) if by_chunk else None
+        preview = self.format.preview
+        return preview(self.spec, self.options) if preview else None
 
     def preview(self) -> Any:
         """Give what says in which boxes the output will be written; None: in any."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements and chunks of an ordinary Zarr array, parsed from its metadata.
+"""Plain Zarr arrays: a positive check of their metadata, and how their chunks are stored.
 
-Ordinary arrays are those that `direct_zarr` reads and writes itself; zarr-python handles all
-others.
+`direct_zarr` reads and writes the chunks of plain arrays; zarr-python handles all others.
 """
 
 from __future__ import annotations
@@ -49,22 +48,23 @@ V2_KEYS = {
     "compressor",
     "zarr_format",
     "dimension_separator",
+    "node_type",  # as `zarr_group.metadata` adds it
 }
 
 
-class NotOrdinary(Exception):
-    """zarr-python is to look at this array."""
+class NotPlain(Exception):
+    """zarr-python is to read and write this array."""
 
 
 def require(condition: bool) -> None:
     """Leave to zarr-python what does not hold."""
     if not condition:
-        raise NotOrdinary
+        raise NotPlain
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How an ordinary array stands in its directory.
+    """How the chunks of a plain array are stored.
 
     Attributes
     ----------
@@ -103,12 +103,12 @@ def _extents(value: Any, dims: int | None, least: int) -> Shape:
     return tuple(value)
 
 
-def fill_value_of_json(value: Any, dtype: np.dtype) -> Any:
+def _fill_value(value: Any, dtype: np.dtype) -> Any:
     """Read a fill value as Zarr v3 writes it."""
     if dtype.kind == "c":
         require(isinstance(value, list) and len(value) == 2)
         part = np.dtype(f"f{dtype.itemsize // 2}")
-        return dtype.type(complex(*(float(fill_value_of_json(v, part)) for v in value)))
+        return dtype.type(complex(*(float(_fill_value(v, part)) for v in value)))
     if dtype.kind == "b":
         require(type(value) is bool)
     elif dtype.kind == "f":
@@ -140,8 +140,8 @@ def _codec_of_v3(codec: Any, dtype: np.dtype) -> dict[str, Any]:
     }
 
 
-def layout_of_v3(said: dict[str, Any]) -> Layout:
-    """Read metadata of Zarr v3; raises `NotOrdinary`, or what wrong metadata leads to."""
+def _layout_of_v3(said: dict[str, Any]) -> Layout:
+    """Read metadata of Zarr v3; raises `NotPlain`, or what wrong metadata leads to."""
     require(said.get("zarr_format") == 3 and said.get("node_type") == "array")
     require(set(said) <= V3_KEYS and not said.get("storage_transformers"))
     shape = _extents(said["shape"], None, 0)
@@ -165,7 +165,7 @@ def layout_of_v3(said: dict[str, Any]) -> Layout:
         shape=shape,
         chunks=chunks,
         dtype=dtype.newbyteorder("<"),
-        fill_value=fill_value_of_json(said["fill_value"], dtype),
+        fill_value=_fill_value(said["fill_value"], dtype),
         order="C",
         codec=_codec_of_v3(codecs[1], dtype) if len(codecs) == 2 else None,
         prefix=f"c{separator}" if encoding["name"] == "default" else "",
@@ -173,8 +173,8 @@ def layout_of_v3(said: dict[str, Any]) -> Layout:
     )
 
 
-def layout_of_v2(said: dict[str, Any]) -> Layout:
-    """Read metadata of Zarr v2; raises `NotOrdinary`, or what wrong metadata leads to."""
+def _layout_of_v2(said: dict[str, Any]) -> Layout:
+    """Read metadata of Zarr v2; raises `NotPlain`, or what wrong metadata leads to."""
     require(said.get("zarr_format") == 2 and set(said) <= V2_KEYS and not said.get("filters"))
     shape = _extents(said["shape"], None, 0)
     require(isinstance(said["dtype"], str))
@@ -191,7 +191,7 @@ def layout_of_v2(said: dict[str, Any]) -> Layout:
         shape=shape,
         chunks=_extents(said["chunks"], len(shape), 1),
         dtype=dtype,
-        fill_value=plain.type(0) if fill is None else fill_value_of_json(fill, plain),
+        fill_value=plain.type(0) if fill is None else _fill_value(fill, plain),
         order=said["order"],
         codec=codec,
         prefix="",
@@ -200,8 +200,17 @@ def layout_of_v2(said: dict[str, Any]) -> Layout:
     )
 
 
-def check_size(layout: Layout) -> None:
-    """Leave to zarr-python what is empty, one element, or too large for any memory."""
-    require(len(layout.shape) > 0 and math.prod(layout.shape) > 0)
-    require(math.prod(layout.shape) * layout.dtype.itemsize < 2**62)
-    require(math.prod(layout.chunks) * layout.dtype.itemsize < 2**62)
+def layout_of(said: dict[str, Any]) -> Layout:
+    """Return how a plain array is stored, by its zarr.json or .zarray.
+
+    Raises
+    ------
+    NotPlain, ValueError, LookupError, TypeError, AttributeError, OverflowError
+        It is not plain, or its metadata is wrong. Arrays that are empty, a single element or too
+        large for any memory are not plain.
+    """
+    found = _layout_of_v3(said) if said.get("zarr_format") == 3 else _layout_of_v2(said)
+    size = math.prod(found.shape)
+    require(len(found.shape) > 0 and size > 0 and size * found.dtype.itemsize < 2**62)
+    require(math.prod(found.chunks) * found.dtype.itemsize < 2**62)
+    return found

@@ -13,11 +13,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, consolidated, formats, hdf5, names, parts, zarr_group
+from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
 
@@ -84,9 +83,7 @@ class LocalPlace:
         """Check, before anything is written, that the output can be put there."""
         check_places(*self._said)
 
-    def claim(
-        self, is_directory: bool, dims: Mapping[str, int], groups: Iterable[str] = ()
-    ) -> None:
+    def claim(self, is_directory: bool) -> None:
         """Make the empty unfinished output; remove what moves left that were killed."""
         tell_of_leftovers(remove_leftovers(self._output))
         self._removes = True
@@ -139,8 +136,6 @@ def _check_apart(source: str, output: str) -> None:
         raise InvalidArgument(f"input and output are the same, {output}")
     if inside in (source, output):
         raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
-    if os.path.dirname(source) in (parts.named_by(output, output) or ()):
-        raise InvalidArgument(f"input {source} is a part of output {output}")
 
 
 def check_place(
@@ -256,7 +251,7 @@ def _is_zarr_array(path: str) -> bool:
 def place(temporary: str, output: str, overwrite: bool) -> str | None:
     """Give a complete output its name; what had the name before gets a hidden one.
 
-    Files replace files in one step, unless these have parts. Else names are exchanged in one step
+    Files replace files in one step. Else names are exchanged in one step
     where the file system has that (renameat2); where it has not, the old output is renamed away
     first, so that for a moment there is nothing under the name, while old and new both are there,
     whole, under hidden names.
@@ -286,9 +281,8 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
 
 
 def _is_replaced_at_once(temporary: str, output: str) -> bool:
-    """Tell whether both are files, and none of parts: the old one's are found by what it says."""
-    are_files = not os.path.isdir(temporary) and not os.path.isdir(output)
-    return are_files and not parts.named_by(output, output)
+    """Return whether both are files."""
+    return not os.path.isdir(temporary) and not os.path.isdir(output)
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -500,8 +494,6 @@ def clean_up(temporary: str, output: str) -> None:
     if os.path.lexists(old) and not os.path.lexists(output):
         os.rename(old, output)
     for path in (old, temporary):
-        for folder in parts.left_by(path, temporary, output):
-            parts.remove(folder)
         remove(_set_aside(path))
 
 

@@ -141,7 +141,7 @@ def save(
     def prepare() -> Save:
         output = names.place_of(path)
         if addresses.is_address(output):
-            state_addresses.check_saved(output, comm.size)
+            state_addresses.check_saved(output)
         found = Save(comm, address, output, state_of(arrays))
         check_items(found.state.items, comm)
         refuse_unsaid(found.state, comm.size)
@@ -224,7 +224,7 @@ def load(
     address = address_of(comm, agreeing, targets)
 
     def prepare() -> Load:
-        found = Load(comm, address, _origin(path, comm.size), targets_of(targets))
+        found = Load(comm, address, _origin(path), targets_of(targets))
         found.ranks = file_ranks(readers, "readers", comm.size)
         found.max_bytes = limit_of(max_bytes)
         found.look()
@@ -237,10 +237,9 @@ def load(
     return {**job.values, **arrays, **given}
 
 
-def _origin(path: str | os.PathLike[str], processes: int) -> Any:
+def _origin(path: str | os.PathLike[str]) -> Any:
     found = names.place_of(path)
     if addresses.is_address(found):
-        state_addresses.check_shared(found, processes)
         return state_addresses.origin_at(found)
     formats.check_input_kind(found)
     return Origin(found)

@@ -98,7 +98,7 @@ class AddressOrigin:
 
     def __init__(self, path: str):
         self.path = path
-        self._functions = formats.named("zarr").functions(by_chunk=True)
+        self._functions = formats.named("zarr")
         self._root = self._node()
         self._metadata = self._root.metadata.to_dict()
         self.names = () if self._is_group() else (None,)
@@ -156,7 +156,7 @@ class AddressOrigin:
             raise IoError(f"{self.path} was replaced or removed while it was read")
 
 
-def check_saved(path: str, processes: int) -> None:
+def check_saved(path: str) -> None:
     """Refuse addresses that no group can be saved at.
 
     Raises
@@ -165,15 +165,3 @@ def check_saved(path: str, processes: int) -> None:
     """
     if not path.lower().endswith(".zarr"):
         raise InvalidArgument(f"{path}: at addresses arrays are saved in Zarr; end it in .zarr")
-    check_shared(path, processes)
-
-
-def check_shared(path: str, processes: int) -> None:
-    """Refuse memory that each process has for itself.
-
-    Raises
-    ------
-    InvalidArgument
-    """
-    if processes > 1 and addresses.scheme_of(path) == "memory":
-        raise InvalidArgument(f"{path}: each of {processes} processes has its own memory")

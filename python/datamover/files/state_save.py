@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
-import weakref
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,9 +16,15 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import ending, leaving, refused_by
 from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
-from datamover.files import address_place, addresses, placing, state_addresses, write_back, writers
-from datamover.files.agreement import threads_here, together
-from datamover.files.appointment import Appointment
+from datamover.files import (
+    address_place,
+    addresses,
+    placing,
+    state_addresses,
+    unfinished,
+    write_back,
+)
+from datamover.files.agreement import is_agreed, threads_here, together
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -119,8 +126,7 @@ class Save(Work):
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
-            by = writers.described(self.address)
-            said = ("", self.output, token, self.overwrite, self.overwrite, by)
+            said = ("", self.output, token, self.overwrite, self.overwrite)
             self._place = address_place.AddressPlace(*said)
         else:
             said = (None, self.output, token, self.overwrite, self.overwrite, None)
@@ -154,8 +160,7 @@ class Save(Work):
         with together(self.comm):
             if self.is_first:
                 self._place.check()
-                dims = {name: len(spec.shape) for name, spec in self.target.specs.items()}
-                self._place.claim(self.target.is_directory, dims)
+                self._place.claim(self.target.is_directory)
                 self.target.create(self.temporary)
         with together(self.comm):
             self._place.hold()
@@ -219,8 +224,10 @@ class Saving:
     """A save that is under way: the arrays are captured, threads write the files.
 
     Made by `save` with ``wait=False``. All processes wait for it, in the order of their saves;
-    until then there is no output. One that is never waited for leaves none: where a process drops
-    it, or leaves its ``with`` block by an error, the others raise PeerFailed where they wait.
+    until then there is no output. A save that is never waited for leaves none, and a
+    `ResourceWarning` reports it. If a process leaves its ``with`` block by an exception of its own,
+    or ends its program, the others raise `PeerFailed`. If a process drops the save and goes on, the
+    others wait for it; see `set_timeout`.
 
     Examples
     --------
@@ -239,15 +246,15 @@ class Saving:
     # Of the class: an interrupt may leave one without its own.
     _writing: _Writing | None = None
     _output = ""
+    _process = -1
 
     def __init__(self, job: Save, staging: Staging | None):
         self._comm, self._output = job.comm, job.output
-        self._appointment = Appointment(job.comm)
+        self._process = os.getpid()
         writing = _Writing(job, staging)
         self._written = writing.is_written
-        # Called when this object goes, also at the end of the program.
-        self._dropping = weakref.finalize(self, _drop, writing, self._appointment)
         self._writing = writing
+        unfinished.add(self, job.comm, f"the save of {job.output} was not waited for")
         threading.Thread(target=writing.run).start()
 
     @property
@@ -264,7 +271,9 @@ class Saving:
         Error
             As `save`, on all processes; there is no new output then, an older one stays.
         PeerFailed
-            A process does not wait for it.
+            A process left its ``with`` block by an exception, or ended.
+        Timeout
+            A process does not wait for it, if `set_timeout` is set.
         InvalidState
             `wait` was already called.
 
@@ -276,13 +285,12 @@ class Saving:
             raise InvalidState(f"wait() was already called for this save of {self._output}")
         self._written.wait()
         try:
-            self._appointment.come()
             with together(self._comm):
                 if writing.failure is not None:
                     raise writing.failure
             writing.job.finish()
         finally:
-            self._end()
+            self._drop()
 
     @property
     def _is_over(self) -> bool:
@@ -292,18 +300,26 @@ class Saving:
         """End where this process's call to wait was refused: there is no output. Collective."""
         try:
             self._written.wait()
-            self._appointment.come()
             agree()
         finally:
-            self._end()
+            self._drop()
 
-    def _end(self) -> None:
+    def _drop(self) -> None:
         """Give back memory and place. Local."""
         with uninterrupted():
             writing, self._writing = self._writing, None
+            unfinished.remove(self)
             if writing is not None:
-                self._dropping.detach()
                 writing.let_go()
+
+    def __del__(self) -> None:
+        """Warn if it was not waited for; there is no output then."""
+        if self._writing is None or self._process != os.getpid():  # a child's is its parent's
+            return
+        words = f"the save of {self._output} was not waited for; there is no new output"
+        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
+        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
+            self._drop()
 
     def __repr__(self) -> str:
         if self._is_over:
@@ -316,26 +332,18 @@ class Saving:
 
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Wait; where the block failed on any process, all fail, and there is no output."""
+        """Wait; if the block failed on any process, all fail, and there is no output."""
         if self._writing is None:
             return
         if kind is None:
             self.wait()
             return
         try:
-            self._stay_away(error)
+            if not is_agreed(error):
+                tell_that_left(self._comm, error)
             self._written.wait()
         finally:
-            self._end()
-
-    def _stay_away(self, error: BaseException) -> None:
-        """Tell the others that the block failed here. Local: they may be anywhere."""
-        self._appointment.stay_away(
-            f"the block of this save failed {self._appointment.where}: "
-            f"{type(error).__name__}: {error}; there is no new output"
-        )
-        if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
-            tell_that_left(self._comm, error)
+            self._drop()
 
 
 class _Writing:
@@ -381,13 +389,3 @@ class _Writing:
         if self._staging is not None:
             self._staging.free()
         self.job.close()
-
-
-def _drop(writing: _Writing, appointment: Appointment) -> None:
-    """End a save for which nobody waits any more. Local."""
-    if os.getpid() != appointment.process:
-        return  # a child's is its parent's
-    appointment.stay_away(
-        f"this save was not waited for {appointment.where}; there is no new output"
-    )
-    writing.let_go()

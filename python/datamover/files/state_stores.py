@@ -19,6 +19,7 @@ import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import (
+    direct_zarr,
     formats,
     hdf5,
     hdf5_scales,
@@ -73,7 +74,7 @@ class ZarrTarget:
         state = self._state = _of_json(state)
         self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
-        self._functions = formats.named("zarr").functions(by_chunk=True)
+        self._functions = formats.named("zarr")
         self.specs: dict[str, ArraySpec] = {}
         self._options: dict[str, MoveOptions] = {}
         self._file_system = FileSystem()
@@ -352,7 +353,8 @@ def _single_element(path: str, name: str, dataset: Any) -> Any:
 
 def _open_zarr(path: str, name: str | None) -> Any:
     folder = path if name is None else os.path.join(path, *name.split("/"))
-    return formats.named("zarr").functions(by_chunk=True).open_reader(folder, MoveOptions())
+    # A plain array needs nothing that zarr-python knows besides: each step opens it anew.
+    return direct_zarr.opened(folder) or formats.named("zarr").open_reader(folder, MoveOptions())
 
 
 def whole(reader: Any) -> np.ndarray:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import InvalidArgument, WrongType
-from datamover.files import addresses, formats, hierarchy, move_words
+from datamover.errors import WrongType
+from datamover.files import formats, hierarchy, move_words
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.move_job import PHASES, Job, Progress, output_place, places, with_defaults
@@ -218,15 +218,7 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
     from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
     address = comm_address(comm)
-
-    def checked() -> tuple[str, str, MoveOptions]:
-        found = settle()
-        for name in found[:2]:
-            if comm.size > 1 and addresses.scheme_of(name) == "memory":
-                raise InvalidArgument(f"{name}: each of {comm.size} processes has its own memory")
-        return found
-
-    source, output, options = collectively(address, checked)
+    source, output, options = collectively(address, settle)
     passed = {"source": source, "output": output, **dataclasses.asdict(options)}
     agree_on(address, {f"{name}=": value for name, value in passed.items()})
     return source, output, options

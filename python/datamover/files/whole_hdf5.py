@@ -89,10 +89,6 @@ class WholeHdf5:
         """Refuse what cannot be in the output."""
         raise NotImplementedError
 
-    def bytes_of_copied(self) -> dict[str, int]:
-        """A few rows are taken at a time."""
-        return {}
-
     def check_unchanged(self) -> None:
         """Refuse what lies at an address and was replaced: of one file all datasets are to be."""
         if self._data is not None:

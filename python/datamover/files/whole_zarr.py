@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, strings, zarr_group
+from datamover.files import addresses, zarr_group
 from datamover.files.formats import ArraySpec, Shape
 
 
@@ -26,11 +26,7 @@ class WholeZarr:
         Of the group itself.
     groups : dict
         The attributes of those in it, by name.
-    copies : int
-        How often a copied string is in memory.
     """
-
-    copies: int
 
     def __init__(self, source: str):
         self.source = source
@@ -38,7 +34,6 @@ class WholeZarr:
         self.copied: dict[str, ArraySpec] = {}
         self.attributes: dict[str, Any] = {}
         self.groups: dict[str, dict[str, Any]] = {}
-        self._least: dict[str, int] = {}
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -64,16 +59,6 @@ class WholeZarr:
     def is_copied(self, metadata: dict[str, Any]) -> bool:
         """Tell whether no mover takes an array, and one process copies it."""
         return zarr_group.has_strings(metadata)
-
-    def bytes_of_copied(self) -> dict[str, int]:
-        """Each goes chunk by chunk, and a chunk is decoded as a whole."""
-        self._least = {n: strings.least_bytes(self.where(n), self.copies) for n in self.copied}
-        return self._least
-
-    def at_once(self, name: str, max_bytes: int) -> int:
-        """Say how many chunks of one of `copied` are in memory at a time, by what they take."""
-        least = max(self._least.get(name, max_bytes), 1)
-        return min(max(max_bytes // least, 1), strings.MOST_AT_ONCE)
 
     def check(self) -> None:
         """Refuse what cannot be in the output."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zarr format of moves. Ordinary arrays are read and written without zarr-python."""
+"""Zarr format of moves: zarr-python for metadata, and for chunks of arrays that are not plain."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import os
@@ -11,10 +10,9 @@ import warnings
 from typing import Any
 
 from datamover.errors import IoError
-from datamover.files import addresses, direct_zarr, ordinary_metadata, zarr_group
+from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.formats import (
     ArraySpec,
-    ChunkFunctions,
     Format,
     MoveOptions,
     check_shape,
@@ -22,17 +20,9 @@ from datamover.files.formats import (
 )
 from datamover.files.native_attributes import tell_left_out_of_json
 from datamover.files.zarr_array import ZarrArray, raise_no_space
-from datamover.files.zarr_output import (
-    check_boxes,
-    check_dtype,
-    check_output,
-    chunk_shape,
-    create_in,
-    titled,
-    with_traits,
-)
+from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
 from datamover.files.zarr_store import abandonable_store, late_store_at, zarr_python
-from datamover.files.zarr_traits import ZarrTraits, traits_of
+from datamover.files.zarr_traits import ZarrTraits, attributes_of, traits_of
 
 log = logging.getLogger("datamover")
 #: What says that a directory is an array or a group.
@@ -99,98 +89,55 @@ def _how_to_name(group: Any, path: str, at_address: bool) -> str:
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written. At an address metadata come last."""
+    tell_left_out_of_json(attributes_of(spec.kept))
+    if found := list(titled(spec.dtype)):
+        log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
     if addresses.is_address(path):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            create_in(path, with_traits(spec), options)
+            create_in(path, spec, options)
         except OSError as e:
             raise_no_space(e, path, spec)
             raise
 
 
-def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
+def open_writer(
+    path: str, spec: ArraySpec, options: MoveOptions
+) -> ZarrArray | direct_zarr.OrdinaryArray:
     """Open an array that `create` made."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
             late = late_store_at(path)
-            return ZarrArray(
-                create_in(late, with_traits(spec), options), path, spec.dtype, store=late
-            )
+            return ZarrArray(create_in(late, spec, options), path, spec.dtype, store=late)
+        found = direct_zarr.opened(path)
+        if found is not None and found.spec.dtype == spec.dtype:  # in the same byte order
+            return found
         store = abandonable_store(path)
         return ZarrArray(zarr_python().open_array(store, mode="r+"), path, spec.dtype, store=store)
 
 
 def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array to be read chunk by chunk, without zarr-python where it is an ordinary one."""
-
-    def traits() -> ZarrTraits:
-        return open_reader(path, options).spec.kept
-
+    """Open an array to be read; its chunks are read by the library's threads if it is plain."""
+    found = open_reader(path, options)
     if addresses.is_address(path):
-        return open_reader(path, options)
-    return direct_zarr.open_reader(path, traits) or open_reader(path, options)
+        return found
+    return direct_zarr.opened(path, found.spec.kept) or found
 
 
-def check_sink(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the output as `check_output` does, without zarr-python where it is an ordinary one."""
-    if options.zarr_format != 2 and _ordinary_output(spec, options) is not None:
-        return dataclasses.replace(spec, order="C")
-    return check_output(spec, options)
-
-
-def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | None:
-    """Give the metadata of an output that is written without zarr-python."""
-    check_dtype(spec.dtype, "the output")
-    check_boxes("chunks", options.chunks, spec)
-    chunks = chunk_shape(spec, options)
-    check_boxes("chunks", chunks, spec)
-    return (
-        None
-        if options.zarr_format == 2
-        else ordinary_metadata.output_metadata(spec, chunks, options)
-    )
-
-
-def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Write the metadata; chunks come when they are written."""
-    tell_left_out_of_json(ordinary_metadata.attributes_of(spec.kept))
-    if found := list(titled(spec.dtype)):
-        log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
-    metadata = None if addresses.is_address(path) else _ordinary_output(spec, options)
-    if metadata is None:
-        create(path, spec, options)
-    else:
-        direct_zarr.create(path, metadata, spec)
-
-
-def open_sink(
-    path: str, spec: ArraySpec, options: MoveOptions
-) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array that `create_sink` made."""
-    is_direct = options.zarr_format == 2 or _ordinary_output(spec, options) is not None
-    if is_direct and not addresses.is_address(path):
-        ordinary = direct_zarr.open_reader(path, lambda: None)
-        if ordinary is not None:
-            return ordinary
-    return open_writer(path, spec, options)
-
-
-def preview_sink(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Give an array as `open_sink` would, without a place: to be looked at only."""
-    metadata = _ordinary_output(spec, options)
-    if metadata is not None:
-        return direct_zarr.preview(metadata)
+def preview(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Return an array as `open_writer` would, without a place: to be looked at only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store: dict[str, Any] = {}
-        array = create_in(store, with_traits(spec), options)
-        found = None
-        if options.zarr_format == 2:
-            found = direct_zarr.preview_of_v2(json.loads(store[".zarray"].to_bytes()))
-        return found or ZarrArray(array, "", spec.dtype)
+        array = create_in(store, spec, options)
+        name = ".zarray" if options.zarr_format == 2 else "zarr.json"
+        found = direct_zarr.plain_array("", json.loads(store[name].to_bytes()))
+        if found is not None and found.spec.dtype == spec.dtype:
+            return found
+        return ZarrArray(array, "", spec.dtype)
 
 
 register(
@@ -198,11 +145,11 @@ register(
         "zarr",
         (".zarr",),
         recognizes,
-        open_reader,
+        open_source,
         check_output,
         create,
         open_writer,
         is_directory=True,
-        by_chunk=ChunkFunctions(open_source, check_sink, create_sink, open_sink, preview_sink),
+        preview=preview,
     )
 )

@@ -15,7 +15,7 @@ from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.json_values import valid
-from datamover.files.ordinary_metadata import Kept
+from datamover.files.ordinary_layout import DTYPES
 from datamover.files.zarr_store import zarr_python
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
@@ -25,7 +25,6 @@ DEFAULT_CHUNK_BYTES = 1 << 20
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check chunks, shards, compressor and dtype."""
-    spec = with_traits(spec)
     check_dtype(spec.dtype, "the output")
     check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
@@ -41,13 +40,15 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         )
     stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
-    _arguments(spec, options)  # refuses what the format has not
+    arguments(spec, options)  # refuses what the format has not
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             create_in({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-            kept = _keeps_values(stored, spec.dtype, shards is not None, options.zarr_format or 3)
+            kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
+                stored, spec.dtype, shards is not None, options.zarr_format or 3
+            )
     except (OSError, MemoryError):
         raise
     except Exception as e:  # zarr and its codecs have many words for what they cannot hold
@@ -63,13 +64,6 @@ def check_dtype(dtype: Any, where: str) -> None:
         raise Unsupported(f"{where} has dtype {dtype}: its elements have no fixed size in bytes")
     if dtype.itemsize == 0:
         raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")
-
-
-def with_traits(spec: ArraySpec) -> ArraySpec:
-    """Give a spec whose traits are as zarr-python has them."""
-    if isinstance(spec.kept, Kept):
-        return dataclasses.replace(spec, kept=spec.kept.traits())
-    return spec
 
 
 def stored_dtype(dtype: np.dtype) -> np.dtype:
@@ -167,24 +161,24 @@ def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
     return options.shards
 
 
-def _arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
-    """Give what zarr-python is to know of a new array besides its elements."""
+def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
+    """Return the arguments of zarr-python's `create_array` besides shape, dtype and chunks."""
     if options.zarr_format == 2:
         said = "kept" if options.compressor is None else compressors_of(options.compressor)
         return zarr_format_2.arguments(spec, _shards(spec, options), said)
-    arguments: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
+    found: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
     if spec.kept is not None:
         kept = spec.kept
-        arguments |= {
+        found |= {
             **kept.others,
             "dimension_names": kept.dimension_names,
             "compressors": kept.compressors,
         }
     if spec.dimension_names is not None:
-        arguments["dimension_names"] = spec.dimension_names
+        found["dimension_names"] = spec.dimension_names
     if options.compressor is not None:
-        arguments["compressors"] = compressors_of(options.compressor)
-    return arguments
+        found["compressors"] = compressors_of(options.compressor)
+    return found
 
 
 def compressors_of(name: str) -> Any:
@@ -199,13 +193,13 @@ def compressors_of(name: str) -> Any:
 
 def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
     """Make the array in a store of zarr-python's."""
-    arguments = _arguments(spec, options)
-    arguments["attributes"] = valid(arguments.get("attributes", {}))
+    said = arguments(spec, options)
+    said["attributes"] = valid(said.get("attributes", {}))
     return zarr_python().create_array(
         store=store,
         shape=spec.shape,
         dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
         shards=_shards(spec, options),
-        **arguments,
+        **said,
     )

@@ -19,9 +19,7 @@ def zarr_python() -> Any:
     try:
         import zarr
     except ImportError as e:
-        raise Unsupported(
-            "Zarr needs zarr-python 3 (pip install 'datamover[files]', Python 3.11)"
-        ) from e
+        raise Unsupported("Zarr needs zarr-python 3 (pip install 'datamover[files]')") from e
     return zarr
 
 

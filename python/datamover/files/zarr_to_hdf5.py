@@ -29,8 +29,6 @@ log = logging.getLogger("datamover")
 class ZarrToHdf5(WholeZarr):
     """See `hierarchy.Way`."""
 
-    copies = strings.COPIES_TO_HDF5
-
     def is_copied(self, metadata: dict[str, Any]) -> bool:
         """Strings, which HDF5 has of any length."""
         return zarr_group.has_strings(metadata) or zarr_group.has_short_strings(metadata)
@@ -68,8 +66,7 @@ class ZarrToHdf5(WholeZarr):
                 hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
-                where, at_once = self.where(name), self.at_once(name, options.max_bytes)
-                dimensions[name] = strings.copy_to_hdf5(where, made, name, options, at_once)
+                dimensions[name] = strings.copy_to_hdf5(self.where(name), made, name, options)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())

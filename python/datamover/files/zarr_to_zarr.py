@@ -16,7 +16,6 @@ class ZarrToZarr(WholeZarr):
     """See `hierarchy.Way`."""
 
     zarr_format = 3
-    copies = strings.COPIES_IN_ZARR
 
     def check(self) -> None:
         """Refuse names that zarr-python takes for others."""
@@ -43,7 +42,6 @@ class ZarrToZarr(WholeZarr):
         groups = zarr_group.make_all(place, self.attributes, self.groups, options.zarr_format)
         made: dict[str, bytes] = {}
         for name in self.copied:
-            at_once = self.at_once(name, options.max_bytes)
-            held = strings.copy_in_zarr(self.where(name), f"{place}/{name}", options, at_once)
+            held = strings.copy_in_zarr(self.where(name), f"{place}/{name}", options)
             made |= addresses.named_within(name, held)
         return made | groups

@@ -137,6 +137,11 @@ class ZarrTraits:
         )
 
 
+def attributes_of(kept: ZarrTraits | None) -> dict[str, Any]:
+    """Return the attributes that are kept."""
+    return {} if kept is None else kept.others.get("attributes", {})
+
+
 def _compressors_for(codecs: Any, dtype: np.dtype) -> Any:
     """Give codecs for elements of another type; "auto" where some are not known to suit it."""
     if codecs is None or isinstance(codecs, str):

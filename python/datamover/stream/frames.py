@@ -356,7 +356,7 @@ class Frames:
     async def _send(self, page: _Page) -> None:
         """Tell a page what is new, and send it the newest step when it has granted one."""
         while True:
-            with contextlib.suppress(asyncio.TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(page.wake.wait(), FIGURES_SECONDS)
             page.wake.clear()
             try:
