@@ -14,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,15 +59,8 @@ struct Decision {
     std::vector<Place> to;
     /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
     bool is_told_by_messages = false;
-    std::int64_t repeats = 0;  ///< so many steps like this one need no decision: see `repeat`
-    std::int64_t turn = -1;    ///< of the stream's place among those of its manager
-    std::vector<Turn> ended;   ///< of its manager's streams
-};
-
-/// Steps that may follow one without a decision, each of the same arrays: so many at most.
-struct Repeats {
-    std::int64_t most = 0;
-    std::span<const int> arrays = {};
+    std::int64_t turn = -1;   ///< of the stream's place among those of its manager
+    std::vector<Turn> ended;  ///< of its manager's streams
 };
 
 /// Every consumer that came gets steps now, or left, or was lost.
@@ -101,18 +93,14 @@ public:
     std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
                                    std::chrono::milliseconds time);
     /// What `decide` would decide, where that needs nothing but to add the array to queues; waits
-    /// as `decide` does. Nothing has changed then. Of the repeats that are wanted it decides on
-    /// those for which there is room now.
+    /// as `decide` does. Nothing has changed then.
     struct Foreseen {
         std::optional<Decision> decision;
         bool needs_more = false;  ///< somebody joins, or a step is dropped, or such: see `decide`
     };
-    Foreseen foresee(int array, std::int64_t sequence, const Repeats& wanted,
-                     std::chrono::milliseconds time);
+    Foreseen foresee(int array, std::int64_t sequence, std::chrono::milliseconds time);
     /// Does what was foreseen last.
     void carry_out(int array, std::int64_t sequence, std::int64_t number);
-    /// Adds an array of a repeated step to the queues of those that this decision says.
-    void repeat(int array, std::int64_t sequence, std::int64_t number, const Decision& decision);
     /// All processes have packed an array for these consumers.
     void sent(const std::vector<std::string>& keys, std::int64_t sequence);
     /// No decision is waited for any more.
@@ -173,10 +161,6 @@ private:
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
                                           std::int64_t number);
     Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
-    std::int64_t room_for(const Repeats& wanted) const;
-    std::int64_t room_for(const Repeats& wanted, const Consumer& consumer) const;
-    void note_foreseen(Decision decision);
-    void do_as_decided(int array, std::int64_t sequence, std::int64_t number, Decision decision);
     bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
     bool admits_nobody() const;
     bool admit();

@@ -77,7 +77,6 @@ struct Audience::Consumer {
     std::set<int> announced;                 ///< arrays of steps that were announced
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
-    std::int64_t foreseen_end = 0;  ///< sending processes perhaps send steps before this place
     int times_asked = 0;
     std::map<std::int64_t, std::int64_t> taken_before;  ///< by rank: behind the last place taken
     bool takes_all = false;  ///< each array is wanted, whole, as a step of its own

@@ -46,7 +46,7 @@ void write(WordWriter& words, const Decision& decision) {
     for (const std::string& key : decision.gone) words.add(key);
     write(words, decision.dropped);
     write(words, decision.to);
-    words.add(decision.is_told_by_messages).add(decision.repeats).add(decision.turn);
+    words.add(decision.is_told_by_messages).add(decision.turn);
     write(words, decision.ended);
 }
 
@@ -65,7 +65,6 @@ Decision decision_in(WordReader& words) {
     decision.dropped = places_in(words);
     decision.to = places_in(words);
     decision.is_told_by_messages = words.number() != 0;
-    decision.repeats = words.number();
     decision.turn = words.number();
     decision.ended = places_in(words);
     return decision;

@@ -77,6 +77,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         if (rank == 0) {
             token_ = token;
             address_ = Address{host, port}.text();
+            identity_ = crc32c(std::as_bytes(std::span(address_.data(), address_.size())));
         }
         producers += concat(rank == 0 ? "[" : ",[", json_text(host), ",", port, ",",
                             json_text(said.text()), "]");
@@ -233,7 +234,6 @@ void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    const Use use(*this);
     const auto everyone = exchange(words_of(Call::end_step).numbers());
     const std::vector<WordReader> said_by = after_failures(everyone);
     end_where_closed(everyone);
@@ -304,7 +304,7 @@ bool Producer::all_close(std::int64_t state) {
     const auto everyone = together_->gather(mine.numbers());
     // Another process's wrong call has not ended the stream: it is open here, too.
     if (any_says(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
-    settle(everyone);
+    raise_wrong_call(everyone, std::nullopt);
     const std::vector<WordReader> said_by = after_failures(everyone);
     require_same_calls(everyone, said_by);
     const std::int64_t said = WordReader(said_by[0]).number();

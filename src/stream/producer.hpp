@@ -32,12 +32,19 @@
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
 #include "stream/reception.hpp"
-#include "stream/repeated_steps.hpp"
 #include "stream/together.hpp"
 
 namespace datamover::stream {
 
 enum class Call : std::int64_t;
+
+/// An array of a step, as the sending program sends it.
+struct SentCall {
+    const std::string& name;
+    int array = 0;              ///< its number
+    std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
+    std::int64_t number = 0;    ///< the number that the sending program gave the step
+};
 
 /// This process's part of an array that is sent.
 struct SentPart {
@@ -167,28 +174,10 @@ private:
     struct WrongCall {
         std::exception_ptr what;
     };
-    /// A call in which the processes have something to do with each other: all in between is not
-    /// of this stream.
-    class Use {
-    public:
-        explicit Use(Producer& producer) : producer_(producer) {
-            if (producer_.uses_ != producer_.together_->uses()) producer_.repeated_.begin_anew();
-        }
-        ~Use() { producer_.uses_ = producer_.together_->uses(); }
-        Use(const Use&) = delete;
-        Use& operator=(const Use&) = delete;
-
-    private:
-        Producer& producer_;
-    };
     WordWriter words_of(Call call) const;
     std::vector<Together::Numbers> exchange(const Together::Numbers& mine);
-    void settle(const std::vector<Together::Numbers>& everyone);
     [[noreturn]] void refuse_in_turn(const Error& why);
-    Decision decision_on(const SentCall& call);
     Decision decide(const SentCall& call);
-    bool bring_together(const std::vector<Together::Numbers>& everyone);
-    [[noreturn]] void raise_apart(const std::vector<Together::Numbers>& everyone);
     void end_where_closed(const std::vector<Together::Numbers>& everyone);
     void raise_wrong_call(const std::vector<Together::Numbers>& everyone,
                           const std::optional<Error>& mine);
@@ -217,6 +206,7 @@ private:
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
+    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
@@ -227,8 +217,6 @@ private:
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
     Failures failures_;  ///< that the other processes have not heard of
-    RepeatedSteps repeated_;
-    std::uint64_t uses_ = 0;  ///< of the processes, when the last call ended
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

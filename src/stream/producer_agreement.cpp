@@ -4,7 +4,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,51 +17,16 @@ namespace datamover::stream {
 /// What a call of this process begins to say.
 WordWriter Producer::words_of(Call call) const {
     WordWriter words;
-    words.add(static_cast<std::int64_t>(call)).add(repeated_.sends());
+    words.add(static_cast<std::int64_t>(call)).add(identity_);
     write_failures(words);
     return words;
 }
 
-/// What all processes say. Throws the error of one whose call is wrong, and mismatch where they are
-/// at different calls.
+/// What all processes say. Throws the error of one whose call is wrong.
 std::vector<Together::Numbers> Producer::exchange(const Together::Numbers& mine) {
     std::vector<Together::Numbers> everyone = together_->gather(mine);
-    settle(everyone);
-    return everyone;
-}
-
-void Producer::settle(const std::vector<Together::Numbers>& everyone) {
-    const bool were_apart = bring_together(everyone);
     raise_wrong_call(everyone, std::nullopt);
-    if (were_apart) raise_apart(everyone);
-}
-
-/// Where some processes have sent repeated steps that others have not, takes all of these for sent,
-/// so that the next call is the same one for all; consumers that have got parts of steps get no
-/// more. Whether it was so.
-bool Producer::bring_together(const std::vector<Together::Numbers>& everyone) {
-    const auto has_sent_as_many = [this](const Together::Numbers& said) {
-        return sends_of(said) == repeated_.sends();
-    };
-    if (!repeated_.may_differ() || std::ranges::all_of(everyone, has_sent_as_many)) return false;
-    std::tie(sequence_, step_) = repeated_.skip();
-    names_of_step_.clear();
-    if (audience_ != nullptr)
-        audience_->refuse_all(
-            Error(ErrorCode::peer_failed, "the sending processes made different calls"));
-    return true;
-}
-
-/// Throws what has brought processes to different calls.
-void Producer::raise_apart(const std::vector<Together::Numbers>& everyone) {
-    after_failures(everyone);
-    end_where_closed(everyone);
-    const auto most = std::ranges::max_element(everyone, {}, sends_of);
-    const auto least = std::ranges::min_element(everyone, {}, sends_of);
-    throw make_error(ErrorCode::mismatch, "process ", least - everyone.begin(),
-                     says(*least, Call::close) ? " closes the stream after " : " has sent ",
-                     sends_of(*least), " arrays, process ", most - everyone.begin(), " has sent ",
-                     sends_of(*most));
+    return everyone;
 }
 
 /// A process that closes the stream ends it, also where the others make another call: it would not
@@ -98,14 +62,11 @@ void Producer::refuse_in_turn(const Error& why) {
     if (together_->is_alone()) throw why;
     std::vector<Together::Numbers> everyone;
     try {
-        const Together::Numbers mine = words_of_wrong_call(repeated_.sends(), Ends::nothing);
-        everyone = repeated_.may_differ() ? together_->gather_within(mine, last_words_time)
-                                          : together_->gather(mine);
+        everyone = together_->gather(words_of_wrong_call(Ends::nothing));
     } catch (const Error& error) {  // what was wrong at first is what the user has to know
         throw make_error(why.code(), why.what(),
                          "; the other processes could not be informed: ", error.what());
     }
-    bring_together(everyone);
     raise_wrong_call(everyone, why);
     throw why;
 }
@@ -115,7 +76,8 @@ void Producer::require_same_calls(const std::vector<Together::Numbers>& everyone
                                   const std::vector<WordReader>& said_by) {
     const auto is_first_call = [&](std::size_t rank) {
         WordReader first = said_by[0], said = said_by[rank];
-        if (everyone[rank].at(0) != everyone[0].at(0)) return false;
+        if (everyone[rank].at(0) != everyone[0].at(0) || everyone[rank].at(1) != everyone[0].at(1))
+            return false;
         if (says(everyone[0], Call::add)) return said.text() == first.text();
         return !says(everyone[0], Call::decide) ||
                (said.text() == first.text() && said.number() == first.number() &&
@@ -126,7 +88,9 @@ void Producer::require_same_calls(const std::vector<Together::Numbers>& everyone
     if (same == everyone.size()) return;
     std::vector<std::string> calls;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
-        calls.push_back(text_of_call(everyone[rank], said_by[rank]));
+        calls.push_back(everyone[rank].at(1) == everyone[0].at(1)
+                            ? text_of_call(everyone[rank], said_by[rank])
+                            : "a call of another stream");
     require_same("calls", calls, "made");
 }
 
@@ -152,7 +116,7 @@ std::vector<WordReader> Producer::after_failures(const std::vector<Together::Num
     std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
         WordReader& said = rest.emplace_back(everyone[rank]);
-        said.number(), said.number();  // the call, and how many arrays were sent
+        said.number(), said.number();  // the call and the stream
         if (said.number() != 0)
             throw make_error(ErrorCode::peer_failed, "process ", rank,
                              " was interrupted while it sent");

@@ -45,7 +45,6 @@ void Producer::send(const std::string& name, const SentPart& part,
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    const Use use(*this);
     std::int64_t number = 0;
     if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
         refuse_in_turn(*wrong);
@@ -54,7 +53,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     const std::int64_t sequence = sequence_ + begins;
     const SentCall call{name, arrays_.at(name).number, sequence, number};
     try {
-        const Decision decision = decision_on(call);
+        const Decision decision = decide(call);
         sequence_ = sequence;
         step_ = number;
         if (begins) names_of_step_.clear();
@@ -92,20 +91,6 @@ void Producer::withdraw(const char* why) {
     audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
-/// Who gets an array: as in the last step, where the processes have agreed on that, or as they do
-/// now.
-Decision Producer::decision_on(const SentCall& call) {
-    if (together_->is_alone()) return decide(call);
-    if (std::optional<Decision> repeated = repeated_.repeat(call)) {
-        if (audience_ != nullptr)
-            audience_->repeat(call.array, call.sequence, call.number, *repeated);
-        return *std::move(repeated);
-    }
-    Decision decision = decide(call);
-    repeated_.agree(call, decision);
-    return decision;
-}
-
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
 /// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
 /// what it decides.
@@ -124,8 +109,7 @@ Decision Producer::decide(const SentCall& call) {
                     mine = audience_->decide(call.array, call.sequence, call.number, time);
                     return mine.has_value();
                 }
-                Audience::Foreseen foreseen =
-                    audience_->foresee(call.array, call.sequence, repeated_.wanted(call), time);
+                Audience::Foreseen foreseen = audience_->foresee(call.array, call.sequence, time);
                 mine = std::move(foreseen.decision);
                 return mine || foreseen.needs_more;
             };
@@ -166,7 +150,7 @@ Decision Producer::decide(const SentCall& call) {
             throw;
         }
         try {
-            settle(everyone);
+            raise_wrong_call(everyone, std::nullopt);
         } catch (...) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
@@ -238,8 +222,7 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
         return;
     }
     const auto ended = mine.ended;
-    failures_.by_key.merge(mine.by_key);  // those of steps before, which repeated each other
-    if (ended) failures_.ended = ended;
+    failures_ = std::move(mine);
     if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else

@@ -18,8 +18,8 @@
 
 namespace datamover::stream {
 
-/// What each process says first, with how many arrays it has sent. A wrong call is known to be one
-/// by its process alone, and says only what ends with it.
+/// What each process says first, with the stream that it is a call of. A wrong call is known to be
+/// one by its process alone, and says only what ends with it.
 enum class Call : std::int64_t {
     add = 1,
     decide = 2,
@@ -37,10 +37,6 @@ inline bool any_says(const std::vector<Together::Numbers>& everyone, Call call) 
     return std::ranges::any_of(everyone, [call](const auto& said) { return says(said, call); });
 }
 
-inline std::int64_t sends_of(const Together::Numbers& said) {
-    return said.at(1);
-}
-
 /// What a process that makes a wrong call takes no part in any more.
 enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 
@@ -48,7 +44,7 @@ enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 inline Ends ends_in(const std::vector<Together::Numbers>& everyone) {
     std::int64_t most = 0;
     for (const Together::Numbers& said : everyone)
-        if (says(said, Call::wrong)) most = std::max(most, said.at(2));
+        if (says(said, Call::wrong)) most = std::max(most, said.at(1));
     return static_cast<Ends>(most);
 }
 
@@ -74,8 +70,8 @@ inline void require_same(std::string_view what, const std::vector<std::string>& 
                     difference_text(verb, what, 0, values[0], other - values.begin(), *other));
 }
 
-inline Together::Numbers words_of_wrong_call(std::int64_t sends, Ends ends) {
-    return {static_cast<std::int64_t>(Call::wrong), sends, static_cast<std::int64_t>(ends)};
+inline Together::Numbers words_of_wrong_call(Ends ends) {
+    return {static_cast<std::int64_t>(Call::wrong), static_cast<std::int64_t>(ends)};
 }
 
 /// So long an error that the others are to hear of waits for them, where they may be in a call of
@@ -85,8 +81,7 @@ inline constexpr std::chrono::seconds last_words_time{10};
 /// Has the others throw `why` from the call that they make, and throws it here; ends the stream for
 /// them, or all of its manager. Collective.
 [[noreturn]] inline void end_by_failure(Together& together, const Error& why, Ends ends) {
-    if (!together.is_alone())
-        together.gather_within(words_of_wrong_call(-1, ends), last_words_time);
+    if (!together.is_alone()) together.gather_within(words_of_wrong_call(ends), last_words_time);
     together.agree(why);
     throw why;
 }

@@ -41,9 +41,6 @@ public:
     virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
         return gather(mine);
     }
-    /// How often this process has begun something with the others, for this stream or for anything
-    /// else. Local.
-    virtual std::uint64_t uses() const { return 0; }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
     virtual void look_around() { check_interrupted(); }

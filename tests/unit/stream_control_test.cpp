@@ -78,38 +78,6 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
     EXPECT_THROW(policy_of_name("wait"), Error);
 }
 
-TEST(StreamQueue, StepsForWhichThereIsRoomNeedNoMoreOfTheConsumer) {
-    std::mt19937 draw(8);
-    int promised = 0;
-    for (int n = 0; n < 2000; ++n) {
-        const auto policy = static_cast<Policy>(draw() % 8 < 6 ? 0 : 1 + draw() % 2);
-        StepQueue queue(policy, 1 + draw() % 4, 1 + draw() % 200);
-        const std::int64_t bytes = draw() % 30;
-        std::int64_t credits = draw() % 8, sequence = 0;
-        // As process 0 does it: what is complete is on its way where it was granted.
-        const auto pump = [&] {
-            while (credits > 0 && queue.next_to_send()) --credits;
-        };
-        const auto add = [&] {
-            queue.add(sequence, sequence, 0, bytes);
-            queue.complete();
-            ++sequence;
-            pump();
-        };
-        for (auto before = draw() % 6; before > 0; --before)
-            if (queue.make_room(sequence, bytes).room == Room::yes) add();
-        const std::int64_t room = queue.room_for_steps(bytes, credits);
-        promised += room > 1;
-        EXPECT_TRUE(room == 0 || policy == Policy::block);
-        for (std::int64_t step = 0; step < room; ++step) {
-            ASSERT_EQ(queue.room_for(sequence, bytes), Room::yes)
-                << "step " << step << " of " << room;
-            add();
-        }
-    }
-    EXPECT_GT(promised, 500);
-}
-
 TEST(StreamQueue, ArraysOfAStepGoTogether) {
     StepQueue queue(Policy::drop_oldest, 1, 100);
     EXPECT_EQ(queue.add(0, 5, 0, 10), 0);
