@@ -21,15 +21,6 @@ constexpr std::uint64_t hearing_bytes = 1 << 18;
 Message::Message(std::size_t bytes)
     : own_(own_bytes(bytes)), bytes_(own_.get(), bytes), packed_(bytes) {}
 
-const Message::Piece* Message::piece_at(std::size_t begin) const {
-    const auto found =
-        std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                         [](std::size_t at, const Piece& piece) { return at < piece.end; });
-    if (found == pieces_.end() || found->end > packed()) return nullptr;
-    const std::size_t before = found == pieces_.begin() ? 0 : std::prev(found)->end;
-    return before == begin ? &*found : nullptr;
-}
-
 MessagePtr Box::memory(std::size_t bytes) {
     bool as_segment = false;
     bool may_have_more = false;
@@ -128,9 +119,9 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
     for (const auto& [pathway, reader] : readers_) reader->sends_more();
 }
 
-void Box::go_on(bool is_whole, const FreshPiece& fresh) {
+void Box::go_on(bool is_whole) {
     const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole, fresh);
+    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole);
 }
 
 void Box::hear() {

@@ -28,7 +28,7 @@ public:
     /// A message was put; called by who put it. Does not wait, nor throw.
     virtual void sends_more() = 0;
     /// More was packed of the message that was put last, or the rest of it; as sends_more.
-    virtual void sends_on(bool, const FreshPiece&) {}
+    virtual void sends_on(bool) {}
     /// The sending program needs to know what the receiving process has said: it is heard, where
     /// nobody else listens. Does not wait, nor throw.
     virtual void hears() {}
@@ -50,7 +50,7 @@ public:
     void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
              std::int64_t number = no_number);
     /// More was packed of the message that was put last, or the rest of it.
-    void go_on(bool is_whole, const FreshPiece& fresh);
+    void go_on(bool is_whole);
     /// Forgets what is kept of a step.
     void drop(std::uint64_t place);
     /// As BoxReader::hears and BoxReader::leaves, for all connections.

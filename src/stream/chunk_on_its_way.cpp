@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace datamover::stream {
 
@@ -15,14 +14,6 @@ void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> 
     header_ = words_;
     body_ = body;
     file_ = file;
-}
-
-void ChunkOnItsWay::move_body(std::span<const std::byte> from, std::span<const std::byte> to) {
-    const std::less<> before;
-    if (body_.empty() || before(body_.data(), from.data()) ||
-        !before(body_.data(), from.data() + from.size()))
-        return;
-    body_ = to.subspan(static_cast<std::size_t>(body_.data() - from.data()), body_.size());
 }
 
 bool ChunkOnItsWay::send_more(const Connection& connection) {

@@ -22,8 +22,6 @@ public:
     /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
     /// closed then.
     void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
-    /// What is left of the body lies elsewhere, if it lies in `from`: at the same place in `to`.
-    void move_body(std::span<const std::byte> from, std::span<const std::byte> to);
     /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
     bool send_more(const Connection& connection);
     bool is_sent() const { return header_.empty() && body_.empty(); }

@@ -96,38 +96,23 @@ std::unique_lock<std::mutex> DataSender::entered() {
 }
 
 void DataSender::sends_more() {
-    send({});
-}
-
-void DataSender::send(const FreshPiece& fresh) {
     std::unique_lock lock = entered();
     if (!lock) return wake();  // its thread may not have seen the message
     program_left_ = Clock::now();
     if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
     try {
         const std::uint64_t before = said_taken_;
-        fresh_ = fresh;
         send_what_goes(most_at_once());
-        forget_fresh();
         if (rests_ && waits_ && hear_requests()) send_what_goes(most_at_once());
         if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake();
         tell_taken(std::move(lock), before);
     } catch (...) {
-        fresh_ = {};
         end();
     }
 }
 
-void DataSender::sends_on(bool is_whole, const FreshPiece& fresh) {
-    if (is_whole || loops_back_ || connection_.is_local()) send(fresh);
-}
-
-/// What the system did not take of it is sent from the message.
-void DataSender::forget_fresh() {
-    if (sending_ && fresh_.message != nullptr && sending_->kept.message.get() == fresh_.message)
-        chunk_.move_body(fresh_.bytes, sending_->kept.message->bytes().subspan(
-                                           fresh_.begin, fresh_.bytes.size()));
-    fresh_ = {};
+void DataSender::sends_on(bool is_whole) {
+    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
 }
 
 std::uint64_t DataSender::most_at_once() const {
@@ -345,13 +330,9 @@ bool DataSender::begin_chunk() {
     const std::uint64_t at = sending_->at;
     const std::uint64_t end = std::min<std::uint64_t>(sending_->end, kept.message->packed());
     if (end <= at) return false;
-    std::uint64_t bytes = std::min(chunk_bytes, end - at);
-    const Message::Piece* const piece = kept.message->piece_at(at);
-    const bool is_known = piece != nullptr && piece->end - at <= bytes;
-    if (is_known) bytes = piece->end - at;
+    const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    const std::uint32_t checksum = is_known ? piece->checksum : crc32c(chunk);
-    ChunkHeader header{sending_->is_shared, checksum, kept.array, kept.place, at, bytes, 0, 0,
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
                        kept.number};
     if (sending_->is_shared) {
         const Segment& segment = *kept.message->segment();
@@ -359,9 +340,7 @@ bool DataSender::begin_chunk() {
         header.position = at;
         chunk_.begin(header, {}, file_for(segment));
     } else {
-        const bool is_fresh = kept.message.get() == fresh_.message && at == fresh_.begin &&
-                              bytes == fresh_.bytes.size();
-        chunk_.begin(header, is_fresh ? fresh_.bytes : chunk);
+        chunk_.begin(header, chunk);
     }
     sending_->at += bytes;
     bytes_sent_ += bytes;

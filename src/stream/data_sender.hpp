@@ -38,7 +38,7 @@ public:
     [[noreturn]] void serve();
 
     void sends_more() override;
-    void sends_on(bool is_whole, const FreshPiece& fresh) override;
+    void sends_on(bool is_whole) override;
     void hears() override;
     void leaves() override;
     void end() override;
@@ -63,7 +63,6 @@ private:
     static constexpr Clock::time_point long_ago = Clock::time_point::min();
 
     void wake();
-    void send(const FreshPiece& fresh);
     std::unique_lock<std::mutex> entered();
     /// What the thread waits for.
     enum class Awaited { what_comes, room, program };
@@ -84,7 +83,6 @@ private:
     void limit_kept(std::uint64_t bytes);
     void begin_again(const Request& asked);
     bool begin_chunk();
-    void forget_fresh();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
     std::uint64_t most_at_once() const;
@@ -111,7 +109,6 @@ private:
     bool is_refused_ = false;     ///< it is said that it was
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent
-    FreshPiece fresh_;                        ///< while the program sends it
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;

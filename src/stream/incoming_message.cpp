@@ -43,7 +43,7 @@ std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> seg
                                           std::uint64_t begin, std::uint64_t offset,
                                           std::uint64_t count) {
     const std::span<const std::byte> there = segment->memory().subspan(begin + offset, count);
-    if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset, false);
+    if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset);
     if (segment_ == nullptr) {
         segment_ = std::move(segment);
         begin_ = begin;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "stream/message_words.hpp"
 #include "stream/own_bytes.hpp"
@@ -33,33 +32,11 @@ public:
     std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
     void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
 
-    /// A piece of it that is packed by itself, behind the one before.
-    struct Piece {
-        std::size_t end = 0;
-        std::uint32_t checksum = 0;
-    };
-    /// The checksums of its pieces are taken while they are packed. Before anybody reads it.
-    void set_pieces(std::vector<Piece> pieces) const { pieces_ = std::move(pieces); }
-    /// Before `set_packed` says that it is packed.
-    void set_checksum(std::size_t piece, std::uint32_t sum) const { pieces_[piece].checksum = sum; }
-    /// The piece that begins there, where it has been packed and its checksum was taken.
-    const Piece* piece_at(std::size_t begin) const;
-
 private:
     OwnBytes own_;
     std::unique_ptr<Segment> segment_;
     std::span<std::byte> bytes_;
     mutable std::atomic<std::size_t> packed_;
-    mutable std::vector<Piece> pieces_;
-};
-
-/// A piece of a message that was packed into other memory first, just now: its bytes there are
-/// still in the processor's caches. They stay as they are while a call that is given it lasts.
-/// Without a message: there is none.
-struct FreshPiece {
-    const Message* message = nullptr;
-    std::size_t begin = 0;  ///< in the message
-    std::span<const std::byte> bytes;
 };
 
 using MessagePtr = std::shared_ptr<const Message>;

@@ -15,10 +15,8 @@
 #include "datamover/address_relation.hpp"
 #include "stream/box.hpp"
 #include "stream/connection.hpp"
-#include "stream/own_bytes.hpp"
 #include "stream/packing_pieces.hpp"
 #include "stream/sending_habits.hpp"
-#include "stream/store_choice.hpp"
 
 namespace datamover::stream {
 
@@ -75,13 +73,9 @@ public:
 private:
     struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
-    void choose_stores(std::span<Packing> messages);
-    Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
-    void pack_piece(const Packing& packing, std::size_t n) const;
-    void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-             std::int64_t number) const;
-    /// Has memory for pieces of so many bytes. Throws no_memory.
-    void reserve_staging(std::size_t bytes);
+    static Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
+    static void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
+                    std::int64_t number);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();
@@ -93,12 +87,6 @@ private:
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
-    StoreChoice choice_;  ///< for what is read in shared memory
-    /// Held while a message is packed: a call of another stream may give the memory back.
-    std::mutex staging_lock_;
-    /// Where pieces are packed that are copied from there.
-    OwnBytes staging_;
-    std::size_t staging_bytes_ = 0;
 };
 
 }  // namespace datamover::stream

@@ -29,24 +29,21 @@ PackingPieces::PackingPieces(const PairPart& part, const plan::RelationSide& fro
         pieces_.push_back({chunk.shape,
                            plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
                            chunked.shape_elems[chunk.shape] * elem_bytes});
-    for (const Piece& piece : pieces_)
-        longest_bytes_ = std::max(longest_bytes_, static_cast<std::size_t>(piece.bytes));
 }
 
-std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source, std::byte* memory,
-                                                      Into into) const {
+std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
+                                                      std::byte* message) const {
     std::vector<Bound> bound;
     bound.reserve(pieces_.size());
     std::size_t at = 0;
     for (const Piece& piece : pieces_) {
         const AddressBounds from{source.bounds.begin_bytes - piece.source_shift_bytes,
                                  source.bounds.end_bytes - piece.source_shift_bytes};
-        std::byte* const to = into == Into::message ? memory + at : memory;
-        const std::size_t begin = at;
+        std::byte* const to = message + at;
         at += static_cast<std::size_t>(piece.bytes);
         bound.push_back({shapes_[piece.shape].bind_gather(source.data + piece.source_shift_bytes,
                                                           from, to, {0, piece.bytes}),
-                         begin, at});
+                         at});
     }
     return bound;
 }
