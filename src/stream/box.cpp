@@ -168,13 +168,6 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
     return {std::max(number, count_), std::nullopt};
 }
 
-MessagePtr Box::find(std::uint64_t place, std::uint32_t array) {
-    const std::lock_guard lock(lock_);
-    for (const auto& [number, kept] : kept_)
-        if (kept.place == place && kept.array == array) return kept.message;
-    return nullptr;
-}
-
 void Box::give_back(MessagePtr&& message) {
     const std::lock_guard lock(lock_);
     MessagePtr(std::move(message)).reset();

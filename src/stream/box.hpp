@@ -70,8 +70,6 @@ public:
     };
     Next next(std::uint64_t number, std::uint64_t may,
               const std::optional<std::set<std::uint64_t>>& alone);
-    /// A message that is still kept; null for none.
-    MessagePtr find(std::uint64_t place, std::uint32_t array);
     void give_back(MessagePtr&& message);
 
     /// Gives back the memory that is there for other messages, and until there is a next one also

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DataSender: sends one receiving process the messages that it may have, and reads its requests.
+// DataSender: sends one receiving process the messages that it may have, and reads its grants.
 #pragma once
 
 #include <atomic>
@@ -73,15 +73,12 @@ private:
     void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
 
     // Under the lock.
-    bool hear_requests();
-    void obey_requests();
-    void obey(const Request& request);
-    void advance(const Request& request);
-    Awaited refuse();
+    bool hear_grants();
+    void obey_grants();
+    void obey(const Grant& grant);
     void send_what_goes(std::uint64_t most);
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
-    void begin_again(const Request& asked);
     bool begin_chunk();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
@@ -96,7 +93,7 @@ private:
     int wake_;  ///< an eventfd
 
     std::mutex lock_;
-    std::vector<std::byte> requests_;      ///< of which the last is not whole
+    std::vector<std::byte> grants_;        ///< of which the last is not whole
     bool rests_ = false;                   ///< the thread does not listen
     bool waits_ = false;                   ///< there is a message that may not be sent yet
     std::atomic<bool> sends_long_{false};  ///< more than the program sends itself
@@ -104,9 +101,7 @@ private:
     std::atomic<Clock::time_point> program_left_{long_ago};
     std::uint64_t next_ = 0, may_ = 0;
     std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
-    std::optional<Request> asked_;
-    std::optional<Error> wrong_;  ///< with what was asked: nothing more is heard, nor sent
-    bool is_refused_ = false;     ///< it is said that it was
+    std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last

@@ -25,17 +25,10 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
 }
 
 std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
-    if (memory_ == nullptr) {
-        std::shared_ptr<std::byte> memory = pool_->take(bytes_);
-        if (segment_ != nullptr) std::memcpy(memory.get(), bytes().data(), bytes_);
-        segment_.reset();
-        memory_ = std::move(memory);
-    }
+    if (segment_ != nullptr)
+        throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
+    if (memory_ == nullptr) memory_ = pool_->take(bytes_);
     return {memory_.get() + offset, count};
-}
-
-std::uint32_t IncomingMessage::checksum(std::uint64_t offset, std::uint64_t count) const {
-    return crc32c(bytes().subspan(offset, count));
 }
 
 /// Another processor has written them: they are fetched from its caches once.

@@ -36,11 +36,9 @@ public:
 
     /// Takes note of the next chunk of a connection. Throws peer_failed where it is not the next.
     void go_on(std::uint64_t offset, std::uint64_t count, int pathway, int pathways);
-    /// Where bytes are put that come over a connection; memory is taken for the first. What lies in
-    /// the sending process is copied. Throws no_memory.
+    /// Where bytes are put that come over a connection; memory is taken for the first. Throws
+    /// no_memory, and peer_failed if others of the message came in a segment.
     std::span<std::byte> place(std::uint64_t offset, std::uint64_t count);
-    /// The checksum of bytes that were placed.
-    std::uint32_t checksum(std::uint64_t offset, std::uint64_t count) const;
     /// The checksum of bytes that lie in a segment, in which the message begins at `begin`. They
     /// are copied meanwhile where the message has memory. Throws peer_failed where they lie
     /// elsewhere than those before.

@@ -12,19 +12,19 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 6
+VERSION = 7
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
 FRAME_MAGIC = b"DMS2"
-#: Magic, operation, number of the array, place of the step, offset, bytes; then its CRC32C.
-REQUEST = struct.Struct("!4sIIQQQ")
-REQUEST_MAGIC = b"DMR3"
-FETCH, ADVANCE = 1, 2
+#: Magic, whether one step alone is granted, place before which all is taken, place before which all
+#: may be sent; then its CRC32C.
+GRANT = struct.Struct("!4sIQQ")
+GRANT_MAGIC = b"DMG7"
 #: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number
 #: of the step; then its CRC32C.
 CHUNK = struct.Struct("!4sIIQQQQQQ")
-CHUNK_MAGIC, SHARED_MAGIC = b"DMC4", b"DMS4"
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC7", b"DMS7"
 CHUNK_BYTES = 1 << 20
 #: Where more comes of a step, or perhaps.
 NO_NUMBER = 2**64 - 1
@@ -48,9 +48,9 @@ def chunk_header(magic, checksum, array, place, offset, count, segment=0, positi
     return checked(CHUNK.pack(*fields))
 
 
-def request(operation, array, place, offset, count):
-    """What a consumer asks for; anything may be wrong."""
-    return checked(REQUEST.pack(REQUEST_MAGIC, operation, array, place, offset, count))
+def grant(taken, may, alone=0):
+    """What a consumer has taken and grants; anything may be wrong."""
+    return checked(GRANT.pack(GRANT_MAGIC, alone, taken, may))
 
 
 def checked(words):
@@ -164,14 +164,3 @@ def heard(sock, kind):
     while (words := read_frame(sock))["type"] != kind:
         pass
     return words
-
-
-def fetched(sock):
-    """The next chunk that is asked for again: array, place, offset, bytes."""
-    while True:
-        words = read_exactly(sock, REQUEST.size)
-        assert checked(words) == words + read_exactly(sock, 4)
-        magic, operation, *rest = REQUEST.unpack(words)
-        assert magic == REQUEST_MAGIC
-        if operation == FETCH:
-            return rest

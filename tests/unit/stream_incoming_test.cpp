@@ -102,7 +102,7 @@ struct Receiver {
         std::array<std::byte, 1 << 12> room{};
         const auto come = data.there->receive(room);
         if (!come) return 0;
-        return Request::read(come->last<Request::size_bytes>()).place;
+        return Grant::read(come->last<Grant::size_bytes>()).taken;
     }
     /// The number of the next step, which is taken.
     std::int64_t take() {

@@ -251,7 +251,7 @@ class Consumer:
             No step came in time; it may be asked for again. The stream was closed, after its own
             time, before this process had all of a step, which others may have.
         IoError
-            A message arrived damaged again and again.
+            A message arrived damaged.
         """
         with self._refusing():
             limit = seconds(timeout)
