@@ -136,8 +136,6 @@ public:
     // For tests: consumers at most, and how long one that wants nothing keeps its place from
     // others.
     std::atomic<std::size_t> max_consumers{most_consumers};
-    /// In which all consumers together may say what they want.
-    std::atomic<std::size_t> max_wanted_bytes{std::size_t{1} << 27};
     std::atomic<int> subscribe_milliseconds{30'000};
 
 private:
@@ -200,8 +198,6 @@ private:
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;
-    const std::shared_ptr<FrameLimits> limits_ = std::make_shared<FrameLimits>();
-    std::size_t wanted_bytes_ = 0;  ///< in which the consumers have said what they want
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
     std::vector<Array> arrays_;  ///< by number

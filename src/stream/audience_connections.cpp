@@ -21,13 +21,11 @@ constexpr std::size_t max_arrays = 1 << 12;
 constexpr std::int64_t max_credits = 64;
 /// A consumer that reads the answers asks as often as it likes which arrays there are.
 constexpr int max_times_asked = 16;
-/// Of a frame that tells no layouts: the words of an error are the longest.
-constexpr std::uint32_t max_few_bytes = 1 << 15;
 
 }  // namespace
 
 void Audience::serve(std::shared_ptr<const Connection> connection, const Json& words) {
-    const auto link = std::make_shared<ControlLink>(std::move(connection), limits_);
+    const auto link = std::make_shared<ControlLink>(std::move(connection));
     {
         const std::lock_guard lock(lock_);
         links_.insert(link);
@@ -56,9 +54,7 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     };
     try {
         while (true) {
-            // Layouts come once, from the first process, and are heard here.
-            const bool tells_layouts = rank == 0 && !consumer->wanted;
-            for (const Json& said : link.wait(tells_layouts ? max_frame_bytes : max_few_bytes)) {
+            for (const Json& said : link.wait()) {
                 const std::lock_guard lock(lock_);
                 if (!hear(consumer, rank, said)) return;
             }
@@ -180,18 +176,12 @@ void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json
 void Audience::subscribe(Consumer& consumer, const Json& said) {
     std::map<std::string, Layout> wanted;
     std::vector<std::pair<std::string, std::string>> words;
-    std::size_t bytes = 0;
     for (const Json& item : said.list("arrays", max_arrays)) {
         if (item.kind() != Json::Kind::list || item.items().size() != 2 ||
             item.items()[1].kind() != Json::Kind::text)
             throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
         const std::string& name = item.items()[0].as_name("name");
         const std::string& layout = item.items()[1].text();
-        bytes += name.size() + layout.size();
-        if (wanted_bytes_ + bytes > max_wanted_bytes)
-            throw make_error(ErrorCode::io,
-                             "the layouts that all consumers requested take more than ",
-                             max_wanted_bytes.load(), " bytes to describe");
         wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
@@ -205,8 +195,6 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
                     "a consumer must request at least one array, or all of them as one process");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
-    consumer.wanted_bytes = bytes;
-    wanted_bytes_ += bytes;
     consumer.hears_by_messages =
         is_said("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
     consumer.says_taken_by_data = is_said("says_taken_by_data") && consumer.hears_by_messages;
@@ -335,7 +323,6 @@ void Audience::part_with(Consumer& consumer, std::int64_t rank) {
 }
 
 void Audience::forget(const ConsumerPtr& consumer) {
-    wanted_bytes_ -= std::exchange(consumer->wanted_bytes, 0);
     consumers_.erase(consumer->key);
     dropped_ += consumer->queue.dropped();
     if (consumer->is_active) {

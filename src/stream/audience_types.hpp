@@ -67,7 +67,6 @@ struct Audience::Consumer {
     std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
     std::vector<std::pair<std::string, std::string>> wanted_words;
-    std::size_t wanted_bytes = 0;       ///< of these words
     std::vector<std::int64_t> credits;  ///< by rank
     StepQueue queue;
     Clock::time_point took = Clock::now();  ///< something; or something began to wait for it

@@ -24,7 +24,7 @@ constexpr std::int64_t max_ahead = 64;
 constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
-constexpr std::size_t most_told_bytes = max_frame_bytes / 16 * 15;
+constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
 
 /// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
 template <class Work>

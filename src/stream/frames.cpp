@@ -98,10 +98,6 @@ std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
     return take_frames(max_bytes);
 }
 
-void FrameLink::check_begun(std::uint32_t max_bytes) const {
-    if (come_.size() >= header_bytes) length_of(come_, max_bytes);
-}
-
 std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Json> frames;
     std::span<const std::byte> rest = come_;
@@ -136,18 +132,14 @@ void FrameLink::finish(Clock::time_point deadline) {
     connection_->end_sending();
 }
 
-ControlLink::ControlLink(std::shared_ptr<const Connection> connection,
-                         std::shared_ptr<FrameLimits> limits)
-    : link_(std::move(connection)),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      limits_(std::move(limits)) {
+ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
+    : link_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_ >= 0 && may_keep(wake_)) return;
     if (wake_ >= 0) ::close(wake_);
     throw Error(ErrorCode::io, "cannot serve a connection: too many files are open");
 }
 
 ControlLink::~ControlLink() {
-    limits_->held -= held_bytes_;
     ::close(wake_);
 }
 
@@ -159,23 +151,13 @@ void ControlLink::say(std::string_view words) {
 std::chrono::milliseconds ControlLink::patience() {
     using std::chrono::milliseconds;
     if (const auto begun = link_.begun()) {
-        const auto left = std::chrono::ceil<milliseconds>(*begun + limits_->whole - Clock::now());
-        return std::clamp(left, milliseconds(0), limits_->pause);
+        const auto end = *begun + milliseconds(frame_milliseconds.load());
+        return std::max(std::chrono::ceil<milliseconds>(end - Clock::now()), milliseconds(0));
     }
     return link_.unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
 }
 
-void ControlLink::count_held() {
-    const std::size_t now = link_.held_bytes();
-    const std::size_t all = limits_->held += now - held_bytes_;
-    held_bytes_ = now;
-    if (all > limits_->held_bytes && now > 2 * frame_read_bytes)
-        throw make_error(ErrorCode::io, "unfinished frames of all connections take more than ",
-                         limits_->held_bytes, " bytes");
-}
-
-std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
-    link_.check_begun(max_bytes);  // longer ones were allowed before, perhaps
+std::vector<Json> ControlLink::wait() {
     while (true) {
         const bool has_unsent = !link_.unsent().is_empty();
         std::array<pollfd, 2> waiting{
@@ -191,8 +173,7 @@ std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
         eventfd_t count = 0;
         if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
         if ((waiting[0].revents & POLLOUT) != 0) link_.unsent().send_more();
-        std::vector<Json> frames = link_.receive(max_bytes);
-        count_held();
+        std::vector<Json> frames = link_.receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }
 }

@@ -301,12 +301,11 @@ TEST_F(Door, OpensToWhoKnowsTheToken) {
 
 /// A control link, and the other end of its connection.
 struct Linked {
-    explicit Linked(std::shared_ptr<FrameLimits> limits) {
+    Linked() {
         int ends[2];
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         there = std::make_unique<Connection>(ends[1]);
-        link =
-            std::make_unique<ControlLink>(std::make_shared<Connection>(ends[0]), std::move(limits));
+        link = std::make_unique<ControlLink>(std::make_shared<Connection>(ends[0]));
     }
     /// Sends so many bytes of the frame of a text that is this long, and, where it is to end, no
     /// more. Why it is not waited for any longer.
@@ -315,7 +314,7 @@ struct Linked {
         ErrorCode code{};
         std::thread waiting([&] {
             try {
-                link->wait(max_frame_bytes);
+                link->wait();
             } catch (const Error& error) {
                 code = error.code();
             }
@@ -338,10 +337,10 @@ TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
     for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
         std::string damaged = right;
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
-        Linked linked(std::make_shared<FrameLimits>());
+        Linked linked;
         linked.there->send(std::as_bytes(std::span(damaged)));
         try {
-            linked.link->wait(max_frame_bytes);
+            linked.link->wait();
             ADD_FAILURE() << bit;
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::io) << bit;
@@ -350,24 +349,14 @@ TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
 }
 
 TEST(StreamFrames, ThatAreNotFinishedInTimeAreNotWaitedFor) {
-    const auto limits = std::make_shared<FrameLimits>();
-    limits->whole = std::chrono::milliseconds(1);
-    EXPECT_EQ(Linked(limits).begun(100, 50, false), ErrorCode::timeout);
+    const int before = frame_milliseconds.exchange(1);
+    EXPECT_EQ(Linked().begun(100, 50, false), ErrorCode::timeout);
+    frame_milliseconds = before;
 }
 
-TEST(StreamFrames, ThatAreNotFinishedHaveSoMuchMemoryTogether) {
-    const auto limits = std::make_shared<FrameLimits>();
-    limits->held_bytes = 1 << 20;
-    auto first = std::make_unique<Linked>(limits);
-    EXPECT_EQ(first->begun(900'000, 700'000, true), ErrorCode::peer_failed);
-    EXPECT_GE(limits->held, 700'000u);
-    auto second = std::make_unique<Linked>(limits), third = std::make_unique<Linked>(limits);
-    EXPECT_EQ(second->begun(900'000, 700'000, true), ErrorCode::io);
-    EXPECT_EQ(third->begun(9'000, 7'000, true), ErrorCode::peer_failed);  // a short one is read
-    first.reset();
-    second.reset();
-    third.reset();
-    EXPECT_EQ(limits->held, 0u);
+TEST(StreamFrames, ThatAreTooLongAreNotWaitedFor) {
+    EXPECT_EQ(Linked().begun(max_request_bytes - 100, 1000, true), ErrorCode::peer_failed);
+    EXPECT_EQ(Linked().begun(max_request_bytes, 1000, true), ErrorCode::io);
 }
 
 TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
@@ -393,33 +382,6 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(stranger.heard().name("type"), "arrays");
     EXPECT_EQ(stranger.heard().name("type"), "end");
     EXPECT_EQ(audience_->counters().came, 1);
-}
-
-TEST_F(Door, WhatAllConsumersWantIsBounded) {
-    const auto wants = [this](const Stranger& stranger) {
-        stranger.come_in(token_);
-        try {
-            stranger.subscribe({{"u", line_}});
-            stranger.say(JsonObject().add("type", "arrays"));
-        } catch (const Error&) {  // it was ended meanwhile
-        }
-    };
-    const auto first = std::make_unique<Stranger>(knock());
-    audience_->max_wanted_bytes = 3 * text_of_layout(line_).size() / 2;
-    wants(*first);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
-    decided(0);
-    const Stranger second = knock();
-    wants(second);
-    const Json refusal = second.heard();
-    EXPECT_EQ(refusal.name("type"), "failed");
-    EXPECT_EQ(refusal.name("code"), "peer_failed");
-    EXPECT_NE(refusal.find("words")->text().find("all consumers requested"), std::string::npos);
-    first->say(JsonObject().add("type", "bye"));
-    while (audience_->counters().left < 1) std::this_thread::yield();
-    const Stranger third = knock();
-    wants(third);
-    EXPECT_EQ(third.heard().name("type"), "array");
 }
 
 TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
