@@ -17,7 +17,7 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
+Audience::Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
                    std::shared_ptr<Places> places, const std::string& name)
     : flow_(flow),
       least_(least),
@@ -40,7 +40,7 @@ void Audience::leave_places() {
 }
 
 void Audience::add_array(SentArray array) {
-    Layout layout = layout_of_text(array.layout, array.nprocs);
+    Layout layout = layout_of_bytes(array.layout, array.nprocs);
     const std::lock_guard lock(lock_);
     arrays_.push_back({std::move(array), std::move(layout)});
 }
@@ -270,19 +270,20 @@ void Audience::tell_arrays(Consumer& consumer) {
     consumer.asks_for_arrays = false;
     for (const Array& array : arrays_) tell_array(consumer, array);
     if (const auto first = consumer.links.find(0); first != consumer.links.end())
-        first->second->say(JsonObject().add("type", "arrays").text());
+        first->second->say(Record().add("type", "arrays").bytes());
 }
 
 void Audience::tell_array(Consumer& consumer, const Array& array) {
     if (consumer.told.insert(array.sent.number).second) consumer.say(words_of(array));
 }
 
-JsonObject Audience::words_of(const Array& array) {
-    return JsonObject()
+Record Audience::words_of(const Array& array) {
+    return Record()
         .add("type", "array")
         .add("number", array.sent.number)
         .add("name", array.sent.name)
-        .add_json("dtype", array.sent.dtype)
+        .add("dtype", array.sent.dtype)
+        .add("elem_bytes", array.sent.elem_bytes)
         .add("nprocs", array.sent.nprocs)
         .add("layout", array.sent.layout);
 }
@@ -406,8 +407,7 @@ void Audience::end(const ConsumerPtr& consumer) {
                                      "had taken the same steps"));
     dropped_ += queue.dropped();
     left_ += consumer->is_active;
-    consumer->say(
-        JsonObject().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
+    consumer->say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
 AudienceCounters Audience::counters() {

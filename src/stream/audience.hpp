@@ -39,7 +39,7 @@ struct SentArray {
     int number = 0;
     std::string name;
     std::string dtype;   ///< in the words of NumPy, as JSON
-    std::string layout;  ///< as a text: see layout_of_text
+    std::string layout;  ///< see layout_of_bytes
     std::int64_t nprocs = 0;
     std::int64_t elem_bytes = 0;
 };
@@ -78,7 +78,7 @@ public:
     /// The first decision waits for `least` consumers, or with `every_step` that of each step does.
     /// `welcome` are the words that each is greeted
     /// with; its key is added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
+    Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
              std::shared_ptr<Places> places = nullptr, const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
@@ -86,7 +86,7 @@ public:
 
     // What the sending program calls.
 
-    /// Takes note of an array before its first step. Throws as layout_of_text.
+    /// Takes note of an array before its first step. Throws as layout_of_bytes.
     void add_array(SentArray array);
     /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
     /// place, also not after `time`. Throws invalid_state where it can get none.
@@ -126,7 +126,7 @@ public:
 
     /// Serves the control connection of one process of a consumer until it ends. Throws peer_failed
     /// where it does without a word, timeout, io or others where what came makes no sense.
-    void serve(std::shared_ptr<const Connection> connection, const Json& words);
+    void serve(std::shared_ptr<const Connection> connection, const Value& words);
 
     /// A process of a consumer has taken all steps before a place, as it says over its data
     /// connection; heard of consumers that have said that they say it so. Throws io where it
@@ -165,22 +165,22 @@ private:
     void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
-    static JsonObject words_of(const Array& array);
+    static Record words_of(const Array& array);
     bool wants(const ConsumerPtr& consumer, const Array& array);
     bool fits(const ConsumerPtr& consumer, const Array& array);
     bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
                 std::int64_t bytes);
-    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
-    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json& said);
-    void subscribe(Consumer& consumer, const Json& said);
+    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
+    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
+    void subscribe(Consumer& consumer, const Value& said);
     bool says_all_by_data(const Consumer& consumer) const;
     void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
     void taken(Consumer& consumer, std::int64_t place);
     void pump(Consumer& consumer);
     void send(Consumer& consumer, const Step& step);
-    std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);
-    ConsumerPtr newcomer(const Json& words, const LinkPtr& link);
+    std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
+    ConsumerPtr newcomer(const Value& words, const LinkPtr& link);
     void make_place();
     void leave(const ConsumerPtr& consumer, const Error& error);
     void part_with(Consumer& consumer, std::int64_t rank);
@@ -194,7 +194,7 @@ private:
     const Flow flow_;
     std::int64_t least_;
     const bool every_step_;
-    const JsonObject welcome_;
+    const Record welcome_;
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;

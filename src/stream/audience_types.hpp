@@ -56,8 +56,8 @@ struct Audience::Consumer {
         return !missing.empty() || (!waiting.empty() && waiting.front().complete);
     }
     /// Tells all processes.
-    void say(const JsonObject& words) {
-        for (const auto& [rank, link] : links) link->say(words.text());
+    void say(const Record& words) {
+        for (const auto& [rank, link] : links) link->say(words.bytes());
     }
 
     const std::int64_t number, nprocs;

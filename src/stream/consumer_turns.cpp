@@ -200,8 +200,7 @@ void Consumer::raise_error() const {
 void Consumer::fail_here(const Error& why) {
     if (error_ || closed_) return;
     // Said before anybody here sees it: who sees it closes, and then it would not be said.
-    say_bye(
-        JsonObject().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
+    say_bye(Record().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
     error_ = why;
 }
 

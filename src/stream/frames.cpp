@@ -18,7 +18,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::string_view magic = "DMS2";
+constexpr std::string_view magic = "DMF7";
 constexpr std::size_t header_bytes = 16, checked_bytes = 12;
 /// A consumer that takes no frames for so long has failed.
 constexpr std::chrono::milliseconds frames_stalled_time{600'000};
@@ -51,10 +51,10 @@ std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_byt
     return length;
 }
 
-Json words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
+Value words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
     if (crc32c(body) != number_at(header.subspan(8)))
         throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
-    return Json::parse_object({reinterpret_cast<const char*>(body.data()), body.size()});
+    return Value::parse_record({reinterpret_cast<const char*>(body.data()), body.size()});
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ std::string frame_of(std::string_view words) {
     return frame;
 }
 
-Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
-                const Look& look) {
+Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
+                 const Look& look) {
     std::array<std::byte, header_bytes> header;
     connection.read(header, deadline, look);
     std::vector<std::byte> body(length_of(header, max_bytes));
@@ -90,7 +90,7 @@ bool FrameLink::say(const std::vector<std::string>& frames_words) {
     return unsent_.send(bytes_of_text(frames));
 }
 
-std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
+std::vector<Value> FrameLink::receive(std::uint32_t max_bytes) {
     std::array<std::byte, frame_read_bytes> room;
     const auto come = connection_->receive(room);
     if (!come) return {};
@@ -98,8 +98,8 @@ std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
     return take_frames(max_bytes);
 }
 
-std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
-    std::vector<Json> frames;
+std::vector<Value> FrameLink::take_frames(std::uint32_t max_bytes) {
+    std::vector<Value> frames;
     std::span<const std::byte> rest = come_;
     std::size_t unfinished_bytes = 0;
     while (rest.size() >= header_bytes) {
@@ -157,7 +157,7 @@ std::chrono::milliseconds ControlLink::patience() {
     return link_.unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
 }
 
-std::vector<Json> ControlLink::wait() {
+std::vector<Value> ControlLink::wait() {
     while (true) {
         const bool has_unsent = !link_.unsent().is_empty();
         std::array<pollfd, 2> waiting{
@@ -173,7 +173,7 @@ std::vector<Json> ControlLink::wait() {
         eventfd_t count = 0;
         if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
         if ((waiting[0].revents & POLLOUT) != 0) link_.unsent().send_more();
-        std::vector<Json> frames = link_.receive(max_request_bytes);
+        std::vector<Value> frames = link_.receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames: JSON messages on a connection. Each begins with a header that contains its length, its
+// Frames: control messages on a connection. Each begins with a header that contains its length, its
 // CRC32C and the header's own CRC32C.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "stream/connection.hpp"
-#include "stream/json.hpp"
+#include "stream/fields.hpp"
 #include "stream/unsent.hpp"
 
 namespace datamover::stream {
@@ -31,8 +31,8 @@ inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_request_bytes =
 std::string frame_of(std::string_view words);
 /// Reads one frame, and nothing after it; `look` is called now and then meanwhile. Throws io where
 /// what came is no frame, is too long or was damaged; peer_failed; timeout; what `look` throws.
-Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
-                const Look& look = {});
+Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
+                 const Look& look = {});
 
 /// A connection over which frames go both ways. One thread reads, anybody sends. Nothing waits.
 class FrameLink {
@@ -46,7 +46,7 @@ public:
     /// Sends several frames at once.
     bool say(const std::vector<std::string>& frames_words);
     /// The frames that have come. Throws as read_frame, but for timeout.
-    std::vector<Json> receive(std::uint32_t max_bytes);
+    std::vector<Value> receive(std::uint32_t max_bytes);
     /// When the frame began to come that is not complete yet.
     std::optional<Clock::time_point> begun() const { return begun_; }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
@@ -57,7 +57,7 @@ public:
     Unsent& unsent() { return unsent_; }
 
 private:
-    std::vector<Json> take_frames(std::uint32_t max_bytes);
+    std::vector<Value> take_frames(std::uint32_t max_bytes);
 
     const std::shared_ptr<const Connection> connection_;
     Unsent unsent_;
@@ -83,7 +83,7 @@ public:
     bool has_unsent() { return !link_.unsent().is_empty(); }
     /// Waits for at least one frame of a consumer, as long as it takes; one that has begun must be
     /// complete in time. Throws as read_frame.
-    std::vector<Json> wait();
+    std::vector<Value> wait();
     /// As FrameLink::finish.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5)) {
         link_.finish(deadline);

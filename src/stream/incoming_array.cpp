@@ -27,7 +27,7 @@ IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted,
       wanted_(wanted.layout),
       rank_(rank),
       plan_(naming(name_, [&] { return plan_between(known.layout, wanted.layout); })) {
-    if (!wanted.dtype.empty() && ArrayType::of_text(wanted.dtype).text != type_.text)
+    if (!wanted.dtype.empty() && wanted.dtype != type_.text)
         throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
                          "; its destination has ", wanted.dtype);
     for (const PeerPart& peer : naming(name_, [&] { return plan_.incoming(rank); })) {

@@ -15,10 +15,18 @@
 #include "datamover/address_relation.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
-#include "stream/array_type.hpp"
 #include "stream/incoming_message.hpp"
 
 namespace datamover::stream {
+
+inline constexpr std::int64_t max_elem_bytes = 1 << 16;
+
+/// The dtype of an array's elements. Nothing but their size is known here: who makes sense of the
+/// text checks that it says the same.
+struct ArrayType {
+    std::string text;  ///< in the notation of NumPy's file headers, as JSON
+    std::int64_t elem_bytes = 0;
+};
 
 /// An array of a stream, as the sending program told of it.
 struct KnownArray {

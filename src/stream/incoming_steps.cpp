@@ -15,6 +15,7 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
+constexpr std::size_t max_dtype_characters = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
@@ -27,20 +28,16 @@ constexpr std::uint64_t least_unsaid_steps = 2;
 /// small: the sending program then waits less often for a step to be taken.
 constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
 
-bool is_of_type(const Json& said, std::string_view type) {
-    const Json* const found = said.find("type");
+bool is_of_type(const Value& said, std::string_view type) {
+    const Value* const found = said.find("type");
     return found != nullptr && found->is(type);
 }
 
 /// The arrays of a step. Throws io.
-std::vector<std::uint32_t> arrays_of(const Json& said) {
+std::vector<std::uint32_t> arrays_of(const Value& said) {
     std::vector<std::uint32_t> arrays;
-    for (const Json& item : said.list("arrays", max_array_number)) {
-        if (item.kind() != Json::Kind::integer || item.integer() < 0 ||
-            item.integer() > max_array_number)
-            throw Error(ErrorCode::io, "'arrays' of a frame must be a list of array numbers");
-        arrays.push_back(static_cast<std::uint32_t>(item.integer()));
-    }
+    for (const Value& item : said.list("arrays", max_array_number))
+        arrays.push_back(static_cast<std::uint32_t>(item.as_number("arrays", 0, max_array_number)));
     return arrays;
 }
 
@@ -79,7 +76,7 @@ void IncomingSteps::give_credit() {
 
 void IncomingSteps::say_credit(std::uint64_t steps) const {
     control_.say(
-        JsonObject().add("type", "credit").add("steps", static_cast<std::int64_t>(steps)).text());
+        Record().add("type", "credit").add("steps", static_cast<std::int64_t>(steps)).bytes());
 }
 
 const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
@@ -135,7 +132,7 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
     const short events = events_of(control_.socket());
     if ((events & POLLOUT) != 0) control_.unsent().send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
-        for (Json& said : control_.receive(max_frame_bytes)) {
+        for (Value& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
             if (is_of_type(said, "failed")) hear(said);
             frames_.push_back(std::move(said));
@@ -149,14 +146,14 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
 void IncomingSteps::hear_frames(bool may_connect) {
     while (!frames_.empty() && !has_ended_) {
         if (!may_connect && takes_connecting(frames_.front())) return;
-        const Json said = std::move(frames_.front());
+        const Value said = std::move(frames_.front());
         frames_.pop_front();
         hear(said);
     }
 }
 
 /// Whether an array begins with what is said, perhaps.
-bool IncomingSteps::takes_connecting(const Json& said) const {
+bool IncomingSteps::takes_connecting(const Value& said) const {
     if (!is_of_type(said, "step")) return false;
     const auto arrays = arrays_of(said);
     return std::ranges::any_of(arrays, [this](std::uint32_t number) {
@@ -170,7 +167,7 @@ bool IncomingSteps::is_connected(const IncomingArray& array) const {
                                [this](const auto& entry) { return links_.contains(entry.first); });
 }
 
-void IncomingSteps::hear(const Json& said) {
+void IncomingSteps::hear(const Value& said) {
     if (is_of_type(said, "array")) {
         learn(said);
     } else if (is_of_type(said, "arrays")) {
@@ -192,22 +189,19 @@ void IncomingSteps::hear(const Json& said) {
 void IncomingSteps::ask_for_arrays() {
     if (std::exchange(asks_for_arrays_, true)) return;
     arrays_are_known_ = false;
-    control_.say(JsonObject().add("type", "arrays").text());
+    control_.say(Record().add("type", "arrays").bytes());
 }
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
-void IncomingSteps::learn(const Json& said) {
+void IncomingSteps::learn(const Value& said) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
         throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
                          " arrays");
     const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
     const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
-    const Json* const dtype = said.find("dtype");
-    const Json* const layout = said.find("layout");
-    if (dtype == nullptr || layout == nullptr || layout->kind() != Json::Kind::text)
-        throw Error(ErrorCode::io, "the stream described an array without a dtype or a layout");
-    KnownArray known{said.name("name"), ArrayType::of_words(*dtype),
-                     layout_of_text(layout->text(), nprocs)};
+    const ArrayType type{said.name("dtype", max_dtype_characters),
+                         said.number("elem_bytes", 1, max_elem_bytes)};
+    KnownArray known{said.name("name"), type, layout_of_bytes(said.bytes("layout"), nprocs)};
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
     if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
@@ -257,7 +251,7 @@ void IncomingSteps::resume_paused() {
             if (link->is_paused()) link->resume(*this);
 }
 
-void IncomingSteps::hear_of_step(const Json& said) {
+void IncomingSteps::hear_of_step(const Value& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
     Announced step;
     step.place = static_cast<std::uint64_t>(said.number("place"));
@@ -321,7 +315,7 @@ void IncomingSteps::announce(Announced step) {
     if (!habits_.goes_ahead) grant();
 }
 
-void IncomingSteps::hear_of_end(const Json& said) {
+void IncomingSteps::hear_of_end(const Value& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
     if (is_told_by_messages())
         announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
@@ -418,7 +412,7 @@ std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
         return one.fd == control_.socket() && one.revents != 0;
     });
     if (!has_come) return std::nullopt;
-    for (const Json& said : control_.receive(max_frame_bytes))
+    for (const Value& said : control_.receive(max_frame_bytes))
         if (is_of_type(said, "failed")) return said_error(said);
     return std::nullopt;
 }
@@ -475,7 +469,7 @@ void IncomingSteps::say_taken() {
     std::vector<std::string> frames;
     for (const std::uint64_t place : unsaid_)
         frames.push_back(
-            JsonObject().add("type", "done").add("place", static_cast<std::int64_t>(place)).text());
+            Record().add("type", "done").add("place", static_cast<std::int64_t>(place)).bytes());
     control_.say(frames);
     unsaid_.clear();
 }

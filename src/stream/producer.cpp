@@ -8,9 +8,9 @@
 
 #include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
-#include "stream/array_type.hpp"
 #include "stream/crc32c.hpp"
-#include "stream/json.hpp"
+#include "stream/fields.hpp"
+#include "stream/incoming_array.hpp"
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer_words.hpp"
@@ -34,12 +34,9 @@ void check_name(const std::string& name) {
     if (name.empty() || name.size() > max_name_bytes)
         throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
                          " bytes; it must have 1 to ", max_name_bytes);
-    try {
-        Json::parse_object(JsonObject().add("name", name).text()).name("name");
-    } catch (const Error&) {
+    if (!is_plain_text(name))
         throw Error(ErrorCode::invalid_argument,
                     "the name of an array must be UTF-8 text without control characters");
-    }
 }
 
 Flow flow_of(const StreamOptions& options) {
@@ -67,7 +64,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     WordWriter mine;
     mine.add(token_).add(listeners->address().host).add(listeners->address().port);
     mine.add(listeners->local_name()).add(name_).add(options_.policy);
-    std::string producers;
+    ValueList producers;
     std::vector<std::string> names, policies;
     const auto everyone = together_->gather(mine.numbers());
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -79,14 +76,13 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
             address_ = Address{host, port}.text();
             identity_ = crc32c(std::as_bytes(std::span(address_.data(), address_.size())));
         }
-        producers += concat(rank == 0 ? "[" : ",[", json_text(host), ",", port, ",",
-                            json_text(said.text()), "]");
+        producers.add(ValueList().add(host).add(port).add(said.text()));
         names.push_back(concat("name=\"", said.text(), '"'));
         policies.push_back(concat("policy=\"", said.text(), '"'));
     }
     require_same("options", names);
     require_same("options", policies);
-    collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
+    collectively(*together_, [&] { begin(*listeners, producers); });
 }
 
 void Producer::check_options() const {
@@ -108,21 +104,21 @@ bool Producer::is_pressed() const {
 }
 
 /// Lets consumers connect.
-void Producer::begin(Listeners& listeners, std::string_view producers) {
+void Producer::begin(Listeners& listeners, const ValueList& producers) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
                                        SendingHabits{!is_pressed(), together_->size() > 1});
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
         const Flow flow = flow_of(options_);
-        JsonObject welcome;
+        Record welcome;
         welcome.add("type", "welcome")
             .add("pathways", options_.pathways)
-            .add_json("producers", producers)
-            .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
-            .add_json("pressed", is_pressed() ? "true" : "false")
-            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false")
-            .add_json("hears_taken_by_data", is_pressed() ? "false" : "true");
+            .add("producers", producers)
+            .add("ahead", flow.policy != Policy::drop_oldest)
+            .add("pressed", is_pressed())
+            .add("tells_by_messages", flow.policy == Policy::block)
+            .add("hears_taken_by_data", !is_pressed());
         audience_ = std::make_shared<Audience>(flow, options_.consumers, options_.every_step,
                                                std::move(welcome), places_, name_);
     }
@@ -173,7 +169,7 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
         throw make_error(ErrorCode::wrong_type, "elements of array '", name, "' have ",
                          part.elem_bytes, " bytes; they must have 1 to ", max_elem_bytes);
     if (known == nullptr) {
-        text_of_layout(part.layout);  // one that cannot be told is an error here, on all
+        bytes_of_layout(part.layout);  // one that cannot be told is an error here, on all
         return;
     }
     if (part.layout.valid() && !(known->layout == part.layout))
@@ -186,7 +182,7 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
 
 /// Compares between all processes what an array is, and takes note of it.
 void Producer::add(const std::string& name, const SentPart& part) {
-    const std::string layout = text_of_layout(part.layout);
+    const std::string layout = bytes_of_layout(part.layout);
     const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
     WordWriter mine = words_of(Call::add);
     mine.add(name).add(sum).add(part.layout.describe()).add(part.dtype).add(part.elem_bytes);

@@ -182,7 +182,7 @@ void Producer::hear(const Decision& decision) {
         Wanted wanted;
         wanted.takes_all = one.takes_all;
         for (const auto& [name, layout] : one.wanted)
-            wanted.layouts.insert_or_assign(name, layout_of_text(layout, one.nprocs));
+            wanted.layouts.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
         wanted_.insert_or_assign(one.key, std::move(wanted));
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }

@@ -12,13 +12,15 @@ std::string few_words(std::string words) {
     return words;
 }
 
-Error said_error(const Json& said) {
+Error said_error(const Value& said) {
     const std::string& name = said.name("code");
     ErrorCode code = ErrorCode::peer_failed;
     for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)
         if (name == error_code_name(static_cast<ErrorCode>(c))) code = static_cast<ErrorCode>(c);
-    const Json* const words = said.find("words");
-    return Error(code, few_words(words != nullptr ? words->text() : ""));
+    std::string words = said.has("words") ? few_words(said.bytes("words")) : "";
+    if (!is_plain_text(words, max_words))
+        std::erase_if(words, [](char c) { return c != '\n' && (c < 0x20 || c >= 0x7f); });
+    return Error(code, words);
 }
 
 }  // namespace datamover::stream

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "datamover/error.hpp"
-#include "stream/json.hpp"
+#include "stream/fields.hpp"
 
 namespace datamover::stream {
 
@@ -15,6 +15,6 @@ inline constexpr std::size_t max_words = 2000;
 /// Words that are not too long, cut between characters.
 std::string few_words(std::string words);
 /// peer_failed where the code is none that is known. Throws io.
-Error said_error(const Json& said);
+Error said_error(const Value& said);
 
 }  // namespace datamover::stream

@@ -4,7 +4,6 @@
 import contextlib
 import hashlib
 import hmac
-import json
 import os
 import socket
 import struct
@@ -16,7 +15,7 @@ VERSION = 7
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
-FRAME_MAGIC = b"DMS2"
+FRAME_MAGIC = b"DMF7"
 #: Magic, whether one step alone is granted, place before which all is taken, place before which all
 #: may be sent; then its CRC32C.
 GRANT = struct.Struct("!4sIQQ")
@@ -32,8 +31,56 @@ NO_NUMBER = 2**64 - 1
 
 def said(words):
     """A frame of which anything may be wrong."""
-    body = json.dumps(words).encode()
+    body = record(words)
     return frame_header(len(body), crc32c(body)) + body
+
+
+def record(words):
+    """Fields as the engine encodes them; what it does not know has a tag of its own."""
+    body = b""
+    for key, value in words.items():
+        name = str(key).encode()
+        body += bytes([len(name)]) + name + encoded(value)
+    return body
+
+
+def encoded(value):
+    if isinstance(value, int) and -(2**63) <= value < 2**63:  # True and False are 1 and 0
+        return b"i" + struct.pack("!q", value)
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return b"t" + struct.pack("!I", len(value)) + value
+    if isinstance(value, list):
+        return b"l" + struct.pack("!I", len(value)) + b"".join(map(encoded, value))
+    return b"?" + repr(value).encode()
+
+
+def decoded(body):
+    """The fields of a record, which is right; texts that are not UTF-8 as bytes."""
+    words = {}
+    while body:
+        key, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
+        words[key], body = _value(body)
+    return words
+
+
+def _value(body):
+    tag, body = body[:1], body[1:]
+    if tag == b"i":
+        return struct.unpack("!q", body[:8])[0], body[8:]
+    (count,), body = struct.unpack("!I", body[:4]), body[4:]
+    if tag == b"t":
+        text = body[:count]
+        with contextlib.suppress(UnicodeDecodeError):
+            text = text.decode()
+        return text, body[count:]
+    assert tag == b"l"
+    items = []
+    for _ in range(count):
+        item, body = _value(body)
+        items.append(item)
+    return items, body
 
 
 def frame_header(count, checksum):
@@ -76,7 +123,7 @@ def read_frame(sock):
     magic, count, checksum = FRAME.unpack(header)
     body = read_exactly(sock, count)
     assert magic == FRAME_MAGIC and checksum == crc32c(body)
-    return json.loads(body)
+    return decoded(body)
 
 
 def answer(greeting, **words):

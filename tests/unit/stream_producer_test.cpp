@@ -211,7 +211,7 @@ TEST(StreamProducerBesideAnother, HearsAtOnceWhereAnotherStreamMayWaitForItsPlac
     const Sender first(1, places, "first"), second(1, places, "second");
     const auto concerned = first.consumer_of({"u"}, true), other = second.consumer_of({"u"});
     first.send("u", 0);
-    concerned->say(JsonObject().add("type", "done").add("place", 0));
+    concerned->say(Record().add("type", "done").add("place", 0));
     first.alone->other_failed_for = first.producer->outbox().keys().front();
     first.alone->other_says_so_in = Call::pack;
     first.send("u", 1);
@@ -225,7 +225,7 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
-    data.introduce("", JsonObject()
+    data.introduce("", Record()
                            .add("role", "data")
                            .add("key", sender.producer->outbox().keys().front())
                            .add("rank", 0)
@@ -257,7 +257,7 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
-        const Json welcome = stranger.come_in("");
+        const Value welcome = stranger.come_in("");
         EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
         EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
     }
@@ -387,7 +387,7 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
 TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
     const Sender sender(1);
     const auto consumer = sender.consumer_of({"u"}, true, true);
-    consumer->say(JsonObject().add("type", "credit").add("steps", 7));
+    consumer->say(Record().add("type", "credit").add("steps", 7));
     for (std::int64_t step = 0; step < 200; ++step) {
         const int before = sender.alone->exchanges;
         sender.send("u", step);
@@ -434,7 +434,7 @@ TEST(StreamProducerForked, LeavesTheStreamToItsParent) {
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    consumer->say(JsonObject().add("type", "credit").add("steps", 1));
+    consumer->say(Record().add("type", "credit").add("steps", 1));
     sender.send("u", 1);
     EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
     EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"step"}));
