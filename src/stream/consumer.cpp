@@ -10,12 +10,12 @@
 #include <set>
 
 #include "geometry/make_error.hpp"
-#include "stream/agreed_words.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/entered.hpp"
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/said_error.hpp"
+#include "stream/words.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -184,27 +184,17 @@ void Consumer::read_welcome(const Value& said, const Address& address) {
 
 /// Has all processes know what the first was told.
 void Consumer::share_welcome() {
-    WordWriter mine;
-    if (rank() == 0) {
-        mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
-        mine.add(habits_.tells_by_messages).add(habits_.hears_taken_by_data);
-        mine.add(static_cast<std::int64_t>(senders_.size()));
-        for (const Sender& sender : senders_)
-            mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
-    }
-    WordReader said(together_->gather(mine.numbers()).front());
-    key_ = said.text();
-    pathways_ = static_cast<int>(said.number());
-    habits_.goes_ahead = said.number() != 0;
-    habits_.is_pressed = said.number() != 0;
-    habits_.tells_by_messages = said.number() != 0;
-    habits_.hears_taken_by_data = said.number() != 0;
-    senders_.resize(static_cast<std::size_t>(said.number()));
-    for (Sender& sender : senders_) {
-        sender.address.host = said.text();
-        sender.address.port = static_cast<int>(said.number());
-        sender.local_name = said.text();
-    }
+    const auto pass = [this](Words& words) {
+        words.pass(key_).pass(pathways_).pass(habits_.goes_ahead).pass(habits_.is_pressed);
+        words.pass(habits_.tells_by_messages).pass(habits_.hears_taken_by_data);
+        words.pass(senders_, [&words](Sender& sender) {
+            words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
+        });
+    };
+    Words mine;
+    if (rank() == 0) pass(mine);
+    Words said(together_->gather(mine.numbers()).front());
+    pass(said);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -244,32 +234,26 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
 }
 
 std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
-    WordWriter mine;
+    std::vector<KnownArray> known;
     collectively_unless_interrupted(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
         if (rank() != 0) return;
         wait_for_arrays(timeout_seconds);
         const Entered entered(*this);
-        mine.add(static_cast<std::int64_t>(steps_->known().size()));
-        for (const auto& [number, array] : steps_->known())
-            mine.add(array.name)
-                .add(array.type.text)
-                .add(array.type.elem_bytes)
-                .add(array.layout.nprocs())
-                .add(bytes_of_layout(array.layout));
+        for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
-    WordReader said(together_->gather(mine.numbers()).front());
-    std::vector<KnownArray> known;
-    for (std::int64_t left = said.number(); left > 0; --left) {
-        KnownArray array;
-        array.name = said.text();
-        array.type.text = said.text();
-        array.type.elem_bytes = said.number();
-        const std::int64_t nprocs = said.number();
-        array.layout = layout_of_bytes(said.text(), nprocs);
-        known.push_back(std::move(array));
-    }
+    const auto pass = [](Words& words, KnownArray& array) {
+        std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
+        std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
+        words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
+        words.pass(nprocs).pass(layout);
+        if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+    };
+    Words mine;
+    if (rank() == 0) mine.pass(known, [&](KnownArray& array) { pass(mine, array); });
+    Words said(together_->gather(mine.numbers()).front());
+    said.pass(known, [&](KnownArray& array) { pass(said, array); });
     return known;
 }
 
@@ -315,10 +299,10 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         words.add(ValueList().add(one.name).add(bytes_of_layout(one.layout)));
     const std::string same = Record().add("arrays", words).bytes();
     const std::int64_t sum = crc32c(std::as_bytes(std::span(same.data(), same.size())));
-    const auto everyone = together_->gather(WordWriter().add(sum).numbers());
+    const auto everyone = together_->gather({sum});
     const Entered entered(*this);
     for (const auto& numbers : everyone)
-        if (WordReader(numbers).number() != sum)
+        if (numbers != Together::Numbers{sum})
             fail_here(
                 Error(ErrorCode::mismatch,
                       "the processes of the consumer requested different arrays or layouts, or "

@@ -10,7 +10,7 @@
 #include "stream/connection.hpp"
 #include "stream/fields.hpp"
 #include "stream/listening.hpp"
-#include "stream/producer_words.hpp"
+#include "stream/together.hpp"
 
 namespace datamover::stream {
 

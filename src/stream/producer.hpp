@@ -25,18 +25,16 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/stream_options.hpp"
-#include "stream/agreed_words.hpp"
 #include "stream/audience.hpp"
 #include "stream/calls_in_turn.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
 #include "stream/reception.hpp"
+#include "stream/said_call.hpp"
 #include "stream/together.hpp"
 
 namespace datamover::stream {
-
-enum class Call : std::int64_t;
 
 /// An array of a step, as the sending program sends it.
 struct SentCall {
@@ -174,16 +172,12 @@ private:
     struct WrongCall {
         std::exception_ptr what;
     };
-    WordWriter words_of(Call call) const;
-    std::vector<Together::Numbers> exchange(const Together::Numbers& mine);
+    SaidCall said_call(Call call) const;
+    void settle(const std::vector<SaidCall>& everyone);
     [[noreturn]] void refuse_in_turn(const Error& why);
     Decision decide(const SentCall& call);
-    void end_where_closed(const std::vector<Together::Numbers>& everyone);
-    void raise_wrong_call(const std::vector<Together::Numbers>& everyone,
-                          const std::optional<Error>& mine);
+    void raise_wrong_call(const std::vector<SaidCall>& everyone, const std::optional<Error>& mine);
     void end_at_once(const char* why);
-    static void require_same_calls(const std::vector<Together::Numbers>& everyone,
-                                   const std::vector<WordReader>& said_by);
     void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const char* why);
     void hear(const Decision& decision);
@@ -192,12 +186,11 @@ private:
     void end_failed(const Decision& decision);
     bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();
-    void write_failures(WordWriter& words) const;
-    std::vector<WordReader> after_failures(const std::vector<Together::Numbers>& everyone);
+    void take_failures(const std::vector<SaidCall>& everyone);
     /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
     bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
-    bool all_close(std::int64_t state);
+    bool all_close(Round round);
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;

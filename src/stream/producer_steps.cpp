@@ -8,14 +8,17 @@
 
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/agreed_words.hpp"
 #include "stream/awake_poll.hpp"
-#include "stream/decision_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
-#include "stream/producer_words.hpp"
 
 namespace datamover::stream {
+namespace {
+
+/// While process 0 waits for a consumer the others hear from it this often.
+constexpr std::chrono::milliseconds round_time{50};
+
+}  // namespace
 
 OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                                      std::int64_t elem_bytes)
@@ -91,6 +94,16 @@ void Producer::withdraw(const char* why) {
     audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
+bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
+    const Clock::time_point end = Clock::now() + round_time;
+    bool is_there = false;
+    do {
+        together_->look_around();
+        is_there = wait(std::min(round_time, together_->look_time()));
+    } while (!is_there && Clock::now() < end);
+    return is_there;
+}
+
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
 /// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
 /// what it decides.
@@ -99,8 +112,7 @@ Decision Producer::decide(const SentCall& call) {
     const Clock::time_point awake_end = Clock::now() + awake_time;
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         std::optional<Decision> mine;
-        std::optional<Error> refusal;
-        std::int64_t state = goes_on;
+        SaidCall said = said_call(Call::decide);
         std::exception_ptr ended;
         // What other streams of a manager may change meanwhile is not foreseen.
         if (audience_ != nullptr && (is_agreed || !has_manager_)) {
@@ -127,24 +139,26 @@ Decision Producer::decide(const SentCall& call) {
                     outbox_->leave();
                     return look(time);
                 });
-                state = mine ? is_done : !is_there && is_over(deadline) ? was_late : goes_on;
+                said.round = mine                             ? Round::done
+                             : !is_there && is_over(deadline) ? Round::late
+                                                              : Round::goes_on;
             } catch (const Error& error) {  // told to the others, as all that comes here
-                refusal = error;
-                state = was_refused;
+                said.refusal = error;
+                said.round = Round::refused;
             } catch (...) {
                 ended = std::current_exception();
-                state = was_interrupted;
+                said.round = Round::interrupted;
             }
         }
         // Nobody else is to hear of it, nor has anything to say.
         if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
-        WordWriter words = words_of(Call::decide);
-        words.add(call.name).add(call.sequence).add(call.number).add(state);
-        if (mine) write(words, *mine);
-        if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
-        std::vector<Together::Numbers> everyone;
+        said.name = call.name;
+        said.sequence = call.sequence;
+        said.number = call.number;
+        said.decision = mine;
+        std::vector<SaidCall> everyone;
         try {
-            everyone = together_->gather(words.numbers());
+            everyone = gather_calls(*together_, said);
         } catch (...) {  // the others perhaps do it
             if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
             throw;
@@ -155,24 +169,23 @@ Decision Producer::decide(const SentCall& call) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
-        const std::vector<WordReader> said_by = after_failures(everyone);
-        end_where_closed(everyone);
-        require_same_calls(everyone, said_by);
+        settle(everyone);
         if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
-        WordReader first = said_by[0];
-        first.text(), first.number(), first.number();
-        const std::int64_t said = first.number();
-        if (said == is_done) return decision_in(first);
-        if (said == was_refused) {
-            const auto code = static_cast<ErrorCode>(first.number());
-            throw Error(code, first.text());
+        SaidCall& first = everyone[0];
+        switch (first.round) {
+            case Round::goes_on:
+                break;
+            case Round::done:
+                return *std::move(first.decision);
+            case Round::refused:
+                throw Error(first.refusal);
+            case Round::interrupted:
+                throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
+            case Round::late:
+                throw make_error(ErrorCode::timeout,
+                                 "a consumer took no step, or too few came, within ",
+                                 *options_.timeout_seconds, " s");
         }
-        if (said == was_interrupted)
-            throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
-        if (said == was_late)
-            throw make_error(ErrorCode::timeout,
-                             "a consumer took no step, or too few came, within ",
-                             *options_.timeout_seconds, " s");
     }
 }
 

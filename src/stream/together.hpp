@@ -3,15 +3,19 @@
 // without.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <exception>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "geometry/difference_text.hpp"
 #include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 
@@ -71,6 +75,29 @@ std::optional<Error> error_in(const Together& together, Work&& work) {
                           " failed: ", error.what());
     }
     return std::nullopt;
+}
+
+/// Throws mismatch, the same on all processes, if one of them passed another value than process 0.
+/// The values are those of all processes, by rank.
+inline void require_same(std::string_view what, const std::vector<std::string>& values,
+                         std::string_view verb = "passed") {
+    const auto other = std::ranges::find_if(values, [&](const auto& v) { return v != values[0]; });
+    if (other != values.end())
+        throw Error(ErrorCode::mismatch,
+                    difference_text(verb, what, 0, values[0], other - values.begin(), *other));
+}
+
+using Deadline = std::optional<Clock::time_point>;
+
+inline Deadline deadline_after(std::optional<double> seconds) {
+    constexpr double most = 1e9;  // beyond it the clock's numbers end
+    if (!seconds || *seconds > most) return std::nullopt;
+    return Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+}
+
+inline bool is_over(const Deadline& deadline) {
+    return deadline && Clock::now() > *deadline;
 }
 
 /// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.

@@ -19,11 +19,10 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/agreed_words.hpp"
-#include "stream/decision_words.hpp"
 #include "stream/listening.hpp"
 #include "stream/producer.hpp"
-#include "stream/producer_words.hpp"
+#include "stream/said_call.hpp"
+#include "stream/words.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {
@@ -49,51 +48,38 @@ public:
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
-        WordReader words(mine);
-        const auto call = static_cast<Call>(words.number());
-        if (call == Call::wrong && !others_hear_of_wrong_calls)
+        const SaidCall here = calls_of({mine}).front();
+        if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");
-        words.number();  // the stream
-        const bool counts = call != Call::decide || is_decision(words);
-        if (counts && interrupted_in == call) {
+        const bool decides = here.call == Call::decide;
+        const bool counts = !decides || here.round == Round::done;
+        if (counts && interrupted_in == here.call) {
             interrupted_in.reset();
             throw InterruptedSend();
         }
-        if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
-        if ((call == Call::decide || call == Call::close) && other_is_wrong)
-            return {mine, words_of_wrong_call(ends_with_it)};
-        if (counts && call == Call::decide && std::exchange(other_closes, false))
-            return {mine, {static_cast<std::int64_t>(Call::close), mine[1], 0, 0, goes_on}};
-        if (call == Call::decide && std::exchange(other_uses_another_stream, false)) {
-            Numbers of_the_other = mine;
-            ++of_the_other[1];
-            return {mine, of_the_other};
+        if (counts && decides && while_told) std::exchange(while_told, {})();
+        SaidCall there = here;
+        if ((decides || here.call == Call::close) && other_is_wrong) {
+            there.call = Call::wrong;
+            there.ends = ends_with_it;
+        } else if (counts && decides && std::exchange(other_closes, false)) {
+            there.call = Call::close;
+        } else if (decides && std::exchange(other_uses_another_stream, false)) {
+            ++there.stream;
+        } else if (counts && here.call == other_says_so_in && !other_failed_for.empty()) {
+            there.failures.push_back({std::exchange(other_failed_for, ""),
+                                      Error(ErrorCode::no_memory, "no memory there")});
+        } else {
+            return {mine};
         }
-        if (counts && call == other_says_so_in && !other_failed_for.empty())
-            return {mine, failed(mine)};
-        return {mine};
+        Words words;
+        there.pass(words);
+        return {mine, words.numbers()};
     }
     void agree(const std::optional<Error>& mine) override {
         if (mine) throw *mine;
         if (std::exchange(other_is_wrong, false))
             throw Error(ErrorCode::wrong_type, "what another process sends");
-    }
-
-private:
-    /// What another process says that makes the same call, and failed in the last one.
-    Numbers failed(const Numbers& mine) {
-        WordWriter words;
-        words.add(mine[0]).add(mine[1]).add(0).add(1).add(std::exchange(other_failed_for, ""));
-        words.add(static_cast<std::int64_t>(ErrorCode::no_memory)).add("no memory there");
-        Numbers numbers = words.numbers();
-        numbers.insert(numbers.end(), mine.begin() + 4, mine.end());
-        return numbers;
-    }
-
-    static bool is_decision(WordReader& words) {
-        words.number(), words.number();  // no failures
-        words.text(), words.number(), words.number();
-        return words.number() == is_done;
     }
 };
 
