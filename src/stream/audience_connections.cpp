@@ -9,8 +9,8 @@
 #include "geometry/make_error.hpp"
 #include "stream/audience.hpp"
 #include "stream/audience_types.hpp"
+#include "stream/frames.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
 
 namespace datamover::stream {
 namespace {

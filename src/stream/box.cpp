@@ -10,6 +10,7 @@
 #include "geometry/make_error.hpp"
 
 namespace datamover::stream {
+
 namespace {
 
 /// Where so much is kept, it is looked what of it was taken: with more, messages leave the

@@ -11,11 +11,10 @@
 
 #include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
-#include "stream/entered.hpp"
+#include "stream/frames.hpp"
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
-#include "stream/words.hpp"
+#include "stream/together.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -165,4 +165,18 @@ private:
     bool is_subscribed_ = false;
 };
 
+/// Has the lock of a consumer.
+class Consumer::Entered {
+public:
+    explicit Entered(Consumer& consumer) {
+        ++consumer.wanting_;
+        lock_ = Lock(consumer.turns_->lock);
+        --consumer.wanting_;
+    }
+    Lock& lock() { return lock_; }
+
+private:
+    Lock lock_;
+};
+
 }  // namespace datamover::stream

@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/awake_poll.hpp"
-#include "stream/entered.hpp"
-#include "stream/said_error.hpp"
-#include "stream/signals_blocked.hpp"
+#include "stream/connection.hpp"
+#include "stream/consumer.hpp"
+#include "stream/frames.hpp"
 
 namespace datamover::stream {
 namespace {

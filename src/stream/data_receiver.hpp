@@ -12,8 +12,8 @@
 #include <optional>
 #include <span>
 
-#include "stream/incoming_message.hpp"
-#include "stream/unsent.hpp"
+#include "stream/connection.hpp"
+#include "stream/incoming_array.hpp"
 
 namespace datamover::stream {
 

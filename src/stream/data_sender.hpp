@@ -2,23 +2,52 @@
 // DataSender: sends one receiving process the messages that it may have, and reads its grants.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "datamover/error.hpp"
 #include "stream/box.hpp"
-#include "stream/chunk_on_its_way.hpp"
 #include "stream/connection.hpp"
 #include "stream/message_words.hpp"
-#include "stream/sending_habits.hpp"
 
 namespace datamover::stream {
+
+struct SendingHabits {
+    /// What receiving processes say the program may hear later, where it comes often.
+    bool may_hear_later = false;
+    bool is_one_of_several = false;  ///< processes that send
+};
+
+/// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
+class ChunkOnItsWay {
+public:
+    ChunkOnItsWay() = default;
+    ~ChunkOnItsWay() { close_file(); }
+    ChunkOnItsWay(const ChunkOnItsWay&) = delete;
+    ChunkOnItsWay& operator=(const ChunkOnItsWay&) = delete;
+
+    /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
+    /// closed then.
+    void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
+    /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
+    bool send_more(const Connection& connection);
+    bool is_sent() const { return header_.empty() && body_.empty(); }
+
+private:
+    void close_file();
+
+    std::array<std::byte, ChunkHeader::size_bytes> words_{};
+    std::span<const std::byte> header_, body_;  ///< what is left of both
+    int file_ = -1;
+};
 
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and

@@ -14,11 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/error.hpp"
 #include "stream/connection.hpp"
 #include "stream/fields.hpp"
-#include "stream/unsent.hpp"
 
 namespace datamover::stream {
+
+/// Most bytes of an error's words that are said, and read.
+inline constexpr std::size_t max_words = 2000;
+
+/// Words that are not too long, cut between characters.
+std::string few_words(std::string words);
+/// peer_failed where the code is none that is known. Throws io.
+Error said_error(const Value& said);
 
 /// What both ends say first.
 inline constexpr int protocol_version = 7;

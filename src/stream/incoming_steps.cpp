@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "stream/frames.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
 
 namespace datamover::stream {
 namespace {

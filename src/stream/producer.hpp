@@ -26,7 +26,6 @@
 #include "datamover/motion_plan.hpp"
 #include "datamover/stream_options.hpp"
 #include "stream/audience.hpp"
-#include "stream/calls_in_turn.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"

@@ -8,7 +8,7 @@
 
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/awake_poll.hpp"
+#include "stream/connection.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
 

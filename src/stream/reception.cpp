@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "geometry/make_error.hpp"
+#include "stream/connection.hpp"
 #include "stream/frames.hpp"
 #include "stream/keyed_hash.hpp"
-#include "stream/signals_blocked.hpp"
 
 namespace datamover::stream {
 namespace {

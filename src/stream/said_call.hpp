@@ -10,7 +10,6 @@
 
 #include "stream/audience.hpp"
 #include "stream/together.hpp"
-#include "stream/words.hpp"
 
 namespace datamover::stream {
 

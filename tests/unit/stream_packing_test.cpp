@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layout_oracle.hpp"
-#include "stream/packing_pieces.hpp"
+#include "stream/outbox.hpp"
 
 namespace datamover::stream {
 namespace {

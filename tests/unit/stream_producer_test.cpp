@@ -22,7 +22,7 @@
 #include "stream/listening.hpp"
 #include "stream/producer.hpp"
 #include "stream/said_call.hpp"
-#include "stream/words.hpp"
+#include "stream/together.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {
