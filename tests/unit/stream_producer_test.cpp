@@ -244,8 +244,8 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
         const Value welcome = stranger.come_in("");
-        EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
-        EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
+        EXPECT_EQ(welcome.flag("pressed"), c.waits) << c.queue_bytes;
+        EXPECT_EQ(welcome.flag("hears_taken_by_data"), !c.waits) << c.queue_bytes;
     }
 }
 
