@@ -35,28 +35,6 @@ void put_number(std::string& bytes, std::uint64_t value, int count) {
     for (int n = count; n-- > 0;) bytes += static_cast<char>(value >> 8 * n & 0xff);
 }
 
-void put_value(std::string& bytes, std::string_view text) {
-    bytes += text_tag;
-    put_number(bytes, text.size(), 4);
-    bytes += text;
-}
-
-void put_value(std::string& bytes, std::int64_t number) {
-    bytes += integer_tag;
-    put_number(bytes, static_cast<std::uint64_t>(number), 8);
-}
-
-void put_list(std::string& bytes, std::uint32_t count, std::string_view items) {
-    bytes += list_tag;
-    put_number(bytes, count, 4);
-    bytes += items;
-}
-
-void put_key(std::string& bytes, std::string_view key) {
-    put_number(bytes, key.size(), 1);
-    bytes += key;
-}
-
 }  // namespace
 
 /// Reads values from the beginning of bytes.
@@ -132,8 +110,7 @@ const Value* Value::find(std::string_view key) const {
 }
 
 std::int64_t Value::number(std::string_view key, std::int64_t least, std::int64_t most) const {
-    static const Value nothing;
-    return (has(key) ? *find(key) : nothing).as_number(key, least, most);
+    return (has(key) ? *find(key) : Value()).as_number(key, least, most);
 }
 
 const std::string& Value::name(std::string_view key, std::size_t most_characters) const {
@@ -171,40 +148,21 @@ std::int64_t Value::as_number(std::string_view what, std::int64_t least, std::in
     return integer_;
 }
 
-ValueList& ValueList::add(std::string_view text) {
-    put_value(bytes_, text);
-    ++count_;
-    return *this;
+void put_value(std::string& bytes, std::string_view text) {
+    bytes += text_tag;
+    put_number(bytes, text.size(), 4);
+    bytes += text;
 }
 
-ValueList& ValueList::add(std::int64_t number) {
-    put_value(bytes_, number);
-    ++count_;
-    return *this;
+void put_value(std::string& bytes, std::int64_t number) {
+    bytes += integer_tag;
+    put_number(bytes, static_cast<std::uint64_t>(number), 8);
 }
 
-ValueList& ValueList::add(const ValueList& list) {
-    put_list(bytes_, list.count_, list.bytes_);
-    ++count_;
-    return *this;
-}
-
-Record& Record::add(std::string_view key, std::string_view text) {
-    put_key(bytes_, key);
-    put_value(bytes_, text);
-    return *this;
-}
-
-Record& Record::add(std::string_view key, std::int64_t number) {
-    put_key(bytes_, key);
-    put_value(bytes_, number);
-    return *this;
-}
-
-Record& Record::add(std::string_view key, const ValueList& list) {
-    put_key(bytes_, key);
-    put_list(bytes_, list.count_, list.bytes_);
-    return *this;
+void put_value(std::string& bytes, const ValueList& list) {
+    bytes += list_tag;
+    put_number(bytes, list.count_, 4);
+    bytes += list.items_;
 }
 
 }  // namespace datamover::stream

@@ -59,25 +59,39 @@ private:
     std::vector<Value> items_;
 };
 
+class ValueList;
+
+/// Appends a value as parse_record reads it.
+void put_value(std::string& bytes, std::string_view text);
+void put_value(std::string& bytes, std::int64_t number);
+void put_value(std::string& bytes, const ValueList& list);
+
 /// A list, put together item by item.
 class ValueList {
 public:
-    ValueList& add(std::string_view text);
-    ValueList& add(std::int64_t number);
-    ValueList& add(const ValueList& list);
+    template <class Item>
+    ValueList& add(const Item& item) {
+        put_value(items_, item);
+        ++count_;
+        return *this;
+    }
 
 private:
-    friend class Record;
-    std::string bytes_;
+    friend void put_value(std::string& bytes, const ValueList& list);
+    std::string items_;
     std::uint32_t count_ = 0;
 };
 
 /// A record, put together field by field. If a key is added twice, the last field counts.
 class Record {
 public:
-    Record& add(std::string_view key, std::string_view text);
-    Record& add(std::string_view key, std::int64_t number);
-    Record& add(std::string_view key, const ValueList& list);
+    template <class Item>
+    Record& add(std::string_view key, const Item& item) {
+        bytes_ += static_cast<char>(key.size());
+        bytes_ += key;
+        put_value(bytes_, item);
+        return *this;
+    }
     /// What parse_record reads.
     const std::string& bytes() const { return bytes_; }
 
