@@ -95,7 +95,7 @@ TEST(StreamQueue, ArraysOfAStepGoTogether) {
 TEST(StreamFields, AreReadAsTheyAreWritten) {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-    const std::string odd("\x00\xff \n\u00e9\u4e2d\U0001f600", 15);
+    const std::string odd("\x00\xff \n\u00e9\u4e2d\U0001f600", 13);
     const std::string bytes = Record()
                                   .add("name", odd)
                                   .add("most", most)
