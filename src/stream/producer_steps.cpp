@@ -155,12 +155,13 @@ Decision Producer::decide(const SentCall& call) {
         said.name = call.name;
         said.sequence = call.sequence;
         said.number = call.number;
-        said.decision = mine;
+        const bool is_foreseen = mine && !is_agreed;
+        said.decision = std::move(mine);
         std::vector<SaidCall> everyone;
         try {
-            everyone = gather_calls(*together_, said);
+            everyone = gather_calls(*together_, std::move(said));
         } catch (...) {  // the others perhaps do it
-            if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
+            if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
             throw;
         }
         try {
@@ -170,7 +171,7 @@ Decision Producer::decide(const SentCall& call) {
         }
         if (ended) std::rethrow_exception(ended);
         settle(everyone);
-        if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
+        if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
         SaidCall& first = everyone[0];
         switch (first.round) {
             case Round::goes_on:
