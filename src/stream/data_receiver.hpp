@@ -44,7 +44,6 @@ public:
     DataReceiver& operator=(const DataReceiver&) = delete;
 
     int socket() const { return connection_->socket(); }
-    int producer() const { return producer_; }
     Unsent& unsent() { return unsent_; }
     /// Ends the connection, whoever else has it.
     void end() const { connection_->end(); }

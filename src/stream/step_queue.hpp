@@ -77,8 +77,6 @@ public:
     }
     /// Of the step that comes on its way next.
     std::int64_t next_place() const { return waiting_.empty() ? count_ : waiting_.front().place; }
-    /// Of the step that is added next.
-    std::int64_t end_place() const { return count_; }
     std::int64_t dropped() const { return dropped_; }
     /// The bytes of a step that were added so far.
     std::int64_t bytes_of(std::int64_t sequence) const;
