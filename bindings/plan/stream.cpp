@@ -253,7 +253,7 @@ NewBytes unpack_new(Consumer& consumer, const std::string& name, std::size_t byt
     std::shared_ptr<std::byte> memory;
     {
         const Unlocked release;
-        memory = consumer.unpack_new(name);
+        memory = consumer.unpack_new(name, bytes);
     }
     std::byte* const begin = memory.get();
     auto kept = std::make_unique<std::shared_ptr<std::byte>>(std::move(memory));
@@ -344,7 +344,13 @@ Examples
 >>> hex(_plan.crc32c(bytes(32)))
 '0x8a9136aa'
 )doc");
-    m.def("text_of_layout", &stream::text_of_layout, "layout"_a, R"doc(A layout as a text.
+    m.def(
+        "bytes_of_layout",
+        [](const Layout& layout) {
+            const std::string bytes = stream::bytes_of_layout(layout);
+            return nb::bytes(bytes.data(), bytes.size());
+        },
+        "layout"_a, R"doc(A layout as bytes.
 
 Raises
 ------

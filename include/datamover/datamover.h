@@ -728,7 +728,7 @@ int datamover_stream_source_refuse(datamover_stream_source* source, int code, co
  * DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE if the arrays do not fit those
  * sent, or the stream has ended and sent only others; DATAMOVER_PEER_FAILED if a sending process
  * failed, or a receiving one was killed or left without taking this step; DATAMOVER_IO if the
- * received data is malformed, or was damaged repeatedly. Local. */
+ * received data is malformed, or arrived damaged. Local. */
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step);
 /* Get whether an array was sent in the last step: 1 or 0. Local. */
 int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has);

@@ -88,7 +88,7 @@ public:
     /// timeout, mismatch (layouts that do not fit those sent; the stream has ended and sent only
     /// arrays that were not selected), wrong_type (another type is sent), peer_failed (a sending
     /// process failed; a receiving one was killed, or left without taking this step), io (received
-    /// data that is malformed, or was damaged repeatedly), no_memory, invalid_state. Local.
+    /// data that is malformed, or arrived damaged), no_memory, invalid_state. Local.
     std::optional<StreamStep> next(std::optional<double> timeout_seconds = {});
     /// Take the place of the next collective call on a process that cannot make it: all processes
     /// throw `why`.

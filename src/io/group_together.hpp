@@ -26,7 +26,6 @@ public:
     void agree(const std::optional<Error>& mine) override;
     std::vector<Numbers> gather(const Numbers& mine) override;
     std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds longest) override;
-    std::uint64_t uses() const override { return group_->uses(); }
     void look_around() override;
     void check_interrupted() override { mpi::check_interrupt(); }
     std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }

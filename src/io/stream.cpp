@@ -2,9 +2,9 @@
 // Streams of a communicator: the sending end.
 #include "datamover/stream.hpp"
 
+#include "geometry/make_error.hpp"
 #include "io/group_together.hpp"
 #include "npy_header.hpp"
-#include "stream/json.hpp"
 #include "stream/producer.hpp"
 
 namespace datamover {
@@ -29,7 +29,7 @@ stream::Producer& Stream::producer() const {
 void Stream::send(const std::string& name, const ArrayPart& array,
                   std::optional<std::int64_t> step) {
     const std::string dtype =
-        array.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(array.type, array.elem_bytes));
+        array.elem_bytes < 1 ? "" : concat('\"', io::npy_descr(array.type, array.elem_bytes), '\"');
     producer().send(name,
                     {array.layout,
                      array.base,

@@ -6,7 +6,6 @@
 #include "io/group_together.hpp"
 #include "npy_header.hpp"
 #include "stream/consumer.hpp"
-#include "stream/json.hpp"
 
 namespace datamover {
 
@@ -42,7 +41,8 @@ void StreamSource::subscribe(std::map<std::string, ArrayPart> wanted) {
             refuse(make_error(ErrorCode::invalid_argument, "the memory for array '", name,
                               "' is read-only"));
         const std::string dtype =
-            part.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(part.type, part.elem_bytes));
+            part.elem_bytes < 1 ? ""
+                                : concat('\"', io::npy_descr(part.type, part.elem_bytes), '\"');
         words.push_back({name, part.layout, dtype});
     }
     consumer().subscribe(std::move(words));
@@ -57,9 +57,9 @@ void StreamSource::subscribe_to_all() {
 /// Puts an array of the open step into memory of this object.
 void StreamSource::unpack_whole(const stream::IncomingArray& array) {
     const std::int64_t elem_bytes = array.type().elem_bytes;
-    whole_memory_ = consumer().unpack_new(array.name());
     const auto bytes = static_cast<std::size_t>(array.wanted().local_elems(0)) *
                        static_cast<std::size_t>(elem_bytes);
+    whole_memory_ = consumer().unpack_new(array.name(), bytes);
     whole_ = WholeStreamArray{
         array.name(), array.wanted(), array.type().text, elem_bytes, {whole_memory_.get(), bytes}};
 }

@@ -36,7 +36,7 @@ void Round::start() {
     try {
         mpi::check_still_running();
         if (operation_.sends_messages()) mpi::check_thread();
-        group_->begin_use();
+        group_->check_alive_at_start();
     } catch (...) {
         unlock();
         throw;

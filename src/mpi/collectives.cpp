@@ -68,7 +68,7 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
                              const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     check_still_running();
-    begin_use();
+    check_alive_at_start();
     if (board_) board_->count_operation();
     try {
         check(begin(&request), call);
@@ -110,7 +110,7 @@ void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
 std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::allgather_on_node(
     FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
-    begin_use();
+    check_alive_at_start();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
         board_->post(agreement, question, mine);

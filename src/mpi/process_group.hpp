@@ -124,13 +124,10 @@ public:
     static void fail_all(const Error& why) noexcept;
     /// Throws peer_failed once a process of the group has failed. Local; one load.
     void check_alive() const { board_->check(); }
-    /// Counts what this process begins with the others; throws as check_alive.
-    void begin_use() const {
-        uses_.fetch_add(1, std::memory_order_relaxed);
+    /// The same before something begins that may be the first use of the group.
+    void check_alive_at_start() const {
         if (board_) check_alive();
     }
-    /// How often it did.
-    std::uint64_t uses() const { return uses_.load(std::memory_order_relaxed); }
     /// The same for loops that wait: also looks for news from other nodes.
     void check_alive_while_waiting() const { board_->check_while_waiting(); }
     /// Lets MPI go on with what the program has under way with it: a peer may wait in a send for a
@@ -223,7 +220,7 @@ private:
 
     // Of any thread.
     std::atomic<std::uint64_t> next_ticket_{0}, served_ticket_{0};
-    mutable std::atomic<std::uint64_t> next_agreement_{0}, uses_{0};
+    mutable std::atomic<std::uint64_t> next_agreement_{0};
     /// Whether operations of MPI may be under way that this class does not know to have ended.
     mutable std::atomic<bool> may_be_busy_{false};
     mutable std::mutex kept_lock_;

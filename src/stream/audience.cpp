@@ -17,7 +17,7 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
+Audience::Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
                    std::shared_ptr<Places> places, const std::string& name)
     : flow_(flow),
       least_(least),
@@ -40,7 +40,7 @@ void Audience::leave_places() {
 }
 
 void Audience::add_array(SentArray array) {
-    Layout layout = layout_of_text(array.layout, array.nprocs);
+    Layout layout = layout_of_bytes(array.layout, array.nprocs);
     const std::lock_guard lock(lock_);
     arrays_.push_back({std::move(array), std::move(layout)});
 }
@@ -74,7 +74,7 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         return std::nullopt;
     }
     undone_ = {};  // what was decided before has been done
-    note_foreseen({});
+    foreseen_ = {};
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
     std::int64_t all_bytes = 0;
     bool must_wait = false;
@@ -118,7 +118,7 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     return decision;
 }
 
-Audience::Foreseen Audience::foresee(int array, std::int64_t sequence, const Repeats& wanted,
+Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
                                      std::chrono::milliseconds time) {
     std::unique_lock lock(lock_);
     const Array& sent = arrays_.at(static_cast<std::size_t>(array));
@@ -127,49 +127,14 @@ Audience::Foreseen Audience::foresee(int array, std::int64_t sequence, const Rep
         changed_.wait_for(lock, time);
         foreseen = look_ahead(sent, sequence);
     }
-    if (foreseen.decision) foreseen.decision->repeats = room_for(wanted);
-    note_foreseen(foreseen.decision.value_or(Decision()));
+    foreseen_ = foreseen.decision.value_or(Decision());
     return foreseen;
-}
-
-void Audience::note_foreseen(Decision decision) {
-    foreseen_ = std::move(decision);
-    const std::int64_t repeats = foreseen_.repeats;
-    for (const auto& [key, consumer] : consumers_)  // what follows may be for any of them
-        consumer->foreseen_end = repeats > 0 ? consumer->queue.end_place() + 1 + repeats : 0;
-    for (const auto& [key, place] : foreseen_.to)
-        consumers_.at(key)->foreseen_end = place + 1 + repeats;
-}
-
-/// For how many steps more than the one that begins there is room, with no word from anybody.
-std::int64_t Audience::room_for(const Repeats& wanted) const {
-    if (wanted.most == 0 || every_step_ || !news_.gone.empty()) return 0;
-    std::int64_t room = wanted.most + 1;
-    for (const auto& [key, consumer] : consumers_)
-        if (consumer->gets_steps()) room = std::min(room, room_for(wanted, *consumer));
-    return std::max(room - 1, std::int64_t{0});
-}
-
-std::int64_t Audience::room_for(const Repeats& wanted, const Consumer& consumer) const {
-    std::size_t count = 0;
-    std::int64_t bytes = 0;
-    for (const int array : wanted.arrays) {
-        if (!consumer.wanted->contains(arrays_[static_cast<std::size_t>(array)].sent.name))
-            continue;
-        ++count;
-        const auto found = consumer.step_bytes.find(array);
-        if (found == consumer.step_bytes.end() ||
-            __builtin_add_overflow(bytes, found->second, &bytes))
-            return 0;
-    }
-    if (count == 0) return wanted.most + 1;
-    if (count != consumer.wanted->size() || !consumer.is_told_by_messages()) return 0;
-    return consumer.queue.room_for_steps(bytes, consumer.least_credit());
 }
 
 /// Whether sending processes may send a step that is not in the queue yet.
 bool Audience::is_foreseen(const Consumer& consumer, std::int64_t place) const {
-    return place >= consumer.queue.end_place() && place < consumer.foreseen_end;
+    return std::ranges::find(foreseen_.to, Decision::Place(consumer.key, place)) !=
+           foreseen_.to.end();
 }
 
 Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequence) const {
@@ -218,18 +183,7 @@ bool Audience::admits_nobody() const {
 
 void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
     const std::lock_guard lock(lock_);
-    do_as_decided(array, sequence, number, std::exchange(foreseen_, {}));
-}
-
-void Audience::repeat(int array, std::int64_t sequence, std::int64_t number,
-                      const Decision& decision) {
-    const std::lock_guard lock(lock_);
-    do_as_decided(array, sequence, number, decision);
-}
-
-void Audience::do_as_decided(int array, std::int64_t sequence, std::int64_t number,
-                             Decision decision) {
-    undone_ = std::move(decision);  // where what follows fails, it is withdrawn
+    undone_ = std::exchange(foreseen_, {});  // where what follows fails, it is withdrawn
     const auto forget = [](auto& news, std::size_t told) {  // more may have come since
         news.erase(news.begin(), news.begin() + static_cast<std::ptrdiff_t>(told));
     };
@@ -316,19 +270,20 @@ void Audience::tell_arrays(Consumer& consumer) {
     consumer.asks_for_arrays = false;
     for (const Array& array : arrays_) tell_array(consumer, array);
     if (const auto first = consumer.links.find(0); first != consumer.links.end())
-        first->second->say(JsonObject().add("type", "arrays").text());
+        first->second->say(Record().add("type", "arrays").bytes());
 }
 
 void Audience::tell_array(Consumer& consumer, const Array& array) {
     if (consumer.told.insert(array.sent.number).second) consumer.say(words_of(array));
 }
 
-JsonObject Audience::words_of(const Array& array) {
-    return JsonObject()
+Record Audience::words_of(const Array& array) {
+    return Record()
         .add("type", "array")
         .add("number", array.sent.number)
         .add("name", array.sent.name)
-        .add_json("dtype", array.sent.dtype)
+        .add("dtype", array.sent.dtype)
+        .add("elem_bytes", array.sent.elem_bytes)
         .add("nprocs", array.sent.nprocs)
         .add("layout", array.sent.layout);
 }
@@ -452,8 +407,7 @@ void Audience::end(const ConsumerPtr& consumer) {
                                      "had taken the same steps"));
     dropped_ += queue.dropped();
     left_ += consumer->is_active;
-    consumer->say(
-        JsonObject().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
+    consumer->say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
 AudienceCounters Audience::counters() {

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +39,7 @@ struct SentArray {
     int number = 0;
     std::string name;
     std::string dtype;   ///< in the words of NumPy, as JSON
-    std::string layout;  ///< as a text: see layout_of_text
+    std::string layout;  ///< see layout_of_bytes
     std::int64_t nprocs = 0;
     std::int64_t elem_bytes = 0;
 };
@@ -60,15 +59,8 @@ struct Decision {
     std::vector<Place> to;
     /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
     bool is_told_by_messages = false;
-    std::int64_t repeats = 0;  ///< so many steps like this one need no decision: see `repeat`
-    std::int64_t turn = -1;    ///< of the stream's place among those of its manager
-    std::vector<Turn> ended;   ///< of its manager's streams
-};
-
-/// Steps that may follow one without a decision, each of the same arrays: so many at most.
-struct Repeats {
-    std::int64_t most = 0;
-    std::span<const int> arrays = {};
+    std::int64_t turn = -1;   ///< of the stream's place among those of its manager
+    std::vector<Turn> ended;  ///< of its manager's streams
 };
 
 /// Every consumer that came gets steps now, or left, or was lost.
@@ -86,7 +78,7 @@ public:
     /// The first decision waits for `least` consumers, or with `every_step` that of each step does.
     /// `welcome` are the words that each is greeted
     /// with; its key is added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
+    Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
              std::shared_ptr<Places> places = nullptr, const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
@@ -94,25 +86,21 @@ public:
 
     // What the sending program calls.
 
-    /// Takes note of an array before its first step. Throws as layout_of_text.
+    /// Takes note of an array before its first step. Throws as layout_of_bytes.
     void add_array(SentArray array);
     /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
     /// place, also not after `time`. Throws invalid_state where it can get none.
     std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
                                    std::chrono::milliseconds time);
     /// What `decide` would decide, where that needs nothing but to add the array to queues; waits
-    /// as `decide` does. Nothing has changed then. Of the repeats that are wanted it decides on
-    /// those for which there is room now.
+    /// as `decide` does. Nothing has changed then.
     struct Foreseen {
         std::optional<Decision> decision;
         bool needs_more = false;  ///< somebody joins, or a step is dropped, or such: see `decide`
     };
-    Foreseen foresee(int array, std::int64_t sequence, const Repeats& wanted,
-                     std::chrono::milliseconds time);
+    Foreseen foresee(int array, std::int64_t sequence, std::chrono::milliseconds time);
     /// Does what was foreseen last.
     void carry_out(int array, std::int64_t sequence, std::int64_t number);
-    /// Adds an array of a repeated step to the queues of those that this decision says.
-    void repeat(int array, std::int64_t sequence, std::int64_t number, const Decision& decision);
     /// All processes have packed an array for these consumers.
     void sent(const std::vector<std::string>& keys, std::int64_t sequence);
     /// No decision is waited for any more.
@@ -138,7 +126,7 @@ public:
 
     /// Serves the control connection of one process of a consumer until it ends. Throws peer_failed
     /// where it does without a word, timeout, io or others where what came makes no sense.
-    void serve(std::shared_ptr<const Connection> connection, const Json& words);
+    void serve(std::shared_ptr<const Connection> connection, const Value& words);
 
     /// A process of a consumer has taken all steps before a place, as it says over its data
     /// connection; heard of consumers that have said that they say it so. Throws io where it
@@ -148,8 +136,6 @@ public:
     // For tests: consumers at most, and how long one that wants nothing keeps its place from
     // others.
     std::atomic<std::size_t> max_consumers{most_consumers};
-    /// In which all consumers together may say what they want.
-    std::atomic<std::size_t> max_wanted_bytes{std::size_t{1} << 27};
     std::atomic<int> subscribe_milliseconds{30'000};
 
 private:
@@ -173,32 +159,28 @@ private:
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
                                           std::int64_t number);
     Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
-    std::int64_t room_for(const Repeats& wanted) const;
-    std::int64_t room_for(const Repeats& wanted, const Consumer& consumer) const;
-    void note_foreseen(Decision decision);
-    void do_as_decided(int array, std::int64_t sequence, std::int64_t number, Decision decision);
     bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
     bool admits_nobody() const;
     bool admit();
     void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
-    static JsonObject words_of(const Array& array);
+    static Record words_of(const Array& array);
     bool wants(const ConsumerPtr& consumer, const Array& array);
     bool fits(const ConsumerPtr& consumer, const Array& array);
     bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
                 std::int64_t bytes);
-    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
-    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json& said);
-    void subscribe(Consumer& consumer, const Json& said);
+    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
+    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
+    void subscribe(Consumer& consumer, const Value& said);
     bool says_all_by_data(const Consumer& consumer) const;
     void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
     void taken(Consumer& consumer, std::int64_t place);
     void pump(Consumer& consumer);
     void send(Consumer& consumer, const Step& step);
-    std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);
-    ConsumerPtr newcomer(const Json& words, const LinkPtr& link);
+    std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
+    ConsumerPtr newcomer(const Value& words, const LinkPtr& link);
     void make_place();
     void leave(const ConsumerPtr& consumer, const Error& error);
     void part_with(Consumer& consumer, std::int64_t rank);
@@ -212,12 +194,10 @@ private:
     const Flow flow_;
     std::int64_t least_;
     const bool every_step_;
-    const JsonObject welcome_;
+    const Record welcome_;
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;
-    const std::shared_ptr<FrameLimits> limits_ = std::make_shared<FrameLimits>();
-    std::size_t wanted_bytes_ = 0;  ///< in which the consumers have said what they want
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
     std::vector<Array> arrays_;  ///< by number

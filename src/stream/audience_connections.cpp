@@ -9,8 +9,8 @@
 #include "geometry/make_error.hpp"
 #include "stream/audience.hpp"
 #include "stream/audience_types.hpp"
+#include "stream/frames.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -21,13 +21,11 @@ constexpr std::size_t max_arrays = 1 << 12;
 constexpr std::int64_t max_credits = 64;
 /// A consumer that reads the answers asks as often as it likes which arrays there are.
 constexpr int max_times_asked = 16;
-/// Of a frame that tells no layouts: the words of an error are the longest.
-constexpr std::uint32_t max_few_bytes = 1 << 15;
 
 }  // namespace
 
-void Audience::serve(std::shared_ptr<const Connection> connection, const Json& words) {
-    const auto link = std::make_shared<ControlLink>(std::move(connection), limits_);
+void Audience::serve(std::shared_ptr<const Connection> connection, const Value& words) {
+    const auto link = std::make_shared<ControlLink>(std::move(connection));
     {
         const std::lock_guard lock(lock_);
         links_.insert(link);
@@ -56,9 +54,7 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     };
     try {
         while (true) {
-            // Layouts come once, from the first process, and are heard here.
-            const bool tells_layouts = rank == 0 && !consumer->wanted;
-            for (const Json& said : link.wait(tells_layouts ? max_frame_bytes : max_few_bytes)) {
+            for (const Value& said : link.wait()) {
                 const std::lock_guard lock(lock_);
                 if (!hear(consumer, rank, said)) return;
             }
@@ -72,11 +68,11 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     }
 }
 
-std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
+std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Value& words,
                                                               const LinkPtr& link) {
     const std::lock_guard lock(lock_);
     if (has_ended_) {
-        link->say(JsonObject().add("type", "end").add("dropped", 0).text());
+        link->say(Record().add("type", "end").add("dropped", 0).bytes());
         throw Error(ErrorCode::peer_failed, "the stream has ended");
     }
     ConsumerPtr consumer;
@@ -92,20 +88,20 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
-    if (rank > 0) link->say(JsonObject().add("type", "joined").text());
+    if (rank > 0) link->say(Record().add("type", "joined").bytes());
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
-        link->say(words_of(arrays_[static_cast<std::size_t>(number)]).text());
+        link->say(words_of(arrays_[static_cast<std::size_t>(number)]).bytes());
     changed_.notify_all();
     return {consumer, rank};
 }
 
-Audience::ConsumerPtr Audience::newcomer(const Json& words, const LinkPtr& link) {
+Audience::ConsumerPtr Audience::newcomer(const Value& words, const LinkPtr& link) {
     const std::int64_t nprocs = words.number("nprocs", 1, max_processes);
     make_place();
     auto consumer = std::make_shared<Consumer>(count_++, nprocs, flow_);
     consumers_.emplace(consumer->key, consumer);
-    link->say(JsonObject(welcome_).add("key", consumer->key).text());
+    link->say(Record(welcome_).add("key", consumer->key).bytes());
     return consumer;
 }
 
@@ -127,8 +123,8 @@ void Audience::make_place() {
 }
 
 /// Whether the process may say more.
-bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said) {
-    const Json* const type = said.find("type");
+bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said) {
+    const Value* const type = said.find("type");
     const auto is = [type](std::string_view name) { return type != nullptr && type->is(name); };
     if (has_ended_) return !is("bye");
     if (!consumer->links.contains(rank))
@@ -164,7 +160,7 @@ bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
 }
 
 /// A process says which steps it has taken, and perhaps an error that it had.
-void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json& said) {
+void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said) {
     const std::int64_t place = said.find("place") != nullptr ? said.number("place") : 0;
     const bool is_orderly = said.find("code") == nullptr;
     const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
@@ -177,40 +173,27 @@ void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Json
     part_with(consumer, rank);
 }
 
-void Audience::subscribe(Consumer& consumer, const Json& said) {
+void Audience::subscribe(Consumer& consumer, const Value& said) {
     std::map<std::string, Layout> wanted;
     std::vector<std::pair<std::string, std::string>> words;
-    std::size_t bytes = 0;
-    for (const Json& item : said.list("arrays", max_arrays)) {
-        if (item.kind() != Json::Kind::list || item.items().size() != 2 ||
-            item.items()[1].kind() != Json::Kind::text)
+    for (const Value& item : said.list("arrays", max_arrays)) {
+        if (item.items().size() != 2)
             throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
         const std::string& name = item.items()[0].as_name("name");
         const std::string& layout = item.items()[1].text();
-        bytes += name.size() + layout.size();
-        if (wanted_bytes_ + bytes > max_wanted_bytes)
-            throw make_error(ErrorCode::io,
-                             "the layouts that all consumers requested take more than ",
-                             max_wanted_bytes.load(), " bytes to describe");
-        wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
+        wanted.insert_or_assign(name, layout_of_bytes(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
-    const auto is_said = [&said](const char* name) {
-        const Json* const found = said.find(name);
-        return found != nullptr && found->is_true();
-    };
-    consumer.takes_all = is_said("all");
+    consumer.takes_all = said.flag("all");
     if (wanted.empty() != consumer.takes_all || (consumer.takes_all && consumer.nprocs != 1))
         throw Error(ErrorCode::invalid_argument,
                     "a consumer must request at least one array, or all of them as one process");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
-    consumer.wanted_bytes = bytes;
-    wanted_bytes_ += bytes;
     consumer.hears_by_messages =
-        is_said("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
-    consumer.says_taken_by_data = is_said("says_taken_by_data") && consumer.hears_by_messages;
-    if (is_said("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
+        said.flag("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
+    consumer.says_taken_by_data = said.flag("says_taken_by_data") && consumer.hears_by_messages;
+    if (said.flag("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
 }
 
 /// Whether it says only to those that keep a step, who are this process, that it was taken.
@@ -286,17 +269,17 @@ void Audience::send(Consumer& consumer, const Step& step) {
         if (missing.empty()) taken(consumer, step.place);
         return;
     }
-    std::string arrays;
+    ValueList arrays;
     for (const int array : step.arrays) {
         consumer.announced.insert(array);
         tell_array(consumer, arrays_[static_cast<std::size_t>(array)]);
-        arrays += concat(arrays.empty() ? "" : ",", array);
+        arrays.add(array);
     }
-    consumer.say(JsonObject()
+    consumer.say(Record()
                      .add("type", "step")
                      .add("place", step.place)
                      .add("step", step.number)
-                     .add_json("arrays", "[" + arrays + "]")
+                     .add("arrays", arrays)
                      .add("dropped", consumer.queue.dropped()));
 }
 
@@ -310,11 +293,11 @@ void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
 void Audience::tell_who_left(const ConsumerPtr& consumer) {
     if (!consumer->left) return;
     const auto& [place, why, is_orderly] = *consumer->left;
-    const std::string failed = JsonObject()
+    const std::string failed = Record()
                                    .add("type", "failed")
                                    .add("code", error_code_name(why.code()))
                                    .add("words", why.what())
-                                   .text();
+                                   .bytes();
     const auto links = consumer->links;
     for (const auto& [rank, link] : links) {
         if (!consumer->has_taken_before(rank, place)) continue;
@@ -335,7 +318,6 @@ void Audience::part_with(Consumer& consumer, std::int64_t rank) {
 }
 
 void Audience::forget(const ConsumerPtr& consumer) {
-    wanted_bytes_ -= std::exchange(consumer->wanted_bytes, 0);
     consumers_.erase(consumer->key);
     dropped_ += consumer->queue.dropped();
     if (consumer->is_active) {

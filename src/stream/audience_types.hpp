@@ -56,8 +56,8 @@ struct Audience::Consumer {
         return !missing.empty() || (!waiting.empty() && waiting.front().complete);
     }
     /// Tells all processes.
-    void say(const JsonObject& words) {
-        for (const auto& [rank, link] : links) link->say(words.text());
+    void say(const Record& words) {
+        for (const auto& [rank, link] : links) link->say(words.bytes());
     }
 
     const std::int64_t number, nprocs;
@@ -67,7 +67,6 @@ struct Audience::Consumer {
     std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
     std::vector<std::pair<std::string, std::string>> wanted_words;
-    std::size_t wanted_bytes = 0;       ///< of these words
     std::vector<std::int64_t> credits;  ///< by rank
     StepQueue queue;
     Clock::time_point took = Clock::now();  ///< something; or something began to wait for it
@@ -77,7 +76,6 @@ struct Audience::Consumer {
     std::set<int> announced;                 ///< arrays of steps that were announced
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
-    std::int64_t foreseen_end = 0;  ///< sending processes perhaps send steps before this place
     int times_asked = 0;
     std::map<std::int64_t, std::int64_t> taken_before;  ///< by rank: behind the last place taken
     bool takes_all = false;  ///< each array is wanted, whole, as a step of its own

@@ -10,6 +10,7 @@
 #include "geometry/make_error.hpp"
 
 namespace datamover::stream {
+
 namespace {
 
 /// Where so much is kept, it is looked what of it was taken: with more, messages leave the
@@ -20,15 +21,6 @@ constexpr std::uint64_t hearing_bytes = 1 << 18;
 
 Message::Message(std::size_t bytes)
     : own_(own_bytes(bytes)), bytes_(own_.get(), bytes), packed_(bytes) {}
-
-const Message::Piece* Message::piece_at(std::size_t begin) const {
-    const auto found =
-        std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                         [](std::size_t at, const Piece& piece) { return at < piece.end; });
-    if (found == pieces_.end() || found->end > packed()) return nullptr;
-    const std::size_t before = found == pieces_.begin() ? 0 : std::prev(found)->end;
-    return before == begin ? &*found : nullptr;
-}
 
 MessagePtr Box::memory(std::size_t bytes) {
     bool as_segment = false;
@@ -128,9 +120,9 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
     for (const auto& [pathway, reader] : readers_) reader->sends_more();
 }
 
-void Box::go_on(bool is_whole, const FreshPiece& fresh) {
+void Box::go_on(bool is_whole) {
     const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole, fresh);
+    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole);
 }
 
 void Box::hear() {
@@ -175,13 +167,6 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
         if (!alone || alone->contains(kept.place)) return {at->first, kept};
     }
     return {std::max(number, count_), std::nullopt};
-}
-
-MessagePtr Box::find(std::uint64_t place, std::uint32_t array) {
-    const std::lock_guard lock(lock_);
-    for (const auto& [number, kept] : kept_)
-        if (kept.place == place && kept.array == array) return kept.message;
-    return nullptr;
 }
 
 void Box::give_back(MessagePtr&& message) {

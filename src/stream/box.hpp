@@ -3,19 +3,59 @@
 // memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "stream/message.hpp"
+#include "stream/memory_pool.hpp"
+#include "stream/message_words.hpp"
+#include "stream/segment.hpp"
 
 namespace datamover::stream {
+
+/// Memory for a message: this process's own, or a segment that a local receiver reads.
+class Message {
+public:
+    /// Throws no_memory.
+    explicit Message(std::size_t bytes);
+    explicit Message(std::unique_ptr<Segment> segment)
+        : segment_(std::move(segment)), bytes_(segment_->memory()), packed_(bytes_.size()) {}
+
+    std::span<std::byte> bytes() const { return bytes_; }
+    /// Null where the memory is this process's own.
+    const Segment* segment() const { return segment_.get(); }
+
+    /// How many of its bytes, from the first on, have been packed and may be read: all, unless
+    /// `set_packed` said otherwise. Called by who packs and by who sends.
+    std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
+    void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
+
+private:
+    OwnBytes own_;
+    std::unique_ptr<Segment> segment_;
+    std::span<std::byte> bytes_;
+    mutable std::atomic<std::size_t> packed_;
+};
+
+using MessagePtr = std::shared_ptr<const Message>;
+
+/// A message of an array, at its step's place among those of one consumer.
+struct KeptMessage {
+    std::uint64_t place = 0;
+    std::uint32_t array = 0;
+    MessagePtr message;
+    std::int64_t number = no_number;  ///< as ChunkHeader's
+};
 
 /// Told that a receiving process has taken all steps before a place. Throws io where it cannot
 /// have.
@@ -28,7 +68,7 @@ public:
     /// A message was put; called by who put it. Does not wait, nor throw.
     virtual void sends_more() = 0;
     /// More was packed of the message that was put last, or the rest of it; as sends_more.
-    virtual void sends_on(bool, const FreshPiece&) {}
+    virtual void sends_on(bool) {}
     /// The sending program needs to know what the receiving process has said: it is heard, where
     /// nobody else listens. Does not wait, nor throw.
     virtual void hears() {}
@@ -50,7 +90,7 @@ public:
     void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
              std::int64_t number = no_number);
     /// More was packed of the message that was put last, or the rest of it.
-    void go_on(bool is_whole, const FreshPiece& fresh);
+    void go_on(bool is_whole);
     /// Forgets what is kept of a step.
     void drop(std::uint64_t place);
     /// As BoxReader::hears and BoxReader::leaves, for all connections.
@@ -70,8 +110,6 @@ public:
     };
     Next next(std::uint64_t number, std::uint64_t may,
               const std::optional<std::set<std::uint64_t>>& alone);
-    /// A message that is still kept; null for none.
-    MessagePtr find(std::uint64_t place, std::uint32_t array);
     void give_back(MessagePtr&& message);
 
     /// Gives back the memory that is there for other messages, and until there is a next one also

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,9 +16,11 @@
 #include <limits>
 #include <string_view>
 
+#include "datamover/error.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::stream {
+
 namespace {
 
 /// Seconds without an answer until a silent machine is asked, between questions, and how many.
@@ -184,6 +187,46 @@ void Connection::end_sending() const {
 
 void Connection::end() const {
     ::shutdown(socket_, SHUT_RDWR);
+}
+
+bool Unsent::send(std::span<const std::byte> bytes) {
+    const std::lock_guard lock(lock_);
+    if (is_broken_) return true;
+    const bool is_first = kept_.empty();
+    kept_.insert(kept_.end(), bytes.begin(), bytes.end());
+    if (is_first) try_to_send();
+    return kept_.empty();
+}
+
+bool Unsent::send_more() {
+    const std::lock_guard lock(lock_);
+    try_to_send();
+    return kept_.empty();
+}
+
+bool Unsent::is_empty() const {
+    const std::lock_guard lock(lock_);
+    return kept_.empty();
+}
+
+void Unsent::try_to_send() {
+    if (kept_.empty()) return;
+    try {
+        const std::size_t count = connection_.send_now(kept_);
+        kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
+    } catch (const Error&) {
+        is_broken_ = true;
+        kept_.clear();
+        connection_.end();
+    }
+}
+
+int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end) {
+    while (time.count() > 0 && Clock::now() < end) {
+        if (const int found = ::poll(waiting.data(), waiting.size(), 0); found != 0) return found;
+        ::sched_yield();
+    }
+    return ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
 }
 
 }  // namespace datamover::stream

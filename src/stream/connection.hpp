@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connection: sends and receives bytes over a socket whose other end may be gone.
+// Connections whose other end may be gone: bytes over a socket, a buffer of what the system does
+// not take at once, and the waiting of threads.
 #pragma once
+
+#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace datamover::stream {
 
@@ -83,6 +89,53 @@ public:
 private:
     int socket_;
     bool is_local_;
+};
+
+/// What one connection is told, in order, by anybody, without waiting. What the system does not
+/// take at once is kept until it does; what is said is bounded by the credits of the other end, so
+/// that what is kept is, too. Where the connection has ended, whoever reads it learns of it, not
+/// who says something.
+class Unsent {
+public:
+    /// The connection must outlive it.
+    explicit Unsent(const Connection& connection) : connection_(connection) {}
+
+    /// Sends bytes; whether the system took them all.
+    bool send(std::span<const std::byte> bytes);
+    /// Sends what is kept, as far as the system takes it; whether nothing is left.
+    bool send_more();
+    bool is_empty() const;
+
+private:
+    void try_to_send();  ///< under the lock
+
+    const Connection& connection_;
+    mutable std::mutex lock_;
+    std::vector<std::byte> kept_;
+    bool is_broken_ = false;
+};
+
+/// A few times what it takes to wake a processor that has gone to sleep. Whoever sends pays for
+/// that, more than for a short message.
+inline constexpr std::chrono::microseconds awake_time{100};
+
+/// As poll, but stays awake up to `end`, and gives way to others that want its processor.
+int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end);
+
+/// Threads that begin meanwhile get no signals.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_;
 };
 
 }  // namespace datamover::stream

@@ -10,12 +10,11 @@
 #include <set>
 
 #include "geometry/make_error.hpp"
-#include "stream/agreed_words.hpp"
 #include "stream/crc32c.hpp"
-#include "stream/entered.hpp"
+#include "stream/frames.hpp"
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
+#include "stream/together.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -24,7 +23,7 @@ constexpr std::int64_t max_ahead = 64;
 constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
-constexpr std::size_t most_told_bytes = max_frame_bytes / 16 * 15;
+constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
 
 /// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
 template <class Work>
@@ -61,14 +60,11 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
 
 /// As a frame can say it, and whoever reads the frame takes it.
 void check_array_name(const std::string& name) {
-    try {
-        Json::parse_object(JsonObject().add("name", name).text()).name("name");
-    } catch (const Error&) {
+    if (!is_plain_text(name))
         throw Error(
             ErrorCode::invalid_argument,
             "the name of an array must be UTF-8 text of 1 to 256 characters, without control "
             "characters");
-    }
 }
 
 }  // namespace
@@ -91,11 +87,11 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() == 0) read_welcome(introduce(first, JsonObject().add("nprocs", size())), first);
+        if (rank() == 0) read_welcome(introduce(first, Record().add("nprocs", size())), first);
     });
     share_welcome();
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() > 0) introduce(first, JsonObject().add("key", key_).add("rank", rank()));
+        if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
@@ -145,13 +141,12 @@ Dialing Consumer::dialing_to_the_end() {
 
 /// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
 /// them are told, and none takes the end of the stream for an orderly one that another cannot see.
-Json Consumer::introduce(const Address& address, const JsonObject& words) {
+Value Consumer::introduce(const Address& address, const Record& words) {
     const Dialing how = dialing();
-    Json said;
+    Value said;
     try {
         // The first process may be there before the stream.
-        connection_ =
-            dial(address, JsonObject(words).add("role", "control"), how, limit_, rank() == 0);
+        connection_ = dial(address, Record(words).add("role", "control"), how, limit_, rank() == 0);
         said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
     } catch (const Error& error) {
         const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
@@ -159,7 +154,7 @@ Json Consumer::introduce(const Address& address, const JsonObject& words) {
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
                          " has ended, or accepts no more processes: ", error.what());
     }
-    const Json* const type = said.find("type");
+    const Value* const type = said.find("type");
     if (type != nullptr && type->is("end"))
         throw Error(ErrorCode::invalid_state, "the stream has ended");
     if (type != nullptr && type->is("failed")) throw said_error(said);
@@ -167,57 +162,38 @@ Json Consumer::introduce(const Address& address, const JsonObject& words) {
 }
 
 /// What the stream says of itself.
-void Consumer::read_welcome(const Json& said, const Address& address) {
-    for (const Json& item : said.list("producers", max_producers)) {
+void Consumer::read_welcome(const Value& said, const Address& address) {
+    for (const Value& item : said.list("producers", max_producers)) {
         const auto& parts = item.items();
-        if (item.kind() != Json::Kind::list || parts.size() != 3 ||
-            parts[1].kind() != Json::Kind::integer || parts[1].integer() < 1 ||
-            parts[1].integer() > max_port)
+        if (parts.size() != 3)
             throw Error(ErrorCode::io,
                         "the stream's welcome has a malformed address of a sending process");
-        senders_.push_back({{parts[0].as_name("host"), static_cast<int>(parts[1].integer())},
-                            parts[2].as_name("name")});
+        const auto port = static_cast<int>(parts[1].as_number("port", 1, max_port));
+        senders_.push_back({{parts[0].as_name("host"), port}, parts[2].as_name("name")});
     }
     // The first one was reached; where a tunnel leads there, it knows itself otherwise.
     if (!senders_.empty()) senders_.front().address = address;
     key_ = said.name("key");
     pathways_ = static_cast<int>(said.number("pathways", 1, max_pathways));
-    const Json* const ahead = said.find("ahead");
-    if (ahead == nullptr || ahead->kind() != Json::Kind::boolean)
-        throw Error(ErrorCode::io,
-                    "the stream's welcome is malformed: 'ahead' must be true or false");
-    habits_.goes_ahead = ahead->is_true() && !options_.newest;
-    const Json* const pressed = said.find("pressed");
-    habits_.is_pressed = pressed != nullptr && pressed->is_true();
-    const Json* const tells = said.find("tells_by_messages");
-    habits_.tells_by_messages = tells != nullptr && tells->is_true() && habits_.goes_ahead;
-    const Json* const hears = said.find("hears_taken_by_data");
-    habits_.hears_taken_by_data = hears != nullptr && hears->is_true();
+    habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
+    habits_.is_pressed = said.flag("pressed");
+    habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
+    habits_.hears_taken_by_data = said.flag("hears_taken_by_data");
 }
 
 /// Has all processes know what the first was told.
 void Consumer::share_welcome() {
-    WordWriter mine;
-    if (rank() == 0) {
-        mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
-        mine.add(habits_.tells_by_messages).add(habits_.hears_taken_by_data);
-        mine.add(static_cast<std::int64_t>(senders_.size()));
-        for (const Sender& sender : senders_)
-            mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
-    }
-    WordReader said(together_->gather(mine.numbers()).front());
-    key_ = said.text();
-    pathways_ = static_cast<int>(said.number());
-    habits_.goes_ahead = said.number() != 0;
-    habits_.is_pressed = said.number() != 0;
-    habits_.tells_by_messages = said.number() != 0;
-    habits_.hears_taken_by_data = said.number() != 0;
-    senders_.resize(static_cast<std::size_t>(said.number()));
-    for (Sender& sender : senders_) {
-        sender.address.host = said.text();
-        sender.address.port = static_cast<int>(said.number());
-        sender.local_name = said.text();
-    }
+    const auto pass = [this](Words& words) {
+        words.pass(key_).pass(pathways_).pass(habits_.goes_ahead).pass(habits_.is_pressed);
+        words.pass(habits_.tells_by_messages).pass(habits_.hears_taken_by_data);
+        words.pass(senders_, [&words](Sender& sender) {
+            words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
+        });
+    };
+    Words mine;
+    if (rank() == 0) pass(mine);
+    Words said(together_->gather(mine.numbers()).front());
+    pass(said);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -228,7 +204,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     const Sender& sender = senders_[static_cast<std::size_t>(producer)];
     const Dialing how = dialing_to_the_end();
     const auto words = [this](int pathway) {
-        return JsonObject()
+        return Record()
             .add("role", "data")
             .add("key", key_)
             .add("rank", rank())
@@ -257,30 +233,26 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
 }
 
 std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
-    WordWriter mine;
+    std::vector<KnownArray> known;
     collectively_unless_interrupted(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
         if (rank() != 0) return;
         wait_for_arrays(timeout_seconds);
         const Entered entered(*this);
-        mine.add(static_cast<std::int64_t>(steps_->known().size()));
-        for (const auto& [number, array] : steps_->known())
-            mine.add(array.name)
-                .add(array.type.text)
-                .add(array.layout.nprocs())
-                .add(text_of_layout(array.layout));
+        for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
-    WordReader said(together_->gather(mine.numbers()).front());
-    std::vector<KnownArray> known;
-    for (std::int64_t left = said.number(); left > 0; --left) {
-        KnownArray array;
-        array.name = said.text();
-        array.type = ArrayType::of_text(said.text());
-        const std::int64_t nprocs = said.number();
-        array.layout = layout_of_text(said.text(), nprocs);
-        known.push_back(std::move(array));
-    }
+    const auto pass = [](Words& words, KnownArray& array) {
+        std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
+        std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
+        words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
+        words.pass(nprocs).pass(layout);
+        if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+    };
+    Words mine;
+    if (rank() == 0) mine.pass(known, [&](KnownArray& array) { pass(mine, array); });
+    Words said(together_->gather(mine.numbers()).front());
+    said.pass(known, [&](KnownArray& array) { pass(said, array); });
     return known;
 }
 
@@ -309,7 +281,7 @@ void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
             throw make_error(ErrorCode::mismatch, "the layout of array '", one.name, "' has ",
                              one.layout.valid() ? one.layout.nprocs() : 0,
                              " processes; the consumer has ", size());
-        told_bytes += one.name.size() + text_of_layout(one.layout).size();
+        told_bytes += one.name.size() + bytes_of_layout(one.layout).size();
     }
     if (told_bytes > most_told_bytes)
         throw make_error(ErrorCode::out_of_range, "the requested layouts take ", told_bytes,
@@ -321,15 +293,15 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     is_subscribed_ = true;
     std::ranges::sort(wanted,
                       [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
-    std::string words;
+    ValueList words;
     for (const WantedArray& one : wanted)
-        words += (words.empty() ? "[" : ",[") + json_text(one.name) + "," +
-                 json_text(text_of_layout(one.layout)) + "]";
-    const std::int64_t sum = crc32c(std::as_bytes(std::span(words.data(), words.size())));
-    const auto everyone = together_->gather(WordWriter().add(sum).numbers());
+        words.add(ValueList().add(one.name).add(bytes_of_layout(one.layout)));
+    const std::string same = Record().add("arrays", words).bytes();
+    const std::int64_t sum = crc32c(std::as_bytes(std::span(same.data(), same.size())));
+    const auto everyone = together_->gather({sum});
     const Entered entered(*this);
     for (const auto& numbers : everyone)
-        if (WordReader(numbers).number() != sum)
+        if (numbers != Together::Numbers{sum})
             fail_here(
                 Error(ErrorCode::mismatch,
                       "the processes of the consumer requested different arrays or layouts, or "
@@ -354,21 +326,20 @@ void Consumer::subscribe_to_all() {
     raise_error();
     habits_.tells_by_messages = habits_.hears_taken_by_data = false;
     steps_->want_all(options_.ahead, habits_);
-    begin_steps("", true);
+    begin_steps({}, true);
 }
 
 /// Says what is wanted, and lets the stream send; under the lock.
-void Consumer::begin_steps(const std::string& words, bool takes_all) {
+void Consumer::begin_steps(const ValueList& words, bool takes_all) {
     if (rank() == 0)
-        control_->say(
-            JsonObject()
-                .add("type", "subscribe")
-                .add_json("arrays", "[" + words + "]")
-                .add_json("all", takes_all ? "true" : "false")
-                .add_json("newest", options_.newest ? "true" : "false")
-                .add_json("hears_by_messages", habits_.tells_by_messages ? "true" : "false")
-                .add_json("says_taken_by_data", habits_.hears_taken_by_data ? "true" : "false")
-                .text());
+        control_->say(Record()
+                          .add("type", "subscribe")
+                          .add("arrays", words)
+                          .add("all", takes_all)
+                          .add("newest", options_.newest)
+                          .add("hears_by_messages", habits_.tells_by_messages)
+                          .add("says_taken_by_data", habits_.hears_taken_by_data)
+                          .bytes());
     steps_->give_credit();
     try {
         start_thread();
@@ -383,8 +354,13 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
     array->unpack(messages, destination);
 }
 
-std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name) {
-    return steps_->unpack_new(array_of(name));
+std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::size_t bytes) {
+    auto& arrived = array_of(name);
+    if (bytes != arrived.first->new_bytes())
+        throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
+                         arrived.first->type().elem_bytes, " bytes; its dtype ",
+                         arrived.first->type().text, " has others");
+    return steps_->unpack_new(arrived);
 }
 
 std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& name) {
@@ -435,9 +411,9 @@ void Consumer::close() {
 }
 
 /// Says that this process leaves, and which steps it has taken: others may still wait for these.
-void Consumer::say_bye(JsonObject words) {
+void Consumer::say_bye(Record words) {
     words.add("type", "bye").add("place", static_cast<std::int64_t>(steps_->taken_before()));
-    control_->say(words.text());
+    control_->say(words.bytes());
     control_->finish();
     steps_->end_data();
 }

@@ -64,7 +64,8 @@ public:
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
     /// The same of an array that comes in new memory: that, densely, for as long as it is kept.
-    std::shared_ptr<std::byte> unpack_new(const std::string& name);
+    /// Throws io unless it has so many bytes: its dtype says something else than the stream.
+    std::shared_ptr<std::byte> unpack_new(const std::string& name, std::size_t bytes);
     /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
     Layout layout_of(const std::string& name) { return array_of(name).first->wanted(); }
     /// All that is wanted of the step was unpacked: another one may come for it.
@@ -105,12 +106,12 @@ private:
     class Entered;
     using Lock = std::unique_lock<std::mutex>;
 
-    Json introduce(const Address& address, const JsonObject& words);
-    void read_welcome(const Json& said, const Address& address);
+    Value introduce(const Address& address, const Record& words);
+    void read_welcome(const Value& said, const Address& address);
     void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const std::string& words, bool takes_all);
+    void begin_steps(const ValueList& words, bool takes_all);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
@@ -119,7 +120,7 @@ private:
     void require_own_process() const;
 
     // Under the lock.
-    void say_bye(JsonObject words);
+    void say_bye(Record words);
     void raise_error() const;
     void fail_here(const Error& why);
     template <class IsDone>
@@ -162,6 +163,20 @@ private:
     std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;
+};
+
+/// Has the lock of a consumer.
+class Consumer::Entered {
+public:
+    explicit Entered(Consumer& consumer) {
+        ++consumer.wanting_;
+        lock_ = Lock(consumer.turns_->lock);
+        --consumer.wanting_;
+    }
+    Lock& lock() { return lock_; }
+
+private:
+    Lock lock_;
 };
 
 }  // namespace datamover::stream

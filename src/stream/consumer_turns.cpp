@@ -11,10 +11,9 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/awake_poll.hpp"
-#include "stream/entered.hpp"
-#include "stream/said_error.hpp"
-#include "stream/signals_blocked.hpp"
+#include "stream/connection.hpp"
+#include "stream/consumer.hpp"
+#include "stream/frames.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -200,8 +199,7 @@ void Consumer::raise_error() const {
 void Consumer::fail_here(const Error& why) {
     if (error_ || closed_) return;
     // Said before anybody here sees it: who sees it closes, and then it would not be said.
-    say_bye(
-        JsonObject().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
+    say_bye(Record().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
     error_ = why;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receiving end of a data connection: reads chunks, verifies them, and requests damaged ones again.
-// No input is trusted.
+// Receiving end of a data connection: reads chunks and verifies them. No input is trusted.
 #include "stream/data_receiver.hpp"
 
 #include <sys/socket.h>
@@ -11,13 +10,12 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "stream/crc32c.hpp"
 #include "stream/segment.hpp"
 
 namespace datamover::stream {
 namespace {
 
-/// A damaged chunk is asked for so many times more.
-constexpr int retries = 3;
 /// Other connections have their turn after so many reads.
 constexpr int reads_in_turn = 16;
 constexpr std::size_t files_at_once = 4;
@@ -45,7 +43,7 @@ DataReceiver::~DataReceiver() {
 }
 
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
-    unsent_.send(Request{Operation::advance, 0, taken, may, alone ? 1u : 0u}.write());
+    unsent_.send(Grant{taken, may, alone}.write());
 }
 
 template <class Work>
@@ -83,7 +81,7 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         count -= of_body;
         if (!body_.empty()) return is_all;
         const auto& [message, chunk] = *coming_;
-        check(finder, message->checksum(chunk.offset, chunk.bytes));
+        check(finder, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
     }
     header_bytes_ += count;
     if (header_bytes_ < header_.size()) return is_all;
@@ -133,21 +131,13 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 /// Reads a header and finds the place of its bytes.
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
-    if (header.is_refusal)
-        throw Error(ErrorCode::io,
-                    "a request to it was malformed, or arrived damaged; what was asked is lost");
     const auto message = finder.find(producer_, header);
     if (message == nullptr) {
         is_paused_ = true;
         return;
     }
     header_bytes_ = 0;
-    const Chunk chunk{header.array, header.place, header.offset, header.bytes};
-    const bool comes_again = asked_ == chunk;
-    if (comes_again)
-        asked_.reset();
-    else
-        message->go_on(header.offset, header.bytes, pathway_, pathways_);
+    message->go_on(header.offset, header.bytes, pathway_, pathways_);
     coming_ = Coming{message, header};
     if (!header.is_shared) {
         body_ = message->place(header.offset, header.bytes);
@@ -159,7 +149,6 @@ void DataReceiver::begin(MessageFinder& finder) {
         header.position - header.offset > size - message->size())
         throw Error(ErrorCode::peer_failed,
                     "it sent a message that is longer than its shared memory");
-    if (comes_again) message->place(0, 0);
     const std::uint64_t begins = header.position - header.offset;
     check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
 }
@@ -184,27 +173,14 @@ std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
 void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
     const auto [message, header] = *std::exchange(coming_, std::nullopt);
     counters_.bytes_received += header.bytes;
-    if (checksum == header.checksum) {
-        message->verified(header.bytes);
-        if (message->is_whole()) finder.finished(header.place);
-    } else {
+    if (checksum != header.checksum) {
         ++counters_.checksum_errors;
-        damaged_.emplace_back(header.array, header.place, header.offset, header.bytes);
+        throw make_error(ErrorCode::io, "bytes ", header.offset, " to ",
+                         header.offset + header.bytes, " of its message with array ", header.array,
+                         " of step ", header.place, " arrived damaged");
     }
-    ask_again();
-}
-
-/// Asks for the next damaged chunk, one at a time.
-void DataReceiver::ask_again() {
-    if (asked_ || damaged_.empty()) return;
-    asked_ = damaged_.front();
-    damaged_.pop_front();
-    const auto [array, place, offset, bytes] = *asked_;
-    if (++tries_[*asked_] > retries)
-        throw make_error(ErrorCode::io, "bytes ", offset, " to ", offset + bytes,
-                         " of its message with array ", array, " of step ", place,
-                         " arrived damaged ", retries + 1, " times");
-    unsent_.send(Request{Operation::fetch, array, place, offset, bytes}.write());
+    message->verified(header.bytes);
+    if (message->is_whole()) finder.finished(header.place);
 }
 
 }  // namespace datamover::stream

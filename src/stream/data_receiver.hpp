@@ -11,10 +11,9 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <tuple>
 
-#include "stream/incoming_message.hpp"
-#include "stream/unsent.hpp"
+#include "stream/connection.hpp"
+#include "stream/incoming_array.hpp"
 
 namespace datamover::stream {
 
@@ -45,7 +44,6 @@ public:
     DataReceiver& operator=(const DataReceiver&) = delete;
 
     int socket() const { return connection_->socket(); }
-    int producer() const { return producer_; }
     Unsent& unsent() { return unsent_; }
     /// Ends the connection, whoever else has it.
     void end() const { connection_->end(); }
@@ -57,13 +55,12 @@ public:
     /// these, the last alone, besides those that were granted so before.
     void grant(std::uint64_t taken, std::uint64_t may, bool alone);
     /// Takes in what has come, a bounded part of it. Throws peer_failed (what came makes no sense),
-    /// io (a chunk arrived damaged too often, or what was asked), no_memory.
+    /// io (a chunk arrived damaged), no_memory.
     void receive(MessageFinder& finder);
     /// Tries again to find the message of what comes next. Throws as receive.
     void resume(MessageFinder& finder);
 
 private:
-    using Chunk = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t>;
     struct Coming {
         std::shared_ptr<IncomingMessage> message;
         ChunkHeader header;
@@ -77,7 +74,6 @@ private:
     void begin(MessageFinder& finder);
     std::shared_ptr<const SegmentView> segment(std::uint64_t number);
     void check(MessageFinder& finder, std::uint32_t checksum);
-    void ask_again();
 
     const std::shared_ptr<const Connection> connection_;
     Unsent unsent_;
@@ -87,9 +83,6 @@ private:
     std::size_t header_bytes_ = 0;  ///< that have come
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;
-    std::deque<Chunk> damaged_;
-    std::optional<Chunk> asked_;
-    std::map<Chunk, int> tries_;
     std::deque<int> files_;  ///< handed over, and of no segment yet
     std::map<std::uint64_t, std::shared_ptr<const SegmentView>> segments_;
     bool has_ended_ = false, is_paused_ = false;

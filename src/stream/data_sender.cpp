@@ -20,6 +20,30 @@
 #include "stream/crc32c.hpp"
 
 namespace datamover::stream {
+
+void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
+    close_file();
+    words_ = header.write();
+    header_ = words_;
+    body_ = body;
+    file_ = file;
+}
+
+bool ChunkOnItsWay::send_more(const Connection& connection) {
+    const std::size_t count = file_ >= 0 ? connection.send_now_with_file(header_, file_)
+                                         : connection.send_now(header_, body_);
+    if (count != 0) close_file();
+    const std::size_t of_header = std::min(count, header_.size());
+    header_ = header_.subspan(of_header);
+    body_ = body_.subspan(count - of_header);
+    return count != 0;
+}
+
+void ChunkOnItsWay::close_file() {
+    if (file_ >= 0) ::close(file_);
+    file_ = -1;
+}
+
 namespace {
 
 /// A consumer that takes none of a message for so long has failed.
@@ -44,7 +68,7 @@ constexpr std::uint64_t very_long_bytes = 2 << 20;
 constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
-/// What is read of requests at once.
+/// What is read of grants at once.
 constexpr std::size_t read_bytes = 1 << 12;
 
 Error broken(const char* what) {
@@ -96,38 +120,23 @@ std::unique_lock<std::mutex> DataSender::entered() {
 }
 
 void DataSender::sends_more() {
-    send({});
-}
-
-void DataSender::send(const FreshPiece& fresh) {
     std::unique_lock lock = entered();
     if (!lock) return wake();  // its thread may not have seen the message
     program_left_ = Clock::now();
     if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
     try {
         const std::uint64_t before = said_taken_;
-        fresh_ = fresh;
         send_what_goes(most_at_once());
-        forget_fresh();
-        if (rests_ && waits_ && hear_requests()) send_what_goes(most_at_once());
+        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once());
         if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake();
         tell_taken(std::move(lock), before);
     } catch (...) {
-        fresh_ = {};
         end();
     }
 }
 
-void DataSender::sends_on(bool is_whole, const FreshPiece& fresh) {
-    if (is_whole || loops_back_ || connection_.is_local()) send(fresh);
-}
-
-/// What the system did not take of it is sent from the message.
-void DataSender::forget_fresh() {
-    if (sending_ && fresh_.message != nullptr && sending_->kept.message.get() == fresh_.message)
-        chunk_.move_body(fresh_.bytes, sending_->kept.message->bytes().subspan(
-                                           fresh_.begin, fresh_.bytes.size()));
-    fresh_ = {};
+void DataSender::sends_on(bool is_whole) {
+    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
 }
 
 std::uint64_t DataSender::most_at_once() const {
@@ -167,7 +176,7 @@ void DataSender::serve() {
 
 DataSender::Awaited DataSender::send_more() {
     const std::lock_guard lock(lock_);
-    if (wrong_) return refuse();
+    if (wrong_) throw *wrong_;
     send_what_goes(std::numeric_limits<std::uint64_t>::max());
     // To be woken for what a receiving process says takes more time than to send a short message.
     const std::chrono::milliseconds patience{patience_milliseconds};
@@ -197,7 +206,7 @@ void DataSender::wait(Awaited awaited) {
 
 void DataSender::hear(std::unique_lock<std::mutex> lock) {
     const std::uint64_t before = said_taken_;
-    hear_requests();
+    hear_grants();
     tell_taken(std::move(lock), before);
 }
 
@@ -210,67 +219,43 @@ void DataSender::tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t bef
 }
 
 /// Whether anything has come.
-bool DataSender::hear_requests() {
+bool DataSender::hear_grants() {
     std::array<std::byte, read_bytes> room;
     const auto come = connection_.receive(room);
     if (!come) return false;
     if (wrong_) return true;
-    requests_.insert(requests_.end(), come->begin(), come->end());
+    grants_.insert(grants_.end(), come->begin(), come->end());
     try {
-        obey_requests();
+        obey_grants();
     } catch (const Error& error) {
         wrong_ = error;
-        wake();  // the thread says it
+        wake();  // the thread ends the connection
     }
-    if (asked_ && rests_) wake();
     return true;
 }
 
 /// All of them that have come whole.
-void DataSender::obey_requests() {
-    std::span<const std::byte> rest = requests_;
-    while (rest.size() >= Request::size_bytes) {
-        obey(Request::read(rest.first<Request::size_bytes>()));
-        rest = rest.subspan(Request::size_bytes);
+void DataSender::obey_grants() {
+    std::span<const std::byte> rest = grants_;
+    while (rest.size() >= Grant::size_bytes) {
+        obey(Grant::read(rest.first<Grant::size_bytes>()));
+        rest = rest.subspan(Grant::size_bytes);
     }
-    requests_.erase(requests_.begin(), requests_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    grants_.erase(grants_.begin(), grants_.end() - static_cast<std::ptrdiff_t>(rest.size()));
 }
 
-void DataSender::obey(const Request& request) {
-    if (request.operation == Operation::advance) {
-        advance(request);
-        return;
-    }
-    if (asked_ || request.bytes == 0 || request.bytes > chunk_bytes)
-        throw Error(ErrorCode::io, "more than one chunk was requested again at a time");
-    asked_ = request;
-}
-
-void DataSender::advance(const Request& request) {
-    may_ = std::max(may_, request.offset);
-    said_taken_ = std::max(said_taken_, request.place);
-    if (request.bytes != 0) {
+void DataSender::obey(const Grant& grant) {
+    may_ = std::max(may_, grant.may);
+    said_taken_ = std::max(said_taken_, grant.taken);
+    if (grant.alone) {
         if (!alone_) alone_.emplace();
-        alone_->erase(alone_->begin(), alone_->lower_bound(request.place));
-        alone_->insert(request.offset - 1);
+        alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
+        alone_->insert(grant.may - 1);
         if (alone_->size() > max_granted)
             throw make_error(ErrorCode::io, "more than ", max_granted,
                              " steps were granted and not taken");
     }
-    box_.advance(request.place);
-}
-
-/// Says, behind the chunk that has begun, that what was asked is wrong; then throws why.
-DataSender::Awaited DataSender::refuse() {
-    rests_ = false;
-    while (true) {
-        while (!chunk_.is_sent())
-            if (!chunk_.send_more(connection_)) return Awaited::room;
-        if (std::exchange(is_refused_, true)) throw *wrong_;
-        ChunkHeader refusal;
-        refusal.is_refusal = true;
-        chunk_.begin(refusal, {});
-    }
+    box_.advance(grant.taken);
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
@@ -297,10 +282,6 @@ bool DataSender::waits_for_packing() const {
 
 /// False where there is nothing to send now.
 bool DataSender::begin_next() {
-    if (asked_) {
-        begin_again(*std::exchange(asked_, std::nullopt));
-        return true;
-    }
     Box::Next next = box_.next(next_, may_, alone_);
     next_ = next.number;
     waits_ = next.is_to_come;
@@ -326,32 +307,15 @@ void DataSender::limit_kept(std::uint64_t bytes) {
     if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
 }
 
-void DataSender::begin_again(const Request& asked) {
-    MessagePtr message = box_.find(asked.place, asked.array);
-    const std::uint64_t bytes = message ? message->bytes().size() : 0;
-    if (asked.offset > bytes || asked.bytes > bytes - asked.offset)
-        throw make_error(ErrorCode::io, "bytes ", asked.offset, " to ", asked.offset + asked.bytes,
-                         " of array ", asked.array, " of step ", asked.place,
-                         " were requested again and do not exist");
-    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message), no_number});
-    sending_->at = asked.offset;
-    sending_->end = asked.offset + asked.bytes;
-    taken_ = Clock::now();
-}
-
 /// False where no more of the message has been packed.
 bool DataSender::begin_chunk() {
     const KeptMessage& kept = sending_->kept;
     const std::uint64_t at = sending_->at;
     const std::uint64_t end = std::min<std::uint64_t>(sending_->end, kept.message->packed());
     if (end <= at) return false;
-    std::uint64_t bytes = std::min(chunk_bytes, end - at);
-    const Message::Piece* const piece = kept.message->piece_at(at);
-    const bool is_known = piece != nullptr && piece->end - at <= bytes;
-    if (is_known) bytes = piece->end - at;
+    const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    const std::uint32_t checksum = is_known ? piece->checksum : crc32c(chunk);
-    ChunkHeader header{sending_->is_shared, checksum, kept.array, kept.place, at, bytes, 0, 0,
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
                        kept.number};
     if (sending_->is_shared) {
         const Segment& segment = *kept.message->segment();
@@ -359,9 +323,7 @@ bool DataSender::begin_chunk() {
         header.position = at;
         chunk_.begin(header, {}, file_for(segment));
     } else {
-        const bool is_fresh = kept.message.get() == fresh_.message && at == fresh_.begin &&
-                              bytes == fresh_.bytes.size();
-        chunk_.begin(header, is_fresh ? fresh_.bytes : chunk);
+        chunk_.begin(header, chunk);
     }
     sending_->at += bytes;
     bytes_sent_ += bytes;

@@ -1,24 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DataSender: sends one receiving process the messages that it may have, and reads its requests.
+// DataSender: sends one receiving process the messages that it may have, and reads its grants.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "datamover/error.hpp"
 #include "stream/box.hpp"
-#include "stream/chunk_on_its_way.hpp"
 #include "stream/connection.hpp"
 #include "stream/message_words.hpp"
-#include "stream/sending_habits.hpp"
 
 namespace datamover::stream {
+
+struct SendingHabits {
+    /// What receiving processes say the program may hear later, where it comes often.
+    bool may_hear_later = false;
+    bool is_one_of_several = false;  ///< processes that send
+};
+
+/// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
+class ChunkOnItsWay {
+public:
+    ChunkOnItsWay() = default;
+    ~ChunkOnItsWay() { close_file(); }
+    ChunkOnItsWay(const ChunkOnItsWay&) = delete;
+    ChunkOnItsWay& operator=(const ChunkOnItsWay&) = delete;
+
+    /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
+    /// closed then.
+    void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
+    /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
+    bool send_more(const Connection& connection);
+    bool is_sent() const { return header_.empty() && body_.empty(); }
+
+private:
+    void close_file();
+
+    std::array<std::byte, ChunkHeader::size_bytes> words_{};
+    std::span<const std::byte> header_, body_;  ///< what is left of both
+    int file_ = -1;
+};
 
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
@@ -38,7 +67,7 @@ public:
     [[noreturn]] void serve();
 
     void sends_more() override;
-    void sends_on(bool is_whole, const FreshPiece& fresh) override;
+    void sends_on(bool is_whole) override;
     void hears() override;
     void leaves() override;
     void end() override;
@@ -63,7 +92,6 @@ private:
     static constexpr Clock::time_point long_ago = Clock::time_point::min();
 
     void wake();
-    void send(const FreshPiece& fresh);
     std::unique_lock<std::mutex> entered();
     /// What the thread waits for.
     enum class Awaited { what_comes, room, program };
@@ -74,17 +102,13 @@ private:
     void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
 
     // Under the lock.
-    bool hear_requests();
-    void obey_requests();
-    void obey(const Request& request);
-    void advance(const Request& request);
-    Awaited refuse();
+    bool hear_grants();
+    void obey_grants();
+    void obey(const Grant& grant);
     void send_what_goes(std::uint64_t most);
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
-    void begin_again(const Request& asked);
     bool begin_chunk();
-    void forget_fresh();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
     std::uint64_t most_at_once() const;
@@ -98,7 +122,7 @@ private:
     int wake_;  ///< an eventfd
 
     std::mutex lock_;
-    std::vector<std::byte> requests_;      ///< of which the last is not whole
+    std::vector<std::byte> grants_;        ///< of which the last is not whole
     bool rests_ = false;                   ///< the thread does not listen
     bool waits_ = false;                   ///< there is a message that may not be sent yet
     std::atomic<bool> sends_long_{false};  ///< more than the program sends itself
@@ -106,12 +130,9 @@ private:
     std::atomic<Clock::time_point> program_left_{long_ago};
     std::uint64_t next_ = 0, may_ = 0;
     std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
-    std::optional<Request> asked_;
-    std::optional<Error> wrong_;  ///< with what was asked: nothing more is heard, nor sent
-    bool is_refused_ = false;     ///< it is said that it was
+    std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent
-    FreshPiece fresh_;                        ///< while the program sends it
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;

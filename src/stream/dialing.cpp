@@ -112,17 +112,17 @@ std::shared_ptr<Connection> connected(const Address& address, Clock::time_point 
 }
 
 /// Says who this is.
-void introduce(const Connection& connection, const std::string& where, JsonObject words,
+void introduce(const Connection& connection, const std::string& where, Record words,
                const Dialing& dialing, Clock::time_point until) {
     connection.look_after();
     connection.limit_sending(stalled_seconds);
-    const Json greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
+    const Value greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
     if (greeting.number("datamover_stream") != protocol_version)
         throw make_error(ErrorCode::io, where,
                          " speaks another version of the protocol; install the same version of "
                          "datamover at both ends");
     words.add("answer", keyed_hash(dialing.token, greeting.name("nonce")));
-    const std::string frame = frame_of(words.text());
+    const std::string frame = frame_of(words.bytes());
     connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
 }
 
@@ -139,7 +139,7 @@ std::string known_token(const std::optional<std::string>& given) {
     return found != nullptr ? found : "";
 }
 
-std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words,
+std::shared_ptr<Connection> dial(const Address& address, const Record& words,
                                  const Dialing& dialing, const Deadline& deadline, bool again) {
     const Clock::time_point begin = Clock::now();
     while (true) {
@@ -163,7 +163,7 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
     }
 }
 
-std::shared_ptr<Connection> dial_local(const std::string& name, const JsonObject& words,
+std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
                                        const Dialing& dialing) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

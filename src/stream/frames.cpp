@@ -16,9 +16,29 @@
 #include "stream/crc32c.hpp"
 
 namespace datamover::stream {
+
+std::string few_words(std::string words) {
+    if (words.size() <= max_words) return words;
+    std::size_t end = max_words;  // not within a character
+    while (end > 0 && (static_cast<unsigned char>(words[end]) & 0xc0) == 0x80) --end;
+    words.resize(end);
+    return words;
+}
+
+Error said_error(const Value& said) {
+    const std::string& name = said.name("code");
+    ErrorCode code = ErrorCode::peer_failed;
+    for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)
+        if (name == error_code_name(static_cast<ErrorCode>(c))) code = static_cast<ErrorCode>(c);
+    std::string words = said.has("words") ? few_words(said.bytes("words")) : "";
+    if (!is_plain_text(words, max_words))
+        std::erase_if(words, [](char c) { return c != '\n' && (c < 0x20 || c >= 0x7f); });
+    return Error(code, words);
+}
+
 namespace {
 
-constexpr std::string_view magic = "DMS2";
+constexpr std::string_view magic = "DMF7";
 constexpr std::size_t header_bytes = 16, checked_bytes = 12;
 /// A consumer that takes no frames for so long has failed.
 constexpr std::chrono::milliseconds frames_stalled_time{600'000};
@@ -51,10 +71,10 @@ std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_byt
     return length;
 }
 
-Json words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
+Value words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
     if (crc32c(body) != number_at(header.subspan(8)))
         throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
-    return Json::parse_object({reinterpret_cast<const char*>(body.data()), body.size()});
+    return Value::parse_record({reinterpret_cast<const char*>(body.data()), body.size()});
 }
 
 }  // namespace
@@ -71,8 +91,8 @@ std::string frame_of(std::string_view words) {
     return frame;
 }
 
-Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
-                const Look& look) {
+Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
+                 const Look& look) {
     std::array<std::byte, header_bytes> header;
     connection.read(header, deadline, look);
     std::vector<std::byte> body(length_of(header, max_bytes));
@@ -90,7 +110,7 @@ bool FrameLink::say(const std::vector<std::string>& frames_words) {
     return unsent_.send(bytes_of_text(frames));
 }
 
-std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
+std::vector<Value> FrameLink::receive(std::uint32_t max_bytes) {
     std::array<std::byte, frame_read_bytes> room;
     const auto come = connection_->receive(room);
     if (!come) return {};
@@ -98,12 +118,8 @@ std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
     return take_frames(max_bytes);
 }
 
-void FrameLink::check_begun(std::uint32_t max_bytes) const {
-    if (come_.size() >= header_bytes) length_of(come_, max_bytes);
-}
-
-std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
-    std::vector<Json> frames;
+std::vector<Value> FrameLink::take_frames(std::uint32_t max_bytes) {
+    std::vector<Value> frames;
     std::span<const std::byte> rest = come_;
     std::size_t unfinished_bytes = 0;
     while (rest.size() >= header_bytes) {
@@ -136,18 +152,14 @@ void FrameLink::finish(Clock::time_point deadline) {
     connection_->end_sending();
 }
 
-ControlLink::ControlLink(std::shared_ptr<const Connection> connection,
-                         std::shared_ptr<FrameLimits> limits)
-    : link_(std::move(connection)),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      limits_(std::move(limits)) {
+ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
+    : link_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (wake_ >= 0 && may_keep(wake_)) return;
     if (wake_ >= 0) ::close(wake_);
     throw Error(ErrorCode::io, "cannot serve a connection: too many files are open");
 }
 
 ControlLink::~ControlLink() {
-    limits_->held -= held_bytes_;
     ::close(wake_);
 }
 
@@ -159,23 +171,13 @@ void ControlLink::say(std::string_view words) {
 std::chrono::milliseconds ControlLink::patience() {
     using std::chrono::milliseconds;
     if (const auto begun = link_.begun()) {
-        const auto left = std::chrono::ceil<milliseconds>(*begun + limits_->whole - Clock::now());
-        return std::clamp(left, milliseconds(0), limits_->pause);
+        const auto end = *begun + milliseconds(frame_milliseconds.load());
+        return std::max(std::chrono::ceil<milliseconds>(end - Clock::now()), milliseconds(0));
     }
     return link_.unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
 }
 
-void ControlLink::count_held() {
-    const std::size_t now = link_.held_bytes();
-    const std::size_t all = limits_->held += now - held_bytes_;
-    held_bytes_ = now;
-    if (all > limits_->held_bytes && now > 2 * frame_read_bytes)
-        throw make_error(ErrorCode::io, "unfinished frames of all connections take more than ",
-                         limits_->held_bytes, " bytes");
-}
-
-std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
-    link_.check_begun(max_bytes);  // longer ones were allowed before, perhaps
+std::vector<Value> ControlLink::wait() {
     while (true) {
         const bool has_unsent = !link_.unsent().is_empty();
         std::array<pollfd, 2> waiting{
@@ -191,8 +193,7 @@ std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
         eventfd_t count = 0;
         if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
         if ((waiting[0].revents & POLLOUT) != 0) link_.unsent().send_more();
-        std::vector<Json> frames = link_.receive(max_bytes);
-        count_held();
+        std::vector<Value> frames = link_.receive(max_request_bytes);
         if (!frames.empty()) return frames;
     }
 }

@@ -8,39 +8,25 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "stream/frames.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/said_error.hpp"
 
 namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
-/// Of a step, to make it worth while to say with the next one that both were taken: what is said
-/// costs more than such a step.
-constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
-/// Of all of them, of one sending process: it uses their memory again, best while it is in its
-/// caches.
-constexpr std::uint64_t most_unsaid_together = 1 << 17;
-/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
-constexpr std::uint64_t least_unsaid_steps = 2;
-/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
-/// small: the sending program then waits less often for a step to be taken.
-constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
+constexpr std::size_t max_dtype_characters = 1 << 16;
 
-bool is_of_type(const Json& said, std::string_view type) {
-    const Json* const found = said.find("type");
+bool is_of_type(const Value& said, std::string_view type) {
+    const Value* const found = said.find("type");
     return found != nullptr && found->is(type);
 }
 
 /// The arrays of a step. Throws io.
-std::vector<std::uint32_t> arrays_of(const Json& said) {
+std::vector<std::uint32_t> arrays_of(const Value& said) {
     std::vector<std::uint32_t> arrays;
-    for (const Json& item : said.list("arrays", max_array_number)) {
-        if (item.kind() != Json::Kind::integer || item.integer() < 0 ||
-            item.integer() > max_array_number)
-            throw Error(ErrorCode::io, "'arrays' of a frame must be a list of array numbers");
-        arrays.push_back(static_cast<std::uint32_t>(item.integer()));
-    }
+    for (const Value& item : said.list("arrays", max_array_number))
+        arrays.push_back(static_cast<std::uint32_t>(item.as_number("arrays", 0, max_array_number)));
     return arrays;
 }
 
@@ -56,30 +42,8 @@ Error ended(int producer) {
 
 }  // namespace
 
-void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
-    wanted_ = std::move(wanted);
-    suits_arrays_ = ahead == 0 && habits.goes_ahead;
-    ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
-    habits_ = habits;
-}
-
-void IncomingSteps::want_all(std::int64_t ahead, StreamHabits habits) {
-    want({}, ahead == 0 ? static_cast<std::int64_t>(ahead_at_first) : ahead, habits);
-    takes_all_ = true;
-    for (const auto& [number, known] : known_) want_whole(known);
-}
-
 void IncomingSteps::want_whole(const KnownArray& known) {
     wanted_.push_back({known.name, whole_of(known.layout), "", true});
-}
-
-void IncomingSteps::give_credit() {
-    say_credit(ahead_);
-}
-
-void IncomingSteps::say_credit(std::uint64_t steps) const {
-    control_.say(
-        JsonObject().add("type", "credit").add("steps", static_cast<std::int64_t>(steps)).text());
 }
 
 const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
@@ -135,7 +99,7 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
     const short events = events_of(control_.socket());
     if ((events & POLLOUT) != 0) control_.unsent().send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
-        for (Json& said : control_.receive(max_frame_bytes)) {
+        for (Value& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
             if (is_of_type(said, "failed")) hear(said);
             frames_.push_back(std::move(said));
@@ -149,14 +113,14 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
 void IncomingSteps::hear_frames(bool may_connect) {
     while (!frames_.empty() && !has_ended_) {
         if (!may_connect && takes_connecting(frames_.front())) return;
-        const Json said = std::move(frames_.front());
+        const Value said = std::move(frames_.front());
         frames_.pop_front();
         hear(said);
     }
 }
 
 /// Whether an array begins with what is said, perhaps.
-bool IncomingSteps::takes_connecting(const Json& said) const {
+bool IncomingSteps::takes_connecting(const Value& said) const {
     if (!is_of_type(said, "step")) return false;
     const auto arrays = arrays_of(said);
     return std::ranges::any_of(arrays, [this](std::uint32_t number) {
@@ -170,7 +134,7 @@ bool IncomingSteps::is_connected(const IncomingArray& array) const {
                                [this](const auto& entry) { return links_.contains(entry.first); });
 }
 
-void IncomingSteps::hear(const Json& said) {
+void IncomingSteps::hear(const Value& said) {
     if (is_of_type(said, "array")) {
         learn(said);
     } else if (is_of_type(said, "arrays")) {
@@ -192,22 +156,19 @@ void IncomingSteps::hear(const Json& said) {
 void IncomingSteps::ask_for_arrays() {
     if (std::exchange(asks_for_arrays_, true)) return;
     arrays_are_known_ = false;
-    control_.say(JsonObject().add("type", "arrays").text());
+    control_.say(Record().add("type", "arrays").bytes());
 }
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
-void IncomingSteps::learn(const Json& said) {
+void IncomingSteps::learn(const Value& said) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
         throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
                          " arrays");
     const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
     const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
-    const Json* const dtype = said.find("dtype");
-    const Json* const layout = said.find("layout");
-    if (dtype == nullptr || layout == nullptr || layout->kind() != Json::Kind::text)
-        throw Error(ErrorCode::io, "the stream described an array without a dtype or a layout");
-    KnownArray known{said.name("name"), ArrayType::of_words(*dtype),
-                     layout_of_text(layout->text(), nprocs)};
+    const ArrayType type{said.name("dtype", max_dtype_characters),
+                         said.number("elem_bytes", 1, max_elem_bytes)};
+    KnownArray known{said.name("name"), type, layout_of_bytes(said.bytes("layout"), nprocs)};
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
     if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
@@ -237,19 +198,6 @@ void IncomingSteps::connect(const IncomingArray& array) {
     }
 }
 
-/// Grants more steps of arrays that are small.
-void IncomingSteps::look_further_ahead() {
-    suits_arrays_ = false;
-    std::uint64_t step_bytes = 1;
-    for (const auto& [number, array] : begun_)
-        for (const auto& [producer, bytes] : array->sizes())
-            step_bytes += std::min(bytes, most_bytes_ahead);
-    const std::uint64_t steps = std::min(most_ahead, most_bytes_ahead / step_bytes);
-    if (steps <= ahead_) return;
-    say_credit(steps - std::exchange(ahead_, steps));
-    grant();
-}
-
 /// What came of arrays that were not known may make sense now.
 void IncomingSteps::resume_paused() {
     for (const auto& [producer, links] : links_)
@@ -257,7 +205,7 @@ void IncomingSteps::resume_paused() {
             if (link->is_paused()) link->resume(*this);
 }
 
-void IncomingSteps::hear_of_step(const Json& said) {
+void IncomingSteps::hear_of_step(const Value& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
     Announced step;
     step.place = static_cast<std::uint64_t>(said.number("place"));
@@ -321,7 +269,7 @@ void IncomingSteps::announce(Announced step) {
     if (!habits_.goes_ahead) grant();
 }
 
-void IncomingSteps::hear_of_end(const Json& said) {
+void IncomingSteps::hear_of_end(const Value& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
     if (is_told_by_messages())
         announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
@@ -418,7 +366,7 @@ std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
         return one.fd == control_.socket() && one.revents != 0;
     });
     if (!has_come) return std::nullopt;
-    for (const Json& said : control_.receive(max_frame_bytes))
+    for (const Value& said : control_.receive(max_frame_bytes))
         if (is_of_type(said, "failed")) return said_error(said);
     return std::nullopt;
 }
@@ -437,63 +385,6 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     if (messages.new_memory == nullptr) messages.new_memory = array_pool_.take(array->new_bytes());
     array->unpack_rest(messages);
     return messages.new_memory;
-}
-
-void IncomingSteps::taken(const ArrivedStep& step) {
-    std::uint64_t bytes = 0;
-    std::map<int, std::uint64_t> of_producer;
-    for (const auto& [array, messages] : step.arrays)
-        for (const auto& [producer, message] : messages.by_producer) {
-            bytes += message->size();
-            of_producer[producer] += message->size();
-        }
-    std::uint64_t most_of_one = 0;
-    for (const auto& [producer, count] : of_producer) most_of_one = std::max(most_of_one, count);
-    coming_.erase(step.place);
-    std::erase(awaited_, step.place);
-    taken_ = step.place + 1;
-    --steps_open_;
-    unsaid_.push_back(step.place);
-    unsaid_bytes_ += most_of_one;
-    if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
-}
-
-bool IncomingSteps::may_say_later() const {
-    const bool has_many = ahead_ >= 2 * least_unsaid_steps;
-    return habits_.goes_ahead && !habits_.is_pressed && has_many && !unsaid_.empty() &&
-           2 * unsaid_.size() < ahead_ && unsaid_bytes_ < most_unsaid_together;
-}
-
-void IncomingSteps::say_taken() {
-    if (unsaid_.empty()) return;
-    unsaid_bytes_ = 0;
-    grant();
-    if (habits_.hears_taken_by_data && links_.contains(0)) {
-        unsaid_.clear();
-        return;
-    }
-    std::vector<std::string> frames;
-    for (const std::uint64_t place : unsaid_)
-        frames.push_back(
-            JsonObject().add("type", "done").add("place", static_cast<std::int64_t>(place)).text());
-    control_.say(frames);
-    unsaid_.clear();
-}
-
-void IncomingSteps::grant() {
-    for (const auto& [producer, links] : links_)
-        for (const auto& link : links)
-            if (!link->has_ended()) grant_to(*link);
-}
-
-/// Says what may be sent; each step by itself where others may have been dropped.
-void IncomingSteps::grant_to(DataReceiver& link) const {
-    if (habits_.goes_ahead) {
-        link.grant(taken_, taken_ + ahead_, false);
-        return;
-    }
-    for (const std::uint64_t place : awaited_) link.grant(taken_, place + 1, true);
-    if (awaited_.empty()) link.grant(taken_, 0, false);
 }
 
 /// A message that comes at once where it belongs, if it can.

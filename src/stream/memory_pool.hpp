@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MemoryPool: reuses memory for received messages, because new pages cost more than the work on
-// them.
+// Private memory for messages, and a pool of it: new pages cost more than the work on them.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "stream/own_bytes.hpp"
-
 namespace datamover::stream {
+
+struct FreeBytes {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+using OwnBytes = std::unique_ptr<std::byte[], FreeBytes>;
+
+/// So many bytes, in large pages where there are many and the system has such: loops over them then
+/// miss fewer addresses. Throws no_memory.
+OwnBytes own_bytes(std::size_t bytes);
 
 /// Memory that comes back when nobody has it any more; by any thread, also after the pool's end. In
 /// a child that was forked meanwhile it goes to the system.

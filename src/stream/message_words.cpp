@@ -10,10 +10,9 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::uint32_t request_magic = 0x444d5233;  // "DMR3"
-constexpr std::uint32_t chunk_magic = 0x444d4334;    // "DMC4"
-constexpr std::uint32_t shared_magic = 0x444d5334;   // "DMS4"
-constexpr std::uint32_t refusal_magic = 0x444d5834;  // "DMX4"
+constexpr std::uint32_t grant_magic = 0x444d4737;   // "DMG7"
+constexpr std::uint32_t chunk_magic = 0x444d4337;   // "DMC7"
+constexpr std::uint32_t shared_magic = 0x444d5337;  // "DMS7"
 
 constexpr std::size_t checksum_bytes = 4;
 
@@ -46,30 +45,27 @@ void put_checksum(std::array<std::byte, count>& words) {
 
 }  // namespace
 
-Request Request::read(std::span<const std::byte, size_bytes> words) {
+Grant Grant::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
-    require_undamaged(words, "a request");
+    require_undamaged(words, "a grant");
     const auto magic = take<std::uint32_t>(rest);
-    const auto operation = take<std::uint32_t>(rest);
-    if (magic != request_magic || operation < 1 || operation > 2)
-        throw make_error(ErrorCode::io, "received bytes that are not a request: ", magic, " ",
-                         operation);
-    Request request;
-    request.operation = static_cast<Operation>(operation);
-    request.array = take<std::uint32_t>(rest);
-    request.place = take<std::uint64_t>(rest);
-    request.offset = take<std::uint64_t>(rest);
-    request.bytes = take<std::uint64_t>(rest);
-    return request;
+    const auto alone = take<std::uint32_t>(rest);
+    if (magic != grant_magic || alone > 1)
+        throw make_error(ErrorCode::io, "received bytes that are not a grant: ", magic, " ", alone);
+    Grant grant;
+    grant.alone = alone != 0;
+    grant.taken = take<std::uint64_t>(rest);
+    grant.may = take<std::uint64_t>(rest);
+    return grant;
 }
 
-std::array<std::byte, Request::size_bytes> Request::write() const {
+std::array<std::byte, Grant::size_bytes> Grant::write() const {
     std::array<std::byte, size_bytes> words{};
     std::byte* at = words.data();
-    put(at, request_magic);
-    put(at, static_cast<std::uint32_t>(operation));
-    put(at, array);
-    for (const std::uint64_t value : {place, offset, bytes}) put(at, value);
+    put(at, grant_magic);
+    put(at, std::uint32_t{alone});
+    put(at, taken);
+    put(at, may);
     put_checksum(words);
     return words;
 }
@@ -78,14 +74,13 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
     require_undamaged(words, "the header of a part of a message");
     const auto magic = take<std::uint32_t>(rest);
-    if (magic != chunk_magic && magic != shared_magic && magic != refusal_magic)
+    if (magic != chunk_magic && magic != shared_magic)
         throw Error(
             ErrorCode::peer_failed,
             "it sent bytes that are not the header of a message; install the same version of "
             "datamover at both ends");
     ChunkHeader header;
     header.is_shared = magic == shared_magic;
-    header.is_refusal = magic == refusal_magic;
     header.checksum = take<std::uint32_t>(rest);
     header.array = take<std::uint32_t>(rest);
     for (std::uint64_t* const value :
@@ -98,7 +93,7 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
 std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
     std::array<std::byte, size_bytes> words{};
     std::byte* at = words.data();
-    put(at, is_refusal ? refusal_magic : is_shared ? shared_magic : chunk_magic);
+    put(at, is_shared ? shared_magic : chunk_magic);
     put(at, checksum);
     put(at, array);
     for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);

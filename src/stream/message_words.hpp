@@ -20,22 +20,18 @@ inline constexpr int max_pathways = 16;
 /// Of a stream, at a time.
 inline constexpr std::size_t most_consumers = 256;
 
-enum class Operation : std::uint32_t { fetch = 1, advance = 2 };
+/// What a receiving process grants: all steps before the place `taken` are taken, those before
+/// `may` may be sent; or, if `alone`, of these the last one, besides those that were granted so
+/// before.
+struct Grant {
+    static constexpr std::size_t size_bytes = 28;
 
-/// What a receiving process asks. To fetch is to want a chunk again. To advance is to say up to
-/// which place all is taken (`place`) and up to which place steps may be sent (`offset`), or, where
-/// `bytes` is not 0, that of these the last may be sent.
-struct Request {
-    static constexpr std::size_t size_bytes = 40;
+    std::uint64_t taken = 0;
+    std::uint64_t may = 0;
+    bool alone = false;
 
-    Operation operation{};
-    std::uint32_t array = 0;
-    std::uint64_t place = 0;
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-
-    /// Throws io where the words are none, or arrived damaged.
-    static Request read(std::span<const std::byte, size_bytes> words);
+    /// Throws io if the words are not a grant, or arrived damaged.
+    static Grant read(std::span<const std::byte, size_bytes> words);
     std::array<std::byte, size_bytes> write() const;
 };
 
@@ -56,9 +52,6 @@ struct ChunkHeader {
     std::uint64_t position = 0;  ///< in the segment
     /// Of the step, where it has all arrays that are wanted with this one; else `no_number`.
     std::int64_t number = no_number;
-    /// Stands in place of a chunk, of which nothing else is said: what was asked arrived damaged,
-    /// or made no sense. Only process 0 of those that send could say it otherwise.
-    bool is_refusal = false;
 
     /// Throws peer_failed where the words are none, io where they arrived damaged.
     static ChunkHeader read(std::span<const std::byte, size_bytes> words);

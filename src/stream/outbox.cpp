@@ -2,46 +2,62 @@
 // Packing of messages into boxes, and assignment of connections to the boxes of their receivers.
 #include "stream/outbox.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "geometry/make_error.hpp"
-#include "stream/crc32c.hpp"
+#include "plan/part_chunks.hpp"
 #include "stream/data_sender.hpp"
 #include "stream/message_words.hpp"
 
 namespace datamover::stream {
+
 namespace {
 
-/// Whether a message is packed piece by piece, and each is copied with its checksum to where it is
-/// read.
-struct Method {
-    bool in_pieces = false, is_staged = false;
-};
-
-/// Whether pieces can be packed into memory that stays in the caches, and copied from there.
-bool may_stage(const PackingPieces& pieces) {
-    return copies_while_checking() && pieces.longest_bytes() <= chunk_bytes;
-}
-
-Method method_of(const Outgoing& outgoing, const Message& message) {
-    if (outgoing.pieces == nullptr) return {};
-    const auto bytes = static_cast<std::int64_t>(message.bytes().size());
-    const bool is_sent = message.segment() == nullptr;
-    if (is_sent && bytes < PackingPieces::least_sent_bytes) return {};
-    if (may_stage(*outgoing.pieces)) return {true, true};
-    return {is_sent || bytes > PackingPieces::least_cached_bytes, false};
-}
+/// A message has at most about so many pieces.
+constexpr std::int64_t most_pieces = 1 << 10;
 
 }  // namespace
+
+PackingPieces::PackingPieces(const PairPart& part, const plan::RelationSide& from,
+                             const plan::RelationSide& message) {
+    const std::int64_t elem_bytes = from.elem_bytes, elems = part.size();
+    if (elems <= least_bytes / elem_bytes) return;
+    const std::int64_t most_elems =
+        std::max({std::int64_t{1}, most_bytes / elem_bytes, elems / most_pieces});
+    const plan::ChunkedPart chunked = plan::cut_into_chunks(
+        part, most_elems, plan::MessageOrder::row_major, plan::ChunkForm::ranges);
+    for (const PairPart& shape : chunked.shapes)
+        shapes_.push_back(plan::compile(shape, from, message));
+    for (const plan::PartChunk& chunk : chunked.chunks)
+        pieces_.push_back({chunk.shape,
+                           plan::shift_bytes(chunked, chunk, Side::source, *from.memory),
+                           chunked.shape_elems[chunk.shape] * elem_bytes});
+}
+
+std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
+                                                      std::byte* message) const {
+    std::vector<Bound> bound;
+    bound.reserve(pieces_.size());
+    std::size_t at = 0;
+    for (const Piece& piece : pieces_) {
+        const AddressBounds from{source.bounds.begin_bytes - piece.source_shift_bytes,
+                                 source.bounds.end_bytes - piece.source_shift_bytes};
+        std::byte* const to = message + at;
+        at += static_cast<std::size_t>(piece.bytes);
+        bound.push_back({shapes_[piece.shape].bind_gather(source.data + piece.source_shift_bytes,
+                                                          from, to, {0, piece.bytes}),
+                         at});
+    }
+    return bound;
+}
 
 /// A message, with what of it is still to be packed.
 struct Outbox::Packing {
     MessagePtr message;
     std::vector<PackingPieces::Bound> left;
-    bool is_staged = false;
-    bool around_caches = true;  ///< what is staged, from there
 };
 
 Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
@@ -60,51 +76,22 @@ void Outbox::open(const std::string& key, int nprocs) {
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
-    const std::lock_guard staging(staging_lock_);
-    // Before any is bound: it stays where it is.
-    for (const Outgoing& one : outgoing)
-        if (one.pieces != nullptr && may_stage(*one.pieces))
-            reserve_staging(one.pieces->longest_bytes());
     std::vector<Packing> messages;
     for (const Outgoing& one : outgoing)
         messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
-    choose_stores(messages);
     for (std::size_t n = 0; n < messages.size(); ++n)
         put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array, messages[n], number);
 }
 
-/// Of messages that are sent from where they were packed, the copy is hardly ever read again.
-void Outbox::choose_stores(std::span<Packing> messages) {
-    const auto is_read_there = [](const Packing& one) {
-        return one.is_staged && one.message->segment() != nullptr;
-    };
-    std::uint64_t bytes = 0;
-    for (const Packing& one : messages)
-        if (is_read_there(one)) bytes += one.message->bytes().size();
-    if (bytes == 0) return;
-    const bool around_caches = choice_.goes_around(std::chrono::steady_clock::now(), bytes);
-    for (Packing& one : messages)
-        if (is_read_there(one)) one.around_caches = around_caches;
-}
-
-/// Packs what goes to one process, but for pieces, which are packed when it is put.
+/// Packs what goes to one process, except pieces, which are packed when it is put.
 Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    using Into = PackingPieces::Into;
     const AddressRelation& relation = *outgoing.relation;
     const auto bytes = static_cast<std::size_t>(relation.size()) *
                        static_cast<std::size_t>(relation.source_elem_bytes());
     Packing packing{box.memory(bytes), {}};
     std::byte* const memory = packing.message->bytes().data();
-    const Method method = method_of(outgoing, *packing.message);
-    packing.is_staged = method.is_staged;
-    packing.message->set_pieces({});
-    if (method.is_staged) {
-        packing.left = outgoing.pieces->bind(source, staging_.get(), Into::staging);
-        std::vector<Message::Piece> pieces;
-        for (const PackingPieces::Bound& piece : packing.left) pieces.push_back({piece.end, 0});
-        packing.message->set_pieces(std::move(pieces));
-    } else if (method.in_pieces) {
-        packing.left = outgoing.pieces->bind(source, memory, Into::message);
+    if (outgoing.pieces != nullptr) {
+        packing.left = outgoing.pieces->bind(source, memory);
     } else {
         const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
         relation.bind_gather(source.data, source.bounds, memory, all)();
@@ -112,34 +99,18 @@ Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory 
     return packing;
 }
 
-void Outbox::reserve_staging(std::size_t bytes) {
-    if (staging_bytes_ >= bytes) return;
-    staging_ = own_bytes(bytes);
-    staging_bytes_ = bytes;
-}
-
-void Outbox::pack_piece(const Packing& packing, std::size_t n) const {
-    const auto& [pack, begin, end] = packing.left[n];
-    pack();
-    if (packing.is_staged)
-        packing.message->set_checksum(
-            n, copy_with_crc32c({staging_.get(), end - begin},
-                                packing.message->bytes().data() + begin, packing.around_caches));
-    packing.message->set_packed(end);
-}
-
-/// Puts a message, and packs what is left of it while it is sent. What could fail is done before.
+/// Puts a message, and packs its pieces while it is sent. Everything that can fail is done before.
 void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-                 std::int64_t number) const {
-    if (!packing.left.empty()) pack_piece(packing, 0);
+                 std::int64_t number) {
+    const auto pack_piece = [&packing](const PackingPieces::Bound& piece) {
+        piece.pack();
+        packing.message->set_packed(piece.end);
+    };
+    if (!packing.left.empty()) pack_piece(packing.left.front());
     box.put(place, array, packing.message, number);
     for (std::size_t n = 1; n < packing.left.size(); ++n) {
-        pack_piece(packing, n);
-        const auto& [copy, begin, end] = packing.left[n];
-        FreshPiece fresh;
-        if (packing.is_staged)
-            fresh = {packing.message.get(), begin, {staging_.get(), end - begin}};
-        box.go_on(n + 1 == packing.left.size(), fresh);
+        pack_piece(packing.left[n]);
+        box.go_on(n + 1 == packing.left.size());
     }
 }
 
@@ -214,9 +185,6 @@ void Outbox::free_all() {
         box->advance(std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }
-    const std::lock_guard staging(staging_lock_);
-    staging_.reset();
-    staging_bytes_ = 0;
 }
 
 void Outbox::free_unused() {

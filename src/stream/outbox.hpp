@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,14 +14,51 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/pair_part.hpp"
+#include "plan/compile.hpp"
 #include "stream/box.hpp"
 #include "stream/connection.hpp"
-#include "stream/own_bytes.hpp"
-#include "stream/packing_pieces.hpp"
-#include "stream/sending_habits.hpp"
-#include "stream/store_choice.hpp"
+#include "stream/data_sender.hpp"
 
 namespace datamover::stream {
+
+/// The memory of an array.
+struct SourceMemory {
+    const std::byte* data = nullptr;
+    AddressBounds bounds;
+};
+
+/// A message as pieces, stored one after the other in it.
+class PackingPieces {
+public:
+    /// Messages of no more bytes are packed at once. With pieces of 1 MiB, both ends of a
+    /// connection wait for each other more often: 0.72 to 0.8 of the speed; with those of 8
+    /// MiB, 1.5 times it.
+    static constexpr std::int64_t least_bytes = 1 << 20;
+    /// With the elements that it is packed from, a piece fits into a processor's own cache.
+    static constexpr std::int64_t most_bytes = 1 << 18;
+
+    /// The pieces of a message to a process: none if it is short. Throws as plan::compile.
+    PackingPieces(const PairPart& part, const plan::RelationSide& from,
+                  const plan::RelationSide& message);
+
+    bool empty() const { return pieces_.empty(); }
+    /// Packs one piece.
+    struct Bound {
+        BoundCopy pack;
+        std::size_t end = 0;  ///< in the message
+    };
+    /// Throws as AddressRelation::bind_gather.
+    std::vector<Bound> bind(SourceMemory source, std::byte* message) const;
+
+private:
+    struct Piece {
+        std::size_t shape = 0;
+        std::int64_t source_shift_bytes = 0, bytes = 0;
+    };
+    std::vector<AddressRelation> shapes_;
+    std::vector<Piece> pieces_;
+};
 
 /// What goes to one process of a consumer.
 struct Outgoing {
@@ -75,13 +113,9 @@ public:
 private:
     struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
-    void choose_stores(std::span<Packing> messages);
-    Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
-    void pack_piece(const Packing& packing, std::size_t n) const;
-    void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-             std::int64_t number) const;
-    /// Has memory for pieces of so many bytes. Throws no_memory.
-    void reserve_staging(std::size_t bytes);
+    static Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
+    static void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
+                    std::int64_t number);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();
@@ -93,12 +127,6 @@ private:
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
-    StoreChoice choice_;  ///< for what is read in shared memory
-    /// Held while a message is packed: a call of another stream may give the memory back.
-    std::mutex staging_lock_;
-    /// Where pieces are packed that are copied from there.
-    OwnBytes staging_;
-    std::size_t staging_bytes_ = 0;
 };
 
 }  // namespace datamover::stream

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plans between layouts of programs with different numbers of processes, and their exchange as
-// text.
+// Plans between layouts of programs with different numbers of processes, and their exchange.
 #include "stream/plan_between.hpp"
 
 #include <algorithm>
@@ -52,54 +51,6 @@ Layout filled_up(const Layout& layout, std::int64_t nprocs) {
     return IndexList(given.shape(), offsets, indices);
 }
 
-/// What a character of base64 stands for; -1 for none.
-int sextet_of(char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/// The bytes of a text in base64 (RFC 4648); throws io where it is none.
-std::vector<std::uint8_t> plan_bytes_of(std::string_view text) {
-    const auto refuse = [] {
-        throw Error(ErrorCode::io, "cannot read a layout: it is not base64");
-    };
-    if (text.size() % 4 != 0) refuse();
-    std::vector<std::uint8_t> bytes;
-    bytes.reserve(text.size() / 4 * 3);
-    while (!text.empty()) {
-        const bool is_last = text.size() == 4;
-        const int missing = is_last && text[3] == '=' ? (text[2] == '=' ? 2 : 1) : 0;
-        std::uint32_t word = 0;
-        for (int n = 0; n < 4; ++n) {
-            const int sextet = n >= 4 - missing ? 0 : sextet_of(text[static_cast<std::size_t>(n)]);
-            if (sextet < 0) refuse();
-            word = word << 6 | static_cast<std::uint32_t>(sextet);
-        }
-        for (int n = 0; n < 3 - missing; ++n)
-            bytes.push_back(static_cast<std::uint8_t>(word >> (16 - 8 * n)));
-        text.remove_prefix(4);
-    }
-    return bytes;
-}
-
-/// Bytes as a text in base64.
-std::string text_of(std::span<const std::uint8_t> bytes) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text;
-    text.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t at = 0; at < bytes.size(); at += 3) {
-        std::uint32_t word = 0;
-        for (std::size_t n = 0; n < 3; ++n)
-            word = word << 8 | (at + n < bytes.size() ? bytes[at + n] : 0u);
-        for (std::size_t n = 0; n < 4; ++n)
-            text += at + n <= bytes.size() ? digits[word >> (18 - 6 * n) & 63] : '=';
-    }
-    return text;
-}
-
 }  // namespace
 
 MotionPlan plan_between(const Layout& source, const Layout& destination) {
@@ -115,15 +66,17 @@ Layout whole_of(const Layout& layout) {
     return BlockCyclic(shape, distribution + ")", 1);
 }
 
-std::string text_of_layout(const Layout& layout) {
-    return text_of(MotionPlan(layout, layout).to_bytes());
+std::string bytes_of_layout(const Layout& layout) {
+    const std::vector<std::uint8_t> bytes = MotionPlan(layout, layout).to_bytes();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Layout layout_of_text(std::string_view text, std::int64_t nprocs) {
-    const std::vector<std::uint8_t> bytes = plan_bytes_of(text);
+Layout layout_of_bytes(std::string_view bytes, std::int64_t nprocs) {
     Layout layout;
     try {
-        layout = MotionPlan::from_bytes(bytes).source();
+        layout = MotionPlan::from_bytes(
+                     {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()})
+                     .source();
     } catch (const Error& error) {
         throw make_error(ErrorCode::io, "cannot read a layout: ", error.what());
     }

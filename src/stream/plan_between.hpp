@@ -20,11 +20,12 @@ MotionPlan plan_between(const Layout& source, const Layout& destination);
 /// The layout of the same indices of which one process holds all.
 Layout whole_of(const Layout& layout);
 
-/// A layout as a text. Throws unsupported where no process knows all of it.
-std::string text_of_layout(const Layout& layout);
+/// A layout as bytes: those of the plan from it to itself. Throws unsupported where no process
+/// knows all of it.
+std::string bytes_of_layout(const Layout& layout);
 
-/// The layout that a text says, the plan without terms from it to itself in base64; nothing in it
-/// is trusted. Throws io where it cannot be read or is for another number of processes.
-Layout layout_of_text(std::string_view text, std::int64_t nprocs);
+/// The layout of which these are the bytes; nothing in them is trusted. Throws io where it cannot
+/// be read or is for another number of processes.
+Layout layout_of_bytes(std::string_view bytes, std::int64_t nprocs);
 
 }  // namespace datamover::stream

@@ -7,13 +7,11 @@
 #include <limits>
 
 #include "geometry/make_error.hpp"
-#include "stream/agreed_words.hpp"
-#include "stream/array_type.hpp"
 #include "stream/crc32c.hpp"
-#include "stream/json.hpp"
+#include "stream/fields.hpp"
+#include "stream/incoming_array.hpp"
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/producer_words.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -34,12 +32,9 @@ void check_name(const std::string& name) {
     if (name.empty() || name.size() > max_name_bytes)
         throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
                          " bytes; it must have 1 to ", max_name_bytes);
-    try {
-        Json::parse_object(JsonObject().add("name", name).text()).name("name");
-    } catch (const Error&) {
+    if (!is_plain_text(name))
         throw Error(ErrorCode::invalid_argument,
                     "the name of an array must be UTF-8 text without control characters");
-    }
 }
 
 Flow flow_of(const StreamOptions& options) {
@@ -64,28 +59,41 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         token_ = token_for(first.host, options_.token);
         listeners.emplace(first, together_->rank(), options_.shared_memory);
     });
-    WordWriter mine;
-    mine.add(token_).add(listeners->address().host).add(listeners->address().port);
-    mine.add(listeners->local_name()).add(name_).add(options_.policy);
-    std::string producers;
-    std::vector<std::string> names, policies;
-    const auto everyone = together_->gather(mine.numbers());
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader said(everyone[rank]);
-        const std::string token = said.text(), host = said.text();
-        const int port = static_cast<int>(said.number());
-        if (rank == 0) {
-            token_ = token;
-            address_ = Address{host, port}.text();
+    /// What the processes tell each other of themselves.
+    struct Self {
+        std::string token, host;
+        int port = 0;
+        std::string local_name, name, policy;
+        void pass(Words& words) {
+            words.pass(token).pass(host).pass(port).pass(local_name).pass(name).pass(policy);
         }
-        producers += concat(rank == 0 ? "[" : ",[", json_text(host), ",", port, ",",
-                            json_text(said.text()), "]");
-        names.push_back(concat("name=\"", said.text(), '"'));
-        policies.push_back(concat("policy=\"", said.text(), '"'));
+    };
+    Self mine{token_,
+              listeners->address().host,
+              listeners->address().port,
+              listeners->local_name(),
+              name_,
+              options_.policy};
+    Words words;
+    mine.pass(words);
+    ValueList producers;
+    std::vector<std::string> names, policies;
+    for (const Together::Numbers& numbers : together_->gather(words.numbers())) {
+        Self said;
+        Words theirs(numbers);
+        said.pass(theirs);
+        if (names.empty()) {
+            token_ = said.token;
+            address_ = Address{said.host, said.port}.text();
+            identity_ = crc32c(std::as_bytes(std::span(address_.data(), address_.size())));
+        }
+        producers.add(ValueList().add(said.host).add(said.port).add(said.local_name));
+        names.push_back(concat("name=\"", said.name, '"'));
+        policies.push_back(concat("policy=\"", said.policy, '"'));
     }
     require_same("options", names);
     require_same("options", policies);
-    collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
+    collectively(*together_, [&] { begin(*listeners, producers); });
 }
 
 void Producer::check_options() const {
@@ -107,21 +115,21 @@ bool Producer::is_pressed() const {
 }
 
 /// Lets consumers connect.
-void Producer::begin(Listeners& listeners, std::string_view producers) {
+void Producer::begin(Listeners& listeners, const ValueList& producers) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
                                        SendingHabits{!is_pressed(), together_->size() > 1});
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
         const Flow flow = flow_of(options_);
-        JsonObject welcome;
+        Record welcome;
         welcome.add("type", "welcome")
             .add("pathways", options_.pathways)
-            .add_json("producers", producers)
-            .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
-            .add_json("pressed", is_pressed() ? "true" : "false")
-            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false")
-            .add_json("hears_taken_by_data", is_pressed() ? "false" : "true");
+            .add("producers", producers)
+            .add("ahead", flow.policy != Policy::drop_oldest)
+            .add("pressed", is_pressed())
+            .add("tells_by_messages", flow.policy == Policy::block)
+            .add("hears_taken_by_data", !is_pressed());
         audience_ = std::make_shared<Audience>(flow, options_.consumers, options_.every_step,
                                                std::move(welcome), places_, name_);
     }
@@ -172,7 +180,7 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
         throw make_error(ErrorCode::wrong_type, "elements of array '", name, "' have ",
                          part.elem_bytes, " bytes; they must have 1 to ", max_elem_bytes);
     if (known == nullptr) {
-        text_of_layout(part.layout);  // one that cannot be told is an error here, on all
+        bytes_of_layout(part.layout);  // one that cannot be told is an error here, on all
         return;
     }
     if (part.layout.valid() && !(known->layout == part.layout))
@@ -185,38 +193,32 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
 
 /// Compares between all processes what an array is, and takes note of it.
 void Producer::add(const std::string& name, const SentPart& part) {
-    const std::string layout = text_of_layout(part.layout);
+    const std::string layout = bytes_of_layout(part.layout);
     const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
-    WordWriter mine = words_of(Call::add);
-    mine.add(name).add(sum).add(part.layout.describe()).add(part.dtype).add(part.elem_bytes);
-    const auto everyone = exchange(mine.numbers());
-    std::vector<WordReader> said_by = after_failures(everyone);
-    end_where_closed(everyone);
-    require_same_calls(everyone, said_by);
+    SaidCall mine = said_call(Call::add);
+    mine.name = name;
+    mine.layout_sum = sum;
+    mine.layout = part.layout.describe();
+    mine.dtype = part.dtype;
+    mine.elem_bytes = part.elem_bytes;
+    const std::vector<SaidCall> everyone = gather_calls(*together_, mine);
+    settle(everyone);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
-    std::int64_t first_sum = 0;
-    std::string first_layout;
-    std::size_t typed = 0;  // the first process with elements
+    std::int64_t typed = 0;  // the first process with elements
     std::optional<Error> types_differ;
-    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader& said = said_by[rank];
-        said.text();
-        const std::int64_t its_sum = said.number();
-        const std::string its_layout = said.text();
-        if (rank == 0) first_sum = its_sum, first_layout = its_layout;
-        if (its_sum != first_sum)
+    for (std::int64_t rank = 0; rank < together_->size(); ++rank) {
+        const SaidCall& said = everyone[static_cast<std::size_t>(rank)];
+        if (said.layout_sum != everyone[0].layout_sum)
             throw Error(ErrorCode::mismatch,
                         difference_text("passed", concat("layouts of array '", name, "'"), 0,
-                                        first_layout, static_cast<std::int64_t>(rank), its_layout));
-        const std::string dtype = said.text();
-        const std::int64_t elem_bytes = said.number();
-        if (dtype.empty()) continue;
-        if (array.dtype.empty()) array.dtype = dtype, array.elem_bytes = elem_bytes, typed = rank;
-        if (dtype != array.dtype && !types_differ)
+                                        everyone[0].layout, rank, said.layout));
+        if (said.dtype.empty()) continue;
+        if (array.dtype.empty())
+            array.dtype = said.dtype, array.elem_bytes = said.elem_bytes, typed = rank;
+        if (said.dtype != array.dtype && !types_differ)
             types_differ = Error(ErrorCode::wrong_type,
                                  difference_text("passed", concat("dtypes of array '", name, "'"),
-                                                 static_cast<std::int64_t>(typed), array.dtype,
-                                                 static_cast<std::int64_t>(rank), dtype));
+                                                 typed, array.dtype, rank, said.dtype));
     }
     if (types_differ) throw *types_differ;
     if (array.dtype.empty())
@@ -233,11 +235,7 @@ void Producer::end_step() {
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    const Use use(*this);
-    const auto everyone = exchange(words_of(Call::end_step).numbers());
-    const std::vector<WordReader> said_by = after_failures(everyone);
-    end_where_closed(everyone);
-    require_same_calls(everyone, said_by);
+    settle(gather_calls(*together_, said_call(Call::end_step)));
     names_of_step_.clear();
     if (audience_ != nullptr) audience_->finish_steps();
 }
@@ -253,7 +251,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
         if (has_stopped_) return;  // the call of another thread has ended it, for all
-        all_close(goes_on);
+        all_close(Round::goes_on);
         wait_until_taken(timeout_seconds);
     } catch (...) {
         if (closed_) stop();
@@ -262,55 +260,43 @@ void Producer::close(std::optional<double> timeout_seconds) {
     stop();
 }
 
-bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
-    const Clock::time_point end = Clock::now() + round_time;
-    bool is_there = false;
-    do {
-        together_->look_around();
-        is_there = wait(std::min(round_time, together_->look_time()));
-    } while (!is_there && Clock::now() < end);
-    return is_there;
-}
-
 void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
     const auto deadline = deadline_after(timeout_seconds);
     outbox_->leave();
     if (audience_ != nullptr) audience_->finish_steps();
     bool done = false;
     while (!done) {
-        std::int64_t state = goes_on;
+        Round round = Round::goes_on;
         std::exception_ptr ended;
         if (audience_ != nullptr) {
             try {
                 const bool is_taken = wait_in_round([&](std::chrono::milliseconds time) {
                     return audience_->wait_until_taken(time);
                 });
-                if (is_taken || is_over(deadline)) state = is_done;
+                if (is_taken || is_over(deadline)) round = Round::done;
             } catch (...) {  // told to the others before it goes on here
                 ended = std::current_exception();
-                state = was_interrupted;
+                round = Round::interrupted;
             }
         }
-        done = all_close(state);
+        done = all_close(round);
         if (ended) std::rethrow_exception(ended);
     }
     if (audience_ != nullptr) audience_->end();
-    all_close(is_done);  // until then the others answer
+    all_close(Round::done);  // until then the others answer
 }
 
-bool Producer::all_close(std::int64_t state) {
-    WordWriter mine = words_of(Call::close);
-    mine.add(state);
-    const auto everyone = together_->gather(mine.numbers());
+bool Producer::all_close(Round round) {
+    SaidCall mine = said_call(Call::close);
+    mine.round = round;
+    const std::vector<SaidCall> everyone = gather_calls(*together_, mine);
     // Another process's wrong call has not ended the stream: it is open here, too.
-    if (any_says(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
+    if (any_is(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
     settle(everyone);
-    const std::vector<WordReader> said_by = after_failures(everyone);
-    require_same_calls(everyone, said_by);
-    const std::int64_t said = WordReader(said_by[0]).number();
-    if (said == was_interrupted && !is_first())
+    const Round said = everyone[0].round;
+    if (said == Round::interrupted && !is_first())
         throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");
-    return said != goes_on;
+    return said != Round::goes_on;
 }
 
 void Producer::stop() {

@@ -25,19 +25,23 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/stream_options.hpp"
-#include "stream/agreed_words.hpp"
 #include "stream/audience.hpp"
-#include "stream/calls_in_turn.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
 #include "stream/reception.hpp"
-#include "stream/repeated_steps.hpp"
+#include "stream/said_call.hpp"
 #include "stream/together.hpp"
 
 namespace datamover::stream {
 
-enum class Call : std::int64_t;
+/// An array of a step, as the sending program sends it.
+struct SentCall {
+    const std::string& name;
+    int array = 0;              ///< its number
+    std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
+    std::int64_t number = 0;    ///< the number that the sending program gave the step
+};
 
 /// This process's part of an array that is sent.
 struct SentPart {
@@ -156,7 +160,7 @@ private:
 
     void check_options() const;
     bool is_pressed() const;
-    void begin(Listeners& listeners, std::string_view producers);
+    void begin(Listeners& listeners, const ValueList& producers);
     void require_own_process() const;
     void check_open() const;
     std::int64_t checked(const std::string& name, const SentPart& part,
@@ -167,34 +171,12 @@ private:
     struct WrongCall {
         std::exception_ptr what;
     };
-    /// A call in which the processes have something to do with each other: all in between is not
-    /// of this stream.
-    class Use {
-    public:
-        explicit Use(Producer& producer) : producer_(producer) {
-            if (producer_.uses_ != producer_.together_->uses()) producer_.repeated_.begin_anew();
-        }
-        ~Use() { producer_.uses_ = producer_.together_->uses(); }
-        Use(const Use&) = delete;
-        Use& operator=(const Use&) = delete;
-
-    private:
-        Producer& producer_;
-    };
-    WordWriter words_of(Call call) const;
-    std::vector<Together::Numbers> exchange(const Together::Numbers& mine);
-    void settle(const std::vector<Together::Numbers>& everyone);
+    SaidCall said_call(Call call) const;
+    void settle(const std::vector<SaidCall>& everyone);
     [[noreturn]] void refuse_in_turn(const Error& why);
-    Decision decision_on(const SentCall& call);
     Decision decide(const SentCall& call);
-    bool bring_together(const std::vector<Together::Numbers>& everyone);
-    [[noreturn]] void raise_apart(const std::vector<Together::Numbers>& everyone);
-    void end_where_closed(const std::vector<Together::Numbers>& everyone);
-    void raise_wrong_call(const std::vector<Together::Numbers>& everyone,
-                          const std::optional<Error>& mine);
+    void raise_wrong_call(const std::vector<SaidCall>& everyone, const std::optional<Error>& mine);
     void end_at_once(const char* why);
-    static void require_same_calls(const std::vector<Together::Numbers>& everyone,
-                                   const std::vector<WordReader>& said_by);
     void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const char* why);
     void hear(const Decision& decision);
@@ -203,12 +185,11 @@ private:
     void end_failed(const Decision& decision);
     bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();
-    void write_failures(WordWriter& words) const;
-    std::vector<WordReader> after_failures(const std::vector<Together::Numbers>& everyone);
+    void take_failures(const std::vector<SaidCall>& everyone);
     /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
     bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
-    bool all_close(std::int64_t state);
+    bool all_close(Round round);
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;
@@ -217,6 +198,7 @@ private:
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
+    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
@@ -227,8 +209,6 @@ private:
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
     Failures failures_;  ///< that the other processes have not heard of
-    RepeatedSteps repeated_;
-    std::uint64_t uses_ = 0;  ///< of the processes, when the last call ended
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

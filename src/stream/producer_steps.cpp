@@ -8,14 +8,17 @@
 
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/agreed_words.hpp"
-#include "stream/awake_poll.hpp"
-#include "stream/decision_words.hpp"
+#include "stream/connection.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
-#include "stream/producer_words.hpp"
 
 namespace datamover::stream {
+namespace {
+
+/// While process 0 waits for a consumer the others hear from it this often.
+constexpr std::chrono::milliseconds round_time{50};
+
+}  // namespace
 
 OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                                      std::int64_t elem_bytes)
@@ -45,7 +48,6 @@ void Producer::send(const std::string& name, const SentPart& part,
     require_own_process();
     const CallsInTurn::Turn turn(calls_, *together_);
     check_open();
-    const Use use(*this);
     std::int64_t number = 0;
     if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
         refuse_in_turn(*wrong);
@@ -54,7 +56,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     const std::int64_t sequence = sequence_ + begins;
     const SentCall call{name, arrays_.at(name).number, sequence, number};
     try {
-        const Decision decision = decision_on(call);
+        const Decision decision = decide(call);
         sequence_ = sequence;
         step_ = number;
         if (begins) names_of_step_.clear();
@@ -92,18 +94,14 @@ void Producer::withdraw(const char* why) {
     audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
-/// Who gets an array: as in the last step, where the processes have agreed on that, or as they do
-/// now.
-Decision Producer::decision_on(const SentCall& call) {
-    if (together_->is_alone()) return decide(call);
-    if (std::optional<Decision> repeated = repeated_.repeat(call)) {
-        if (audience_ != nullptr)
-            audience_->repeat(call.array, call.sequence, call.number, *repeated);
-        return *std::move(repeated);
-    }
-    Decision decision = decide(call);
-    repeated_.agree(call, decision);
-    return decision;
+bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
+    const Clock::time_point end = Clock::now() + round_time;
+    bool is_there = false;
+    do {
+        together_->look_around();
+        is_there = wait(std::min(round_time, together_->look_time()));
+    } while (!is_there && Clock::now() < end);
+    return is_there;
 }
 
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
@@ -114,8 +112,7 @@ Decision Producer::decide(const SentCall& call) {
     const Clock::time_point awake_end = Clock::now() + awake_time;
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         std::optional<Decision> mine;
-        std::optional<Error> refusal;
-        std::int64_t state = goes_on;
+        SaidCall said = said_call(Call::decide);
         std::exception_ptr ended;
         // What other streams of a manager may change meanwhile is not foreseen.
         if (audience_ != nullptr && (is_agreed || !has_manager_)) {
@@ -124,8 +121,7 @@ Decision Producer::decide(const SentCall& call) {
                     mine = audience_->decide(call.array, call.sequence, call.number, time);
                     return mine.has_value();
                 }
-                Audience::Foreseen foreseen =
-                    audience_->foresee(call.array, call.sequence, repeated_.wanted(call), time);
+                Audience::Foreseen foreseen = audience_->foresee(call.array, call.sequence, time);
                 mine = std::move(foreseen.decision);
                 return mine || foreseen.needs_more;
             };
@@ -143,52 +139,54 @@ Decision Producer::decide(const SentCall& call) {
                     outbox_->leave();
                     return look(time);
                 });
-                state = mine ? is_done : !is_there && is_over(deadline) ? was_late : goes_on;
+                said.round = mine                             ? Round::done
+                             : !is_there && is_over(deadline) ? Round::late
+                                                              : Round::goes_on;
             } catch (const Error& error) {  // told to the others, as all that comes here
-                refusal = error;
-                state = was_refused;
+                said.refusal = error;
+                said.round = Round::refused;
             } catch (...) {
                 ended = std::current_exception();
-                state = was_interrupted;
+                said.round = Round::interrupted;
             }
         }
         // Nobody else is to hear of it, nor has anything to say.
         if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
-        WordWriter words = words_of(Call::decide);
-        words.add(call.name).add(call.sequence).add(call.number).add(state);
-        if (mine) write(words, *mine);
-        if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
-        std::vector<Together::Numbers> everyone;
+        said.name = call.name;
+        said.sequence = call.sequence;
+        said.number = call.number;
+        const bool is_foreseen = mine && !is_agreed;
+        said.decision = std::move(mine);
+        std::vector<SaidCall> everyone;
         try {
-            everyone = together_->gather(words.numbers());
+            everyone = gather_calls(*together_, std::move(said));
         } catch (...) {  // the others perhaps do it
-            if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
+            if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
             throw;
         }
         try {
-            settle(everyone);
+            raise_wrong_call(everyone, std::nullopt);
         } catch (...) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
-        const std::vector<WordReader> said_by = after_failures(everyone);
-        end_where_closed(everyone);
-        require_same_calls(everyone, said_by);
-        if (mine && !is_agreed) audience_->carry_out(call.array, call.sequence, call.number);
-        WordReader first = said_by[0];
-        first.text(), first.number(), first.number();
-        const std::int64_t said = first.number();
-        if (said == is_done) return decision_in(first);
-        if (said == was_refused) {
-            const auto code = static_cast<ErrorCode>(first.number());
-            throw Error(code, first.text());
+        settle(everyone);
+        if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
+        SaidCall& first = everyone[0];
+        switch (first.round) {
+            case Round::goes_on:
+                break;
+            case Round::done:
+                return *std::move(first.decision);
+            case Round::refused:
+                throw Error(first.refusal);
+            case Round::interrupted:
+                throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
+            case Round::late:
+                throw make_error(ErrorCode::timeout,
+                                 "a consumer took no step, or too few came, within ",
+                                 *options_.timeout_seconds, " s");
         }
-        if (said == was_interrupted)
-            throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
-        if (said == was_late)
-            throw make_error(ErrorCode::timeout,
-                             "a consumer took no step, or too few came, within ",
-                             *options_.timeout_seconds, " s");
     }
 }
 
@@ -198,7 +196,7 @@ void Producer::hear(const Decision& decision) {
         Wanted wanted;
         wanted.takes_all = one.takes_all;
         for (const auto& [name, layout] : one.wanted)
-            wanted.layouts.insert_or_assign(name, layout_of_text(layout, one.nprocs));
+            wanted.layouts.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
         wanted_.insert_or_assign(one.key, std::move(wanted));
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
@@ -238,8 +236,7 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
         return;
     }
     const auto ended = mine.ended;
-    failures_.by_key.merge(mine.by_key);  // those of steps before, which repeated each other
-    if (ended) failures_.ended = ended;
+    failures_ = std::move(mine);
     if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else

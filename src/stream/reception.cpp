@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "geometry/make_error.hpp"
+#include "stream/connection.hpp"
 #include "stream/frames.hpp"
 #include "stream/keyed_hash.hpp"
-#include "stream/signals_blocked.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -59,7 +59,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     void begin(int socket);
     void evict_silent();
     void run(ConnectionPtr connection) noexcept;
-    Json greet(const Connection& connection) const;
+    Value greet(const Connection& connection) const;
     void serve(const ConnectionPtr& connection);
     std::list<Open>::iterator find(const ConnectionPtr& connection);
     void remove(ConnectionPtr connection);
@@ -208,12 +208,12 @@ void Reception::State::run(ConnectionPtr connection) noexcept {
 }
 
 void Reception::State::serve(const ConnectionPtr& connection) {
-    const Json words = greet(*connection);
+    const Value words = greet(*connection);
     {
         const std::lock_guard held(lock);
         find(connection)->is_silent = false;
     }
-    const Json* const role = words.find("role");
+    const Value* const role = words.find("role");
     if (role != nullptr && role->is("data")) {
         const std::string& key = words.name("key");
         const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
@@ -230,21 +230,21 @@ void Reception::State::serve(const ConnectionPtr& connection) {
     }
 }
 
-Json Reception::State::greet(const Connection& connection) const {
+Value Reception::State::greet(const Connection& connection) const {
     connection.look_after();
     connection.limit_sending(greeting_seconds);
-    const auto say = [&connection](const JsonObject& words) {
-        const std::string frame = frame_of(words.text());
+    const auto say = [&connection](const Record& words) {
+        const std::string frame = frame_of(words.bytes());
         connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
     };
     const std::string nonce = random_digits(16);
-    say(JsonObject().add("datamover_stream", protocol_version).add("nonce", nonce));
-    Json words = read_frame(connection, max_greeting_bytes,
-                            Clock::now() + std::chrono::seconds(greeting_seconds));
+    say(Record().add("datamover_stream", protocol_version).add("nonce", nonce));
+    Value words = read_frame(connection, max_greeting_bytes,
+                             Clock::now() + std::chrono::seconds(greeting_seconds));
     // Without a token whoever reaches the address may connect, also with that of another stream.
     const std::string& answer = words.name("answer");
     if (!token.empty() && !equal_in_constant_time(answer, keyed_hash(token, nonce))) {
-        say(JsonObject()
+        say(Record()
                 .add("type", "failed")
                 .add("code", "invalid_state")
                 .add("words",

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "stream/connection.hpp"
 
 namespace datamover::stream {
+
 namespace {
 
 /// Reserves the pages, so that none is missing at the first touch, and fixes the size for ever.
@@ -64,6 +66,34 @@ int Segment::open_for_reading() const {
         throw make_error(ErrorCode::io,
                          "cannot hand over a shared memory segment: ", std::strerror(errno));
     return file;
+}
+
+namespace {
+
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void refuse() {
+    throw make_error(ErrorCode::io, "cannot map a shared memory segment: ", std::strerror(errno));
+}
+
+}  // namespace
+
+std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
+    const int seals = ::fcntl(file, F_GET_SEALS);
+    if (seals < 0) refuse();
+    if ((seals & seals_needed) != seals_needed)
+        throw Error(ErrorCode::io, "the shared memory segment is not sealed against shrinking");
+    struct stat found{};
+    if (::fstat(file, &found) != 0) refuse();
+    const auto bytes = static_cast<std::size_t>(found.st_size);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) refuse();
+    return std::shared_ptr<const SegmentView>(
+        new SegmentView({static_cast<const std::byte*>(memory), bytes}));
+}
+
+SegmentView::~SegmentView() {
+    ::munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
 }
 
 }  // namespace datamover::stream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segment: memory for messages that both ends of a stream can access on one machine. The memory has
-// no name: its file descriptor is passed over a connection. The system frees it when the last
+// Segments: memory for messages that both ends of a stream can access on one machine. The memory
+// has no name: its file descriptor is passed over a connection. The system frees it when the last
 // process that has it ends, whatever the reason.
 #pragma once
 
@@ -41,6 +41,24 @@ private:
     int file_;
     std::span<std::byte> memory_;
     std::uint64_t number_;
+};
+
+/// Another process's segment, mapped for reading.
+class SegmentView {
+public:
+    /// The caller closes the file. Throws io where it is no such memory, or its owner could take it
+    /// away while it is read.
+    static std::shared_ptr<const SegmentView> of_file(int file);
+    ~SegmentView();
+    SegmentView(const SegmentView&) = delete;
+    SegmentView& operator=(const SegmentView&) = delete;
+
+    std::span<const std::byte> memory() const { return memory_; }
+
+private:
+    explicit SegmentView(std::span<const std::byte> memory) : memory_(memory) {}
+
+    std::span<const std::byte> memory_;
 };
 
 }  // namespace datamover::stream

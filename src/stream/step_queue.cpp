@@ -47,14 +47,6 @@ bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {
     return has_steps || held > max_bytes_ - bytes;
 }
 
-std::int64_t StepQueue::room_for_steps(std::int64_t bytes, std::int64_t credits) const {
-    if (policy_ != Policy::block || is_within_step()) return 0;
-    const std::int64_t steps = credits + max_steps_ - static_cast<std::int64_t>(waiting_.size());
-    const std::int64_t left = max_bytes_ - waiting_bytes() - travelling_bytes();
-    const std::int64_t by_bytes = bytes > 0 ? left / bytes : steps;
-    return std::max(std::min(steps, by_bytes), std::int64_t{0});
-}
-
 std::int64_t StepQueue::waiting_bytes() const {
     std::int64_t all = 0;
     for (const Step& step : waiting_) all += step.bytes;

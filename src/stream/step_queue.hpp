@@ -49,9 +49,6 @@ public:
     Answer make_room(std::int64_t sequence, std::int64_t bytes);
     /// Whether `make_room` would say yes and drop nothing, or wait; `dropped` for all else.
     Room room_for(std::int64_t sequence, std::int64_t bytes) const;
-    /// Of whole steps of so many bytes that may be added one after the other, if nothing more is
-    /// heard of the consumer, who has granted so many credits.
-    std::int64_t room_for_steps(std::int64_t bytes, std::int64_t credits) const;
     /// Considers what comes next by itself: where each array is a step for the consumer.
     void forget_refused() { refused_ = -1; }
     /// The place of a step to which an array is added next.
@@ -80,8 +77,6 @@ public:
     }
     /// Of the step that comes on its way next.
     std::int64_t next_place() const { return waiting_.empty() ? count_ : waiting_.front().place; }
-    /// Of the step that is added next.
-    std::int64_t end_place() const { return count_; }
     std::int64_t dropped() const { return dropped_; }
     /// The bytes of a step that were added so far.
     std::int64_t bytes_of(std::int64_t sequence) const;

@@ -1,21 +1,93 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Together: agreement among the sending processes of a stream, for one process or many, with MPI or
-// without.
+// Together: agreement among the processes at one end of a stream, for one process or many, with MPI
+// or without, and the words that they exchange.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "datamover/error.hpp"
+#include "geometry/difference_text.hpp"
 #include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 
 namespace datamover::stream {
+
+class Words {
+public:
+    /// Writes: each call appends a value.
+    Words() = default;
+    /// Reads: each call replaces its value. Throws mismatch if there are no more: the other process
+    /// made another call.
+    explicit Words(std::vector<std::int64_t> numbers)
+        : reads_(true), numbers_(std::move(numbers)) {}
+
+    bool reads() const { return reads_; }
+    const std::vector<std::int64_t>& numbers() const { return numbers_; }
+
+    template <class Number>
+    Words& pass(Number& number) {
+        if (reads_)
+            number = static_cast<Number>(numbers_[next(1)]);
+        else
+            numbers_.push_back(static_cast<std::int64_t>(number));
+        return *this;
+    }
+    Words& pass(std::string& text) {
+        std::size_t bytes = text.size();
+        pass(bytes);
+        const std::size_t count = bytes / 8 + (bytes % 8 != 0);
+        if (!reads_) numbers_.resize(numbers_.size() + count, 0);
+        const std::size_t at = reads_ ? next(count) : numbers_.size() - count;
+        if (reads_) text.resize(bytes);
+        if (bytes == 0) return *this;
+        if (reads_)
+            std::memcpy(text.data(), numbers_.data() + at, bytes);
+        else
+            std::memcpy(numbers_.data() + at, text.data(), bytes);
+        return *this;
+    }
+    Words& pass(Error& error) {
+        auto code = static_cast<std::int64_t>(error.code());
+        std::string text = error.what();
+        pass(code).pass(text);
+        if (reads_) error = Error(static_cast<ErrorCode>(code), text);
+        return *this;
+    }
+    /// A list: `each` passes the parts of one item.
+    template <class Item, class Each>
+    Words& pass(std::vector<Item>& items, const Each& each) {
+        std::size_t count = items.size();
+        pass(count);
+        if (reads_) items.clear();
+        for (std::size_t n = 0; n < count; ++n) each(reads_ ? items.emplace_back() : items[n]);
+        return *this;
+    }
+
+private:
+    std::size_t next(std::size_t count) {
+        if (numbers_.size() - at_ < count)
+            throw Error(ErrorCode::mismatch, "another process of the stream makes another call");
+        return std::exchange(at_, at_ + count);
+    }
+
+    bool reads_ = false;
+    std::vector<std::int64_t> numbers_;
+    std::size_t at_ = 0;
+};
 
 /// The processes of the sending end. Here it is one, without MPI; a group of several overrides all.
 class Together {
@@ -41,9 +113,6 @@ public:
     virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
         return gather(mine);
     }
-    /// How often this process has begun something with the others, for this stream or for anything
-    /// else. Local.
-    virtual std::uint64_t uses() const { return 0; }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
     virtual void look_around() { check_interrupted(); }
@@ -76,10 +145,73 @@ std::optional<Error> error_in(const Together& together, Work&& work) {
     return std::nullopt;
 }
 
+/// Throws mismatch, the same on all processes, if one of them passed another value than process 0.
+/// The values are those of all processes, by rank.
+inline void require_same(std::string_view what, const std::vector<std::string>& values,
+                         std::string_view verb = "passed") {
+    const auto other = std::ranges::find_if(values, [&](const auto& v) { return v != values[0]; });
+    if (other != values.end())
+        throw Error(ErrorCode::mismatch,
+                    difference_text(verb, what, 0, values[0], other - values.begin(), *other));
+}
+
+using Deadline = std::optional<Clock::time_point>;
+
+inline Deadline deadline_after(std::optional<double> seconds) {
+    constexpr double most = 1e9;  // beyond it the clock's numbers end
+    if (!seconds || *seconds > most) return std::nullopt;
+    return Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+}
+
+inline bool is_over(const Deadline& deadline) {
+    return deadline && Clock::now() > *deadline;
+}
+
 /// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
 template <class Work>
 void collectively(Together& together, Work&& work) {
     together.agree(error_in(together, std::forward<Work>(work)));
 }
+
+/// One call at a time.
+class CallsInTurn {
+public:
+    /// A call that has its turn.
+    class Turn {
+    public:
+        /// Waits for calls of other threads. Throws invalid_state where this thread is in one,
+        /// whose wait a signal handler interrupts; and what an interruption throws.
+        Turn(CallsInTurn& calls, Together& together) : calls_(calls) {
+            if (calls.is_of_this_thread())
+                throw Error(ErrorCode::invalid_state,
+                            "the stream cannot be used in a signal handler that interrupts one of "
+                            "its calls");
+            while (!calls.lock_.try_lock_for(together.look_time())) together.check_interrupted();
+            calls.caller_ = std::this_thread::get_id();
+        }
+        ~Turn() {
+            calls_.caller_ = std::thread::id();
+            calls_.lock_.unlock();
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+    private:
+        CallsInTurn& calls_;
+    };
+
+    /// The turn, if no thread has it.
+    std::unique_lock<std::timed_mutex> turn_if_free() {
+        if (is_of_this_thread()) return {};
+        return {lock_, std::try_to_lock};
+    }
+
+private:
+    bool is_of_this_thread() const { return caller_ == std::this_thread::get_id(); }
+
+    std::timed_mutex lock_;
+    std::atomic<std::thread::id> caller_{};
+};
 
 }  // namespace datamover::stream

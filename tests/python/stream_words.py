@@ -4,7 +4,6 @@
 import contextlib
 import hashlib
 import hmac
-import json
 import os
 import socket
 import struct
@@ -12,19 +11,19 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 6
+VERSION = 7
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
-FRAME_MAGIC = b"DMS2"
-#: Magic, operation, number of the array, place of the step, offset, bytes; then its CRC32C.
-REQUEST = struct.Struct("!4sIIQQQ")
-REQUEST_MAGIC = b"DMR3"
-FETCH, ADVANCE = 1, 2
+FRAME_MAGIC = b"DMF7"
+#: Magic, whether one step alone is granted, place before which all is taken, place before which all
+#: may be sent; then its CRC32C.
+GRANT = struct.Struct("!4sIQQ")
+GRANT_MAGIC = b"DMG7"
 #: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number
 #: of the step; then its CRC32C.
 CHUNK = struct.Struct("!4sIIQQQQQQ")
-CHUNK_MAGIC, SHARED_MAGIC = b"DMC4", b"DMS4"
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC7", b"DMS7"
 CHUNK_BYTES = 1 << 20
 #: Where more comes of a step, or perhaps.
 NO_NUMBER = 2**64 - 1
@@ -32,8 +31,56 @@ NO_NUMBER = 2**64 - 1
 
 def said(words):
     """A frame of which anything may be wrong."""
-    body = json.dumps(words).encode()
+    body = record(words)
     return frame_header(len(body), crc32c(body)) + body
+
+
+def record(words):
+    """Fields as the engine encodes them; what it does not know has a tag of its own."""
+    body = b""
+    for key, value in words.items():
+        name = str(key).encode()
+        body += bytes([len(name)]) + name + encoded(value)
+    return body
+
+
+def encoded(value):
+    if isinstance(value, int) and -(2**63) <= value < 2**63:  # True and False are 1 and 0
+        return b"i" + struct.pack("!q", value)
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        return b"t" + struct.pack("!I", len(value)) + value
+    if isinstance(value, list):
+        return b"l" + struct.pack("!I", len(value)) + b"".join(map(encoded, value))
+    return b"?" + repr(value).encode()
+
+
+def decoded(body):
+    """The fields of a record, which is right; texts that are not UTF-8 as bytes."""
+    words = {}
+    while body:
+        key, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
+        words[key], body = _value(body)
+    return words
+
+
+def _value(body):
+    tag, body = body[:1], body[1:]
+    if tag == b"i":
+        return struct.unpack("!q", body[:8])[0], body[8:]
+    (count,), body = struct.unpack("!I", body[:4]), body[4:]
+    if tag == b"t":
+        text = body[:count]
+        with contextlib.suppress(UnicodeDecodeError):
+            text = text.decode()
+        return text, body[count:]
+    assert tag == b"l"
+    items = []
+    for _ in range(count):
+        item, body = _value(body)
+        items.append(item)
+    return items, body
 
 
 def frame_header(count, checksum):
@@ -48,9 +95,9 @@ def chunk_header(magic, checksum, array, place, offset, count, segment=0, positi
     return checked(CHUNK.pack(*fields))
 
 
-def request(operation, array, place, offset, count):
-    """What a consumer asks for; anything may be wrong."""
-    return checked(REQUEST.pack(REQUEST_MAGIC, operation, array, place, offset, count))
+def grant(taken, may, alone=0):
+    """What a consumer has taken and grants; anything may be wrong."""
+    return checked(GRANT.pack(GRANT_MAGIC, alone, taken, may))
 
 
 def checked(words):
@@ -76,7 +123,7 @@ def read_frame(sock):
     magic, count, checksum = FRAME.unpack(header)
     body = read_exactly(sock, count)
     assert magic == FRAME_MAGIC and checksum == crc32c(body)
-    return json.loads(body)
+    return decoded(body)
 
 
 def answer(greeting, **words):
@@ -164,14 +211,3 @@ def heard(sock, kind):
     while (words := read_frame(sock))["type"] != kind:
         pass
     return words
-
-
-def fetched(sock):
-    """The next chunk that is asked for again: array, place, offset, bytes."""
-    while True:
-        words = read_exactly(sock, REQUEST.size)
-        assert checked(words) == words + read_exactly(sock, 4)
-        magic, operation, *rest = REQUEST.unpack(words)
-        assert magic == REQUEST_MAGIC
-        if operation == FETCH:
-            return rest

@@ -15,7 +15,6 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/array_type.hpp"
 #include "stream/consumer.hpp"
 #include "stream/producer.hpp"
 
@@ -194,42 +193,6 @@ TEST_P(StreamConsumer, CallsInAWrongOrderAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Ways, StreamConsumer,
                          ::testing::Values(Way{100, 1, true}, Way{100, 3, false},
                                            Way{300'000, 1, true}, Way{300'000, 2, false}));
-
-TEST(StreamArrayType, SizesAreThoseOfNumPy) {
-    const auto bytes = [](const char* text) { return ArrayType::of_text(text).elem_bytes; };
-    EXPECT_EQ(bytes(R"("<f8")"), 8);
-    EXPECT_EQ(bytes(R"("|b1")"), 1);
-    EXPECT_EQ(bytes(R"("<U3")"), 12);
-    EXPECT_EQ(bytes(R"("|S5")"), 5);
-    EXPECT_EQ(bytes(R"("<M8[ns]")"), 8);
-    EXPECT_EQ(bytes(R"([["a", "<i4"], ["", "|V4"], [["t", "b"], "<f8", [2, 3]]])"), 56);
-    EXPECT_EQ(bytes(R"([["a", [["b", "<i2"], ["c", "|u1", [3]]], [2]]])"), 10);
-    EXPECT_EQ(ArrayType::of_text(R"([["a", "<i4"]])").text, R"([["a","<i4"]])");
-}
-
-TEST(StreamArrayType, WhatIsNoTypeIsRefused) {
-    for (const char* text : {R"("")",
-                             R"("f")",
-                             R"("|O")",
-                             R"("<x8")",
-                             R"("<f-8")",
-                             R"("|V0")",
-                             R"("<f8x")",
-                             "8",
-                             "[]",
-                             "null",
-                             R"([["a"]])",
-                             R"([[1, "<i4"]])",
-                             R"([["a", "<i4", 3]])",
-                             R"([["a", "<i4", [-1]]])",
-                             R"([["a", "|V65536"], ["b", "|V1"]])",
-                             R"("|V65537")",
-                             R"([["a", "|V60000", [65536, 65536]]])",
-                             R"([["a", "<i4", [0]]])",
-                             R"("<f99999999999999999999")",
-                             "[[[[[[[[[[[[[]]]]]]]]]]]]]"})
-        EXPECT_THROW(ArrayType::of_text(text), Error) << text;
-}
 
 }  // namespace
 }  // namespace datamover::stream

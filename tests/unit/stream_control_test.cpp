@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Control of a stream: every step is taken, waiting or dropped; JSON from outside is parsed within
-// limits; hashes match the standards; layouts are unchanged as text; only authorized processes can
-// connect.
+// Control of a stream: every step is taken, waiting or dropped; fields from outside are parsed
+// within limits; hashes match the standards; layouts are unchanged as text; only authorized
+// processes can connect.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "stream/fields.hpp"
 #include "stream/frames.hpp"
-#include "stream/json.hpp"
 #include "stream/keyed_hash.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/reception.hpp"
@@ -78,38 +78,6 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
     EXPECT_THROW(policy_of_name("wait"), Error);
 }
 
-TEST(StreamQueue, StepsForWhichThereIsRoomNeedNoMoreOfTheConsumer) {
-    std::mt19937 draw(8);
-    int promised = 0;
-    for (int n = 0; n < 2000; ++n) {
-        const auto policy = static_cast<Policy>(draw() % 8 < 6 ? 0 : 1 + draw() % 2);
-        StepQueue queue(policy, 1 + draw() % 4, 1 + draw() % 200);
-        const std::int64_t bytes = draw() % 30;
-        std::int64_t credits = draw() % 8, sequence = 0;
-        // As process 0 does it: what is complete is on its way where it was granted.
-        const auto pump = [&] {
-            while (credits > 0 && queue.next_to_send()) --credits;
-        };
-        const auto add = [&] {
-            queue.add(sequence, sequence, 0, bytes);
-            queue.complete();
-            ++sequence;
-            pump();
-        };
-        for (auto before = draw() % 6; before > 0; --before)
-            if (queue.make_room(sequence, bytes).room == Room::yes) add();
-        const std::int64_t room = queue.room_for_steps(bytes, credits);
-        promised += room > 1;
-        EXPECT_TRUE(room == 0 || policy == Policy::block);
-        for (std::int64_t step = 0; step < room; ++step) {
-            ASSERT_EQ(queue.room_for(sequence, bytes), Room::yes)
-                << "step " << step << " of " << room;
-            add();
-        }
-    }
-    EXPECT_GT(promised, 500);
-}
-
 TEST(StreamQueue, ArraysOfAStepGoTogether) {
     StepQueue queue(Policy::drop_oldest, 1, 100);
     EXPECT_EQ(queue.add(0, 5, 0, 10), 0);
@@ -124,75 +92,93 @@ TEST(StreamQueue, ArraysOfAStepGoTogether) {
     EXPECT_EQ(queue.dropped(), 1);
 }
 
-TEST(StreamJson, IsReadAsItIsWritten) {
-    const std::string odd = "\x01 \"\\/\n\u00e9\u4e2d\U0001f600";
-    const std::string text = JsonObject()
-                                 .add("name", odd)
-                                 .add("most", std::numeric_limits<std::int64_t>::max())
-                                 .add("least", std::numeric_limits<std::int64_t>::min())
-                                 .add_json("list", " [ 1 , [ ] , {\"a\":true} , null ] ")
-                                 .add("name", "the last one counts")
-                                 .text();
-    const Json read = Json::parse_object(text);
+TEST(StreamFields, AreReadAsTheyAreWritten) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    const std::string odd("\x00\xff \n\u00e9\u4e2d\U0001f600", 13);
+    const std::string bytes = Record()
+                                  .add("name", odd)
+                                  .add("most", most)
+                                  .add("least", least)
+                                  .add("list", ValueList().add(1).add(ValueList()).add("x"))
+                                  .add("yes", true)
+                                  .add("name", "the last one counts")
+                                  .bytes();
+    const Value read = Value::parse_record(bytes);
     EXPECT_EQ(read.name("name"), "the last one counts");
     EXPECT_EQ(read.items()[0].text(), odd);
-    EXPECT_EQ(read.number("most"), std::numeric_limits<std::int64_t>::max());
-    EXPECT_EQ(read.find("least")->integer(), std::numeric_limits<std::int64_t>::min());
-    EXPECT_EQ(read.list("list", 4).size(), 4u);
-    EXPECT_TRUE(read.list("list", 4)[2].find("a")->is_true());
-    EXPECT_EQ(Json::parse_object(R"({"u":"\u00e9\ud83d\ude00\t"})").find("u")->text(),
-              "\u00e9\U0001f600\t");
+    EXPECT_EQ(read.number("most"), most);
+    EXPECT_EQ(read.find("least")->integer(), least);
+    EXPECT_EQ(read.list("list", 3).size(), 3u);
+    EXPECT_EQ(read.list("list", 3)[1].kind(), Value::Kind::list);
+    EXPECT_TRUE(read.list("list", 3)[2].is("x"));
+    EXPECT_TRUE(read.flag("yes"));
+    EXPECT_FALSE(read.flag("no"));
     EXPECT_EQ(read.find("other"), nullptr);
+    EXPECT_TRUE(Value::parse_record("").items().empty());
 }
 
-TEST(StreamJson, IsRefusedWhereItIsNoneOrTooMuch) {
-    std::vector<std::string> wrong{"",
-                                   "[]",
-                                   "1",
-                                   "{",
-                                   "{}x",
-                                   "{\"a\"}",
-                                   "{\"a\":}",
-                                   "{\"a\":1,}",
-                                   "{a:1}",
-                                   "{\"a\":nul}",
-                                   "{\"a\":[1,]}",
-                                   "{\"a\":\"\n\"}",
-                                   "{\"a\":\"\\x\"}",
-                                   "{\"a\":\"\\u12\"}",
-                                   "{\"a\":\"\\ud800\"}",
-                                   "{\"a\":\"\\udc00\"}",
-                                   "{\"a\":\"\\ud800\\u0041\"}",
-                                   "{\"a\":\"\xff\"}",
-                                   "{\"a\":\"\xc0\x80\"}",
-                                   "{\"a\":\"\xed\xa0\x80\"}",
-                                   "{\"a\":\"\xf5\x80\x80\x80\"}",
-                                   "{\"a\":\"\xe4\xb8\"}",
-                                   "{\"a\":NaN}",
-                                   "{\"a\":" + std::string(9000, '[') + "}",
-                                   "{\"a\":[" + std::string(70'000, ',') + "]}"};
-    for (const std::string& text : wrong) EXPECT_THROW(Json::parse_object(text), Error) << text;
-    const Json read = Json::parse_object(
-        R"({"f":1.5,"e":1e3,"b":true,"t":"x","n":-1,"big":9223372036854775808,"l":[1,2],"c":"a\u0085"})");
-    for (const char* key : {"f", "e", "b", "t", "n", "big", "l", "none"})
-        EXPECT_THROW(read.number(key), Error) << key;
-    for (const char* key : {"f", "b", "l", "c", "none"}) EXPECT_THROW(read.name(key), Error) << key;
+TEST(StreamFields, OfWrongKindsAreRefused) {
+    const Value read = Value::parse_record(Record()
+                                               .add("t", "x")
+                                               .add("n", -1)
+                                               .add("two", 2)
+                                               .add("l", ValueList().add(1).add(2))
+                                               .add("c", "a\u0085")
+                                               .add("u", "\xed\xa0\x80")
+                                               .bytes());
+    for (const char* key : {"t", "n", "l", "none"}) EXPECT_THROW(read.number(key), Error) << key;
+    for (const char* key : {"n", "l", "c", "u", "none"}) EXPECT_THROW(read.name(key), Error) << key;
+    for (const char* key : {"n", "l", "none"}) EXPECT_THROW(read.bytes(key), Error) << key;
+    for (const char* key : {"t", "n", "l", "two"}) EXPECT_THROW(read.flag(key), Error) << key;
     EXPECT_THROW(read.list("l", 1), Error);
+    EXPECT_THROW(read.list("t", 1), Error);
+    EXPECT_THROW(read.list("l", 2)[0].as_number("item", 2, 3), Error);
     const std::string of_256(256, 'x');
-    EXPECT_EQ(Json::parse_object(JsonObject().add("n", of_256).text()).name("n"), of_256);
-    EXPECT_THROW(Json::parse_object(JsonObject().add("n", of_256 + "x").text()).name("n"), Error);
+    EXPECT_EQ(Value::parse_record(Record().add("n", of_256).bytes()).name("n"), of_256);
+    EXPECT_THROW(Value::parse_record(Record().add("n", of_256 + "x").bytes()).name("n"), Error);
+    for (const char* text : {"\xff", "\xc0\x80", "\xf5\x80\x80\x80", "\xe4\xb8", "\n", "\x7f"})
+        EXPECT_FALSE(is_plain_text(text)) << text;
+    EXPECT_TRUE(is_plain_text("a \u00e9\u4e2d\U0001f600"));
 }
 
-TEST(StreamJson, OfRandomBytesDoesNoHarm) {
+TEST(StreamFields, ThatAreCutOrTooManyAreRefused) {
+    const std::string right =
+        Record().add("a", "text").add("b", 7).add("c", ValueList().add("x").add(1)).bytes();
+    for (std::size_t count = 1; count < right.size(); ++count) {
+        const std::string cut = right.substr(0, count);
+        const bool ends_with_a_field = count == 11 || count == 22;
+        if (ends_with_a_field)
+            EXPECT_EQ(Value::parse_record(cut).items().size(), count / 11);
+        else
+            EXPECT_THROW(Value::parse_record(cut), Error) << count;
+    }
+    ValueList many;
+    for (std::size_t n = 0; n <= Value::max_items; ++n) many.add("");
+    EXPECT_THROW(Value::parse_record(Record().add("a", many).bytes()), Error);
+    ValueList deep;
+    for (int n = 0; n < 100; ++n) deep = ValueList().add(deep);
+    EXPECT_THROW(Value::parse_record(Record().add("a", deep).bytes()), Error);
+    EXPECT_THROW(Value::parse_record(std::string("\x01"
+                                                 "al\xff\xff\xff\xff",
+                                                 7)),
+                 Error);
+}
+
+TEST(StreamFields, OfRandomBytesDoNoHarm) {
     std::mt19937 draw(8);
-    const std::string good = R"({"type":"step","l":[1,{"a":"\u00e9"}],"n":-5e3,"t":true})";
+    const std::string good = Record()
+                                 .add("type", "step")
+                                 .add("l", ValueList().add(1).add(ValueList().add("\u00e9")))
+                                 .add("n", -5)
+                                 .bytes();
     int read = 0;
     for (int n = 0; n < 20'000; ++n) {
-        std::string text = good;
+        std::string bytes = good;
         for (auto changes = 1 + draw() % 3; changes > 0; --changes)
-            text[draw() % text.size()] = static_cast<char>(draw());
+            bytes[draw() % bytes.size()] = static_cast<char>(draw());
         try {
-            read += Json::parse_object(text).kind() == Json::Kind::object;
+            read += Value::parse_record(bytes).kind() == Value::Kind::record;
         } catch (const Error& error) {
             ASSERT_EQ(error.code(), ErrorCode::io);
         }
@@ -232,8 +218,11 @@ TEST(StreamPlan, FillsUpTheSmallerProgram) {
                       rank < 2 ? layout.local_elems(rank) : 0);
     }
     EXPECT_THROW(plan_between(wide, BlockCyclic({6, 5}, "(*, block)", 2)), Error);
-    for (const char* text : {"", "x", "====", "QUJD", "QU=D", "QUJ\xff"})
-        EXPECT_THROW(layout_of_text(text, 1), Error) << text;
+    for (const char* bytes : {"", "x", "ABC"})
+        EXPECT_THROW(layout_of_bytes(bytes, 1), Error) << bytes;
+    const Layout line = BlockCyclic({6}, "(block)", 2);
+    EXPECT_EQ(layout_of_bytes(bytes_of_layout(line), 2), line);
+    EXPECT_THROW(layout_of_bytes(bytes_of_layout(line), 3), Error);
 }
 
 /// A stream that listens at the loopback, and strangers at its door.
@@ -248,7 +237,7 @@ protected:
         ASSERT_EQ(::listen(listener_, 16), 0);
         socklen_t bytes = sizeof address_;
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
-        JsonObject welcome;
+        Record welcome;
         welcome.add("type", "welcome");
         audience_ = std::make_shared<Audience>(Flow(), 1, false, welcome, places_);
         outbox_ = std::make_shared<Outbox>(1);
@@ -265,17 +254,16 @@ protected:
     }
     /// What both processes of a consumer hear at the end of a stream of two steps, of which the
     /// second process has granted so many.
-    Json last_of_two_processes(std::int64_t granted) const {
+    Value last_of_two_processes(std::int64_t granted) const {
         const Layout line = BlockCyclic({6}, "block", 2);
-        audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 2, 8});
+        audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 2, 8});
         const Stranger first = knock(), second = knock();
         const std::string key = first.come_in(token_, 2).name("key");
-        second.introduce(token_,
-                         JsonObject().add("role", "control").add("key", key).add("rank", 1));
-        second.say(JsonObject().add("type", "credit").add("steps", granted));
-        first.say(JsonObject().add("type", "credit").add("steps", 1));
+        second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
+        second.say(Record().add("type", "credit").add("steps", granted));
+        first.say(Record().add("type", "credit").add("steps", 1));
         first.subscribe({{"u", line}}, true);
-        first.say(JsonObject().add("type", "arrays"));
+        first.say(Record().add("type", "arrays"));
         for (const std::int64_t sequence : {0, 1}) {
             EXPECT_EQ(decided(sequence).to.size(), 1u);
             audience_->sent({key}, sequence);
@@ -284,12 +272,12 @@ protected:
         }
         audience_->end();
         const auto last_of = [](const Stranger& stranger) {
-            Json said = stranger.heard();
+            Value said = stranger.heard();
             while (!said.find("type")->is("end") && !said.find("type")->is("failed"))
                 said = stranger.heard();
             return said;
         };
-        const Json last = last_of(first);
+        const Value last = last_of(first);
         EXPECT_EQ(last_of(second).name("type"), last.name("type"));
         return last;
     }
@@ -333,21 +321,20 @@ TEST_F(Door, OpensToWhoKnowsTheToken) {
 
 /// A control link, and the other end of its connection.
 struct Linked {
-    explicit Linked(std::shared_ptr<FrameLimits> limits) {
+    Linked() {
         int ends[2];
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         there = std::make_unique<Connection>(ends[1]);
-        link =
-            std::make_unique<ControlLink>(std::make_shared<Connection>(ends[0]), std::move(limits));
+        link = std::make_unique<ControlLink>(std::make_shared<Connection>(ends[0]));
     }
     /// Sends so many bytes of the frame of a text that is this long, and, where it is to end, no
     /// more. Why it is not waited for any longer.
     ErrorCode begun(std::size_t text, std::size_t sent, bool ends) {
-        const std::string frame = frame_of("{\"a\":\"" + std::string(text, 'x') + "\"}");
+        const std::string frame = frame_of(Record().add("a", std::string(text, 'x')).bytes());
         ErrorCode code{};
         std::thread waiting([&] {
             try {
-                link->wait(max_frame_bytes);
+                link->wait();
             } catch (const Error& error) {
                 code = error.code();
             }
@@ -366,14 +353,14 @@ struct Linked {
 };
 
 TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
-    const std::string right = frame_of("{}");
+    const std::string right = frame_of(Record().add("a", 1).bytes());
     for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
         std::string damaged = right;
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
-        Linked linked(std::make_shared<FrameLimits>());
+        Linked linked;
         linked.there->send(std::as_bytes(std::span(damaged)));
         try {
-            linked.link->wait(max_frame_bytes);
+            linked.link->wait();
             ADD_FAILURE() << bit;
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::io) << bit;
@@ -382,31 +369,21 @@ TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
 }
 
 TEST(StreamFrames, ThatAreNotFinishedInTimeAreNotWaitedFor) {
-    const auto limits = std::make_shared<FrameLimits>();
-    limits->whole = std::chrono::milliseconds(1);
-    EXPECT_EQ(Linked(limits).begun(100, 50, false), ErrorCode::timeout);
+    const int before = frame_milliseconds.exchange(1);
+    EXPECT_EQ(Linked().begun(100, 50, false), ErrorCode::timeout);
+    frame_milliseconds = before;
 }
 
-TEST(StreamFrames, ThatAreNotFinishedHaveSoMuchMemoryTogether) {
-    const auto limits = std::make_shared<FrameLimits>();
-    limits->held_bytes = 1 << 20;
-    auto first = std::make_unique<Linked>(limits);
-    EXPECT_EQ(first->begun(900'000, 700'000, true), ErrorCode::peer_failed);
-    EXPECT_GE(limits->held, 700'000u);
-    auto second = std::make_unique<Linked>(limits), third = std::make_unique<Linked>(limits);
-    EXPECT_EQ(second->begun(900'000, 700'000, true), ErrorCode::io);
-    EXPECT_EQ(third->begun(9'000, 7'000, true), ErrorCode::peer_failed);  // a short one is read
-    first.reset();
-    second.reset();
-    third.reset();
-    EXPECT_EQ(limits->held, 0u);
+TEST(StreamFrames, ThatAreTooLongAreNotWaitedFor) {
+    EXPECT_EQ(Linked().begun(max_request_bytes - 100, 1000, true), ErrorCode::peer_failed);
+    EXPECT_EQ(Linked().begun(max_request_bytes, 1000, true), ErrorCode::io);
 }
 
 TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Stranger stranger = knock();
-    const Json welcome = stranger.come_in(token_);
+    const Value welcome = stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
     stranger.subscribe({{"u", line}});
     std::optional<Decision> decision;
     while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
@@ -415,11 +392,11 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(decision->to[0].second, 0);
     audience_->sent({decision->to[0].first}, 0);
     EXPECT_EQ(stranger.heard().name("type"), "array");
-    const Json step = stranger.heard();
+    const Value step = stranger.heard();
     EXPECT_EQ(step.name("type"), "step");
     EXPECT_EQ(step.number("step"), 40);
     EXPECT_FALSE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
-    stranger.say(JsonObject().add("type", "done").add("place", 0));
+    stranger.say(Record().add("type", "done").add("place", 0));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->end();
     EXPECT_EQ(stranger.heard().name("type"), "arrays");
@@ -427,38 +404,11 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
-TEST_F(Door, WhatAllConsumersWantIsBounded) {
-    const auto wants = [this](const Stranger& stranger) {
-        stranger.come_in(token_);
-        try {
-            stranger.subscribe({{"u", line_}});
-            stranger.say(JsonObject().add("type", "arrays"));
-        } catch (const Error&) {  // it was ended meanwhile
-        }
-    };
-    const auto first = std::make_unique<Stranger>(knock());
-    audience_->max_wanted_bytes = 3 * text_of_layout(line_).size() / 2;
-    wants(*first);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
-    decided(0);
-    const Stranger second = knock();
-    wants(second);
-    const Json refusal = second.heard();
-    EXPECT_EQ(refusal.name("type"), "failed");
-    EXPECT_EQ(refusal.name("code"), "peer_failed");
-    EXPECT_NE(refusal.find("words")->text().find("all consumers requested"), std::string::npos);
-    first->say(JsonObject().add("type", "bye"));
-    while (audience_->counters().left < 1) std::this_thread::yield();
-    const Stranger third = knock();
-    wants(third);
-    EXPECT_EQ(third.heard().name("type"), "array");
-}
-
 TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     const Stranger stranger = knock();
     stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
     stranger.subscribe({{"u", line}}, true);
     for (std::int64_t step = 0; step < 3; ++step) {
         std::optional<Decision> decision;
@@ -470,24 +420,24 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     // It has taken the last step, and there was no credit to announce it, before it says so of the
     // others.
     for (const std::int64_t place : {2, 0, 1})
-        stranger.say(JsonObject().add("type", "done").add("place", place));
+        stranger.say(Record().add("type", "done").add("place", place));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->end();
     for (const char* type : {"array", "step", "arrays"})
         EXPECT_EQ(stranger.heard().name("type"), type);
-    const Json end = stranger.heard();
+    const Value end = stranger.heard();
     EXPECT_EQ(end.name("type"), "end");
     EXPECT_EQ(end.number("steps"), 3);
 }
 
 TEST_F(Door, ProcessesOfAConsumerHaveTheSameStepsAtTheEnd) {
-    const Json end = last_of_two_processes(2);
+    const Value end = last_of_two_processes(2);
     EXPECT_EQ(end.name("type"), "end");
     EXPECT_EQ(end.number("steps"), 2);
 }
 
 TEST_F(Door, ProcessesOfAConsumerThatMayHaveDifferentStepsAreToldAnError) {
-    const Json end = last_of_two_processes(1);
+    const Value end = last_of_two_processes(1);
     EXPECT_EQ(end.name("type"), "failed");
     EXPECT_EQ(end.name("code"), "timeout");
     EXPECT_EQ(audience_->counters().lost, 1);
@@ -498,14 +448,14 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     const Stranger stranger = knock();
     stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
     stranger.subscribe({{"u", line}}, true);
     const std::string key = decided(0).to.at(0).first;
     audience_->sent({key}, 0);
     decided(1);
     for (const std::int64_t place : {0, 1})
-        stranger.say(JsonObject().add("type", "done").add("place", place));
-    stranger.say(JsonObject().add("type", "arrays"));
+        stranger.say(Record().add("type", "done").add("place", place));
+    stranger.say(Record().add("type", "arrays"));
     while (stranger.heard().name("type") != "arrays") {
     }
     std::unique_lock lock(places_->lock);
@@ -527,7 +477,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
 
 TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
     std::int64_t sequence = 0;
     for (const bool hears_by_messages : {false, true}) {
         const Stranger stranger = knock();
@@ -536,7 +486,7 @@ TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {
         std::optional<Decision> decision;
         while (!decision || decision->to.empty())
             decision = audience_->decide(0, sequence++, 40, std::chrono::milliseconds(50));
-        for (int n = 0; n < 2; ++n) stranger.say(JsonObject().add("type", "done").add("place", 0));
+        for (int n = 0; n < 2; ++n) stranger.say(Record().add("type", "done").add("place", 0));
         EXPECT_THROW(while (true) stranger.heard(), Error);
         EXPECT_EQ(audience_->counters().lost, 1 + hears_by_messages);
     }
@@ -545,7 +495,7 @@ TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {
 TEST_F(Door, HearsOverDataWhatWasTakenOfStepsThatWaitHereToo) {
     const Stranger stranger = knock();
     const std::string key = come_in_and_say_taken_by_data(stranger);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
     send(3);
     for (const std::uint64_t place : {0, 2, 1, 2}) audience_->taken_before(key, 0, place);
     EXPECT_FALSE(all_is_taken());
@@ -566,7 +516,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         const Stranger stranger = knock(), other = knock();
         const std::string key = come_in_and_say_taken_by_data(stranger);
         const std::string other_key = come_in_and_say_taken_by_data(other);
-        if (sequence_ == 0) audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+        if (sequence_ == 0) audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
         std::map<std::string, std::uint64_t> taken;
         while (taken.size() < 2) {  // both are in
             const Decision decision = decided(sequence_);
@@ -578,7 +528,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         }
         const std::int64_t lost = audience_->counters().lost;
         EXPECT_THROW(audience_->taken_before(key, 0, place == 3 ? taken[key] + 3 : place), Error);
-        Json said = stranger.heard();
+        Value said = stranger.heard();
         while (said.name("type") != "failed") said = stranger.heard();
         EXPECT_EQ(said.name("code"), "peer_failed");
         EXPECT_EQ(audience_->counters().lost, lost + 1);
@@ -587,7 +537,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         audience_->taken_before(other_key, 0, taken[other_key] + 2);
         EXPECT_TRUE(all_is_taken());
         const std::int64_t left = audience_->counters().left;
-        other.say(JsonObject().add("type", "bye"));
+        other.say(Record().add("type", "bye"));
         while (audience_->counters().left == left) std::this_thread::yield();
     }
 }
@@ -596,12 +546,12 @@ TEST_F(Door, DoesNotHearOverDataWhatAConsumerSaysOtherwise) {
     const Stranger stranger = knock();
     const std::string key = stranger.come_in(token_).name("key");
     stranger.subscribe({{"u", line_}}, true);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
     send(2);
     audience_->taken_before(key, 0, 2);
     EXPECT_FALSE(all_is_taken());
     for (const std::int64_t place : {0, 1})
-        stranger.say(JsonObject().add("type", "done").add("place", place));
+        stranger.say(Record().add("type", "done").add("place", place));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
 }
 
@@ -609,11 +559,11 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     // As of a consumer whose connection to the first sending process comes later, or is lost.
     const Stranger stranger = knock();
     const std::string key = come_in_and_say_taken_by_data(stranger);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
     send(3);
     audience_->taken_before(key, 0, 2);
     for (const std::int64_t place : {0, 1, 2})
-        stranger.say(JsonObject().add("type", "done").add("place", place));
+        stranger.say(Record().add("type", "done").add("place", place));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->taken_before(key, 0, 3);
     EXPECT_EQ(audience_->counters().lost, 0);
@@ -621,18 +571,18 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     const std::vector<Decision::Place> dropped = send(1);
     ASSERT_EQ(dropped.size(), 1u);
     EXPECT_EQ(dropped[0], Decision::Place(key, 2));
-    stranger.say(JsonObject().add("type", "done").add("place", 17));
+    stranger.say(Record().add("type", "done").add("place", 17));
     while (audience_->counters().lost == 0) std::this_thread::yield();
 }
 
 TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     const Layout line = BlockCyclic({6}, "block", 2);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).name("key");
-    second.introduce(token_, JsonObject().add("role", "control").add("key", key).add("rank", 1));
+    second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
     EXPECT_EQ(second.heard().name("type"), "joined");
-    second.say(JsonObject().add("type", "credit").add("steps", 1));
+    second.say(Record().add("type", "credit").add("steps", 1));
     first.subscribe({{"u", line}}, true, true);
     send(2);
     audience_->taken_before(key, 1, 2);
@@ -647,47 +597,47 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
 
 TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     const Layout line = BlockCyclic({6}, "block", 3);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
     const Stranger first = knock(), second = knock(), third = knock();
     const std::string key = first.come_in(token_, 3).name("key");
     const auto join = [&](const Stranger& stranger, int rank) {
         stranger.introduce(token_,
-                           JsonObject().add("role", "control").add("key", key).add("rank", rank));
+                           Record().add("role", "control").add("key", key).add("rank", rank));
         EXPECT_EQ(stranger.heard().name("type"), "joined");
-        stranger.say(JsonObject().add("type", "credit").add("steps", 8));
+        stranger.say(Record().add("type", "credit").add("steps", 8));
     };
     join(second, 1);
     join(third, 2);
     const auto done = [](const Stranger& stranger, std::int64_t place) {
-        stranger.say(JsonObject().add("type", "done").add("place", place));
+        stranger.say(Record().add("type", "done").add("place", place));
     };
     const auto last = [](const Stranger& stranger) {
-        Json said = stranger.heard();
+        Value said = stranger.heard();
         while (said.find("type")->is("array") || said.find("type")->is("step"))
             said = stranger.heard();
         return said;
     };
     first.subscribe({{"u", line}}, true, true);
     send(3);  // of which the last two wait here for credits of the first process
-    first.say(JsonObject().add("type", "bye").add("place", 2));
+    first.say(Record().add("type", "bye").add("place", 2));
     while (audience_->counters().consumers == 1) std::this_thread::yield();
     // Whoever says over its data connection that it took what it said it took when it left.
     audience_->taken_before(key, 0, 2);
     const Stranger again = knock();
-    again.introduce(token_, JsonObject().add("role", "control").add("key", key).add("rank", 2));
+    again.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 2));
     EXPECT_THROW(again.heard(), Error);
     EXPECT_TRUE(decided(sequence_++).to.empty());
     done(second, 0);
     done(second, 1);
-    const Json why = last(second);  // the third has taken nothing yet
+    const Value why = last(second);  // the third has taken nothing yet
     EXPECT_EQ(why.name("type"), "failed");
     EXPECT_EQ(why.name("code"), "peer_failed");
     EXPECT_NE(why.find("words")->text().find("process 0 of the consumer left"), std::string::npos);
     EXPECT_EQ(audience_->counters().left, 1);  // at once, since it gets no more steps
-    second.say(JsonObject().add("type", "bye").add("place", 2).add("code", "io").add("words", ""));
+    second.say(Record().add("type", "bye").add("place", 2).add("code", "io").add("words", ""));
     done(third, 0);
     // This one takes less: it has what it wants, and the consumer has gone.
-    third.say(JsonObject().add("type", "bye").add("place", 1));
+    third.say(Record().add("type", "bye").add("place", 1));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     EXPECT_EQ(audience_->counters().left, 1);
     EXPECT_EQ(audience_->counters().lost, 0);
@@ -699,12 +649,12 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     first.come_in(token_);
     late.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
     first.subscribe({{"u", line}, {"v", line}});
     std::optional<Decision> decision;
     while (!decision) decision = audience_->decide(0, 0, 0, std::chrono::milliseconds(50));
     audience_->sent({decision->to[0].first}, 0);
-    late.say(JsonObject().add("type", "arrays"));
+    late.say(Record().add("type", "arrays"));
     EXPECT_EQ(late.heard().name("name"), "u");
     EXPECT_EQ(late.heard().name("type"), "arrays");
 }
@@ -734,14 +684,14 @@ TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
     const auto all_have_gone = [this] {
         while (reception_->connections() > 0) std::this_thread::yield();
     };
-    const JsonObject data =
-        JsonObject().add("role", "data").add("key", "key").add("rank", 0).add("pathway", 0);
+    const Record data =
+        Record().add("role", "data").add("key", "key").add("rank", 0).add("pathway", 0);
     {
         const Stranger silent = knock(), cut = knock(), polite = knock(), taker = knock();
         silent.heard();
         cut.come_in(token_);
         polite.come_in(token_);
-        polite.say(JsonObject().add("type", "bye"));
+        polite.say(Record().add("type", "bye"));
         taker.introduce(token_, data);
     }
     all_have_gone();
@@ -749,10 +699,10 @@ TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
     {
         const Stranger guessing = knock(), odd = knock(), lost = knock(), raving = knock();
         guessing.come_in("another");
-        odd.introduce(token_, JsonObject().add("role", "neither"));
-        lost.introduce(token_, JsonObject(data).add("rank", 1));
+        odd.introduce(token_, Record().add("role", "neither"));
+        lost.introduce(token_, Record(data).add("rank", 1));
         raving.come_in(token_);
-        raving.say(JsonObject().add("type", "nonsense"));
+        raving.say(Record().add("type", "nonsense"));
         for (const Stranger* one : {&guessing, &odd, &lost, &raving})
             EXPECT_THROW(while (true) one->heard(), Error);
     }

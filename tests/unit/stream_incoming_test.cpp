@@ -42,29 +42,30 @@ struct Receiver {
     explicit Receiver(bool says_by_data = false, int producers = 1, int processes = 1)
         : line(BlockCyclic({6}, "(block)", processes)) {
         steps.want({{"u", line, ""}}, 4, {true, false, true, says_by_data});
-        say(JsonObject()
+        say(Record()
                 .add("type", "array")
                 .add("number", 0)
                 .add("name", "u")
-                .add_json("dtype", "\"<f8\"")
+                .add("dtype", "\"<f8\"")
+                .add("elem_bytes", 8)
                 .add("nprocs", producers)
-                .add("layout", text_of_layout(layout_of_last(producers))));
+                .add("layout", bytes_of_layout(layout_of_last(producers))));
         say_step(0);
     }
-    void say(const JsonObject& words) const {
-        const std::string frame = frame_of(words.text());
+    void say(const Record& words) const {
+        const std::string frame = frame_of(words.bytes());
         control.there->send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
     void say_step(std::int64_t place) const {
-        say(JsonObject()
+        say(Record()
                 .add("type", "step")
                 .add("place", place)
                 .add("step", 10 + place)
-                .add_json("arrays", "[0]")
+                .add("arrays", ValueList().add(0))
                 .add("dropped", 0));
     }
     void say_end(std::int64_t count) const {
-        say(JsonObject().add("type", "end").add("dropped", 0).add("steps", count));
+        say(Record().add("type", "end").add("dropped", 0).add("steps", count));
     }
     void send(std::uint64_t place) const {
         const std::vector<std::byte> message(message_bytes);
@@ -93,7 +94,7 @@ struct Receiver {
     /// The places of which is said over the control connection that they were taken.
     std::vector<std::int64_t> said_done() {
         std::vector<std::int64_t> places;
-        for (const Json& said : control_there.receive(max_frame_bytes))
+        for (const Value& said : control_there.receive(max_frame_bytes))
             if (said.find("type")->is("done")) places.push_back(said.number("place"));
         return places;
     }
@@ -102,7 +103,7 @@ struct Receiver {
         std::array<std::byte, 1 << 12> room{};
         const auto come = data.there->receive(room);
         if (!come) return 0;
-        return Request::read(come->last<Request::size_bytes>()).place;
+        return Grant::read(come->last<Grant::size_bytes>()).taken;
     }
     /// The number of the next step, which is taken.
     std::int64_t take() {

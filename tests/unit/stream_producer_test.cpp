@@ -19,11 +19,10 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/agreed_words.hpp"
-#include "stream/decision_words.hpp"
 #include "stream/listening.hpp"
 #include "stream/producer.hpp"
-#include "stream/producer_words.hpp"
+#include "stream/said_call.hpp"
+#include "stream/together.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {
@@ -42,74 +41,45 @@ public:
     std::function<void()> while_told;  ///< of a decision: others know it then, this one not yet
     std::string other_failed_for;      ///< a consumer's key
     Call other_says_so_in = Call::decide;
-    std::int64_t other_has_sent_less = 0;  ///< arrays than this one, where its call is another
-    Numbers said;                          ///< by this one, last
+    bool other_uses_another_stream = false;
     int exchanges = 0;
-    bool other_does_not_come = false;  ///< where it may be far ahead
     bool others_hear_of_wrong_calls = true;
-    std::uint64_t other_uses = 0;  ///< of the processes, by something else than the stream
 
-    std::uint64_t uses() const override {
-        return other_uses + static_cast<std::uint64_t>(exchanges);
-    }
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
-        said = mine;
-        WordReader words(mine);
-        const auto call = static_cast<Call>(words.number());
-        if (call == Call::wrong && !others_hear_of_wrong_calls)
+        const SaidCall here = calls_of({mine}).front();
+        if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");
-        words.number();  // arrays that were sent
-        const bool counts = call != Call::decide || is_decision(words);
-        if (counts && interrupted_in == call) {
+        const bool decides = here.call == Call::decide;
+        const bool counts = !decides || here.round == Round::done;
+        if (counts && interrupted_in == here.call) {
             interrupted_in.reset();
             throw InterruptedSend();
         }
-        if (counts && call == Call::decide && while_told) std::exchange(while_told, {})();
-        if ((call == Call::decide || call == Call::close) && other_is_wrong)
-            return {mine, words_of_wrong_call(others_sends(), ends_with_it)};
-        if ((counts || other_has_sent_less > 0) && call == Call::decide &&
-            std::exchange(other_closes, false))
-            return {mine, {static_cast<std::int64_t>(Call::close), others_sends(), 0, 0, goes_on}};
-        if (counts && call == other_says_so_in && !other_failed_for.empty())
-            return {mine, failed(mine)};
-        return {mine};
-    }
-    std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) override {
-        if (other_does_not_come) throw Error(ErrorCode::timeout, "it has not come");
-        return gather(mine);
+        if (counts && decides && while_told) std::exchange(while_told, {})();
+        SaidCall there = here;
+        if ((decides || here.call == Call::close) && other_is_wrong) {
+            there.call = Call::wrong;
+            there.ends = ends_with_it;
+        } else if (counts && decides && std::exchange(other_closes, false)) {
+            there.call = Call::close;
+        } else if (decides && std::exchange(other_uses_another_stream, false)) {
+            ++there.stream;
+        } else if (counts && here.call == other_says_so_in && !other_failed_for.empty()) {
+            there.failures.push_back({std::exchange(other_failed_for, ""),
+                                      Error(ErrorCode::no_memory, "no memory there")});
+        } else {
+            return {mine};
+        }
+        Words words;
+        there.pass(words);
+        return {mine, words.numbers()};
     }
     void agree(const std::optional<Error>& mine) override {
         if (mine) throw *mine;
         if (std::exchange(other_is_wrong, false))
             throw Error(ErrorCode::wrong_type, "what another process sends");
-    }
-
-    /// For how many steps behind the one that was just decided on no word is needed.
-    std::int64_t repeats() const {
-        WordReader words(said);
-        const bool decides = words.number() == static_cast<std::int64_t>(Call::decide);
-        words.number();  // arrays that were sent
-        return decides && is_decision(words) ? decision_in(words).repeats : 0;
-    }
-
-private:
-    std::int64_t others_sends() const { return said[1] - other_has_sent_less; }
-    /// What another process says that makes the same call, and failed in the last one.
-    Numbers failed(const Numbers& mine) {
-        WordWriter words;
-        words.add(mine[0]).add(mine[1]).add(0).add(1).add(std::exchange(other_failed_for, ""));
-        words.add(static_cast<std::int64_t>(ErrorCode::no_memory)).add("no memory there");
-        Numbers numbers = words.numbers();
-        numbers.insert(numbers.end(), mine.begin() + 4, mine.end());
-        return numbers;
-    }
-
-    static bool is_decision(WordReader& words) {
-        words.number(), words.number();  // no failures
-        words.text(), words.number(), words.number();
-        return words.number() == is_done;
     }
 };
 
@@ -227,7 +197,7 @@ TEST(StreamProducerBesideAnother, HearsAtOnceWhereAnotherStreamMayWaitForItsPlac
     const Sender first(1, places, "first"), second(1, places, "second");
     const auto concerned = first.consumer_of({"u"}, true), other = second.consumer_of({"u"});
     first.send("u", 0);
-    concerned->say(JsonObject().add("type", "done").add("place", 0));
+    concerned->say(Record().add("type", "done").add("place", 0));
     first.alone->other_failed_for = first.producer->outbox().keys().front();
     first.alone->other_says_so_in = Call::pack;
     first.send("u", 1);
@@ -241,7 +211,7 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
-    data.introduce("", JsonObject()
+    data.introduce("", Record()
                            .add("role", "data")
                            .add("key", sender.producer->outbox().keys().front())
                            .add("rank", 0)
@@ -273,9 +243,9 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
-        const Json welcome = stranger.come_in("");
-        EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
-        EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
+        const Value welcome = stranger.come_in("");
+        EXPECT_EQ(welcome.flag("pressed"), c.waits) << c.queue_bytes;
+        EXPECT_EQ(welcome.flag("hears_taken_by_data"), !c.waits) << c.queue_bytes;
     }
 }
 
@@ -400,158 +370,35 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
     EXPECT_THROW(sender.producer->audience()->taken_before(key, 0, 3), Error);
 }
 
-/// A stream of which many steps were alike, of `names`, up to where some may follow without a word;
-/// and its consumer of all of them, who has taken each.
-struct Repeating {
-    explicit Repeating(std::vector<std::string> names_)
-        : names(std::move(names_)), consumer(sender.consumer_of(names, true, true)) {
-        consumer->say(JsonObject().add("type", "credit").add("steps", 7));
-        while (repeats == 0) {
-            for (const std::string& name : names) {
-                sender.send(name, step);
-                repeats = std::max(repeats, sender.alone->repeats());
-            }
-            take_before(++step);
-        }
-    }
-    /// This process has sent a step more than the other, whose call is another one now.
-    void ends_where_the_other(bool InterruptedAlone::* makes_its_call) const {
+TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"}, true, true);
+    consumer->say(Record().add("type", "credit").add("steps", 7));
+    for (std::int64_t step = 0; step < 200; ++step) {
+        const int before = sender.alone->exchanges;
         sender.send("u", step);
-        sender.alone.get()->*makes_its_call = true;
-        sender.alone->other_has_sent_less = 1;
-        EXPECT_THROW(sender.send("u", step + 2), Error);
-        EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
-    }
-    void take_before(std::int64_t place) const {
+        EXPECT_TRUE(step == 0 || sender.alone->exchanges == before + 1) << step;
         sender.producer->audience()->taken_before(sender.producer->outbox().keys().front(), 0,
-                                                  static_cast<std::uint64_t>(place));
-    }
-
-    const Sender sender{1};
-    const std::vector<std::string> names;
-    const std::unique_ptr<Stranger> consumer;
-    std::int64_t step = 0, repeats = 0;
-};
-
-TEST(StreamProducerBesideAnother, RepeatsStepsWithoutAWord) {
-    for (const auto& names : {std::vector<std::string>{"u"}, {"u", "v", "w"}}) {
-        Repeating stream(names);
-        EXPECT_GE(stream.step, 64) << "a program that sends little agrees on all";
-        const int before = stream.sender.alone->exchanges;
-        for (std::int64_t n = 0; n < stream.repeats; ++n)
-            for (const std::string& name : names) stream.sender.send(name, stream.step + n);
-        EXPECT_EQ(stream.sender.alone->exchanges, before);
-        EXPECT_EQ(stream.sender.producer->counters().consumers, 1);
-        stream.take_before(stream.step + stream.repeats);
-        EXPECT_TRUE(stream.sender.producer->audience()->wait_until_taken({}));
-        stream.sender.send(names.front(), stream.step + stream.repeats);
-        EXPECT_EQ(stream.sender.alone->exchanges, before + 1);
+                                                  static_cast<std::uint64_t>(step) + 1);
     }
 }
 
-TEST(StreamProducerBesideAnother, AgreesOnWhatIsNotLikeTheLastStep) {
-    const auto exchanges_of = [](const auto& send) {
-        Repeating stream({"u", "v"});
-        const int before = stream.sender.alone->exchanges;
-        send(stream.sender, stream.step);
-        return stream.sender.alone->exchanges - before;
-    };
-    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("u", step); }), 0);
-    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("v", step); }), 1);
-    EXPECT_EQ(exchanges_of([](const Sender& sender, auto step) { sender.send("u", step + 1); }), 1);
-    EXPECT_EQ(exchanges_of([](const Sender& sender, auto) { sender.producer->end_step(); }), 1);
-}
-
-TEST(StreamProducerBesideAnother, AgreesOnAllWhereTheProcessesDoSomethingElseBetweenSteps) {
-    Repeating stream({"u"});
-    constexpr int steps = 200;
-    const int before = stream.sender.alone->exchanges;
-    for (int n = 0; n < steps; ++n) {
-        ++stream.sender.alone->other_uses;
-        stream.sender.send("u", stream.step);
-        stream.take_before(++stream.step);
-    }
-    EXPECT_EQ(stream.sender.alone->exchanges, before + steps - stream.repeats);
-}
-
-TEST(StreamProducerBesideAnother, RepeatsStepsOfSeveralArraysForWhoCameBehindMany) {
-    const Sender sender;
-    std::int64_t step = 0;
-    const auto send = [&] {
-        for (const char* name : {"u", "v"}) sender.send(name, step);
-        ++step;
-    };
-    while (step < 100) send();
-    const auto consumer = sender.consumer_of({"u", "v"}, true, true);
-    consumer->say(JsonObject().add("type", "credit").add("steps", 7));
-    while (sender.producer->counters().consumers == 0) send();
-    const std::int64_t first = step - 1;
-    int exchanges = 0;
-    std::int64_t repeats = 0;
-    while (repeats == 0) {  // the step in which these are let follow
-        exchanges = sender.alone->exchanges;
-        sender.send("u", step);
-        repeats = sender.alone->repeats();
-        sender.send("v", step);
-        sender.producer->audience()->taken_before(sender.producer->outbox().keys().front(), 0,
-                                                  static_cast<std::uint64_t>(++step - first));
-    }
-    while (--repeats >= 0) send();
-    EXPECT_EQ(sender.alone->exchanges, exchanges + 1) << "for its first array";
-}
-
-TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenRepeatedSteps) {
-    Repeating stream({"u"});
-    stream.take_before(stream.step + stream.repeats);
-    for (std::int64_t n = 0; n < stream.repeats; ++n) stream.sender.send("u", stream.step + n);
-    EXPECT_TRUE(stream.sender.producer->audience()->wait_until_taken({}));
-    EXPECT_EQ(stream.sender.producer->counters().consumers_lost, 0);
-    EXPECT_THROW(stream.take_before(stream.step + stream.repeats + 1), Error);
-}
-
-TEST(StreamProducerBesideAnother, WhoCannotPackARepeatedStepSaysSoBehindAllOfThem) {
-    Repeating stream({"u"});
-    const int before = stream.sender.alone->exchanges;
-    stream.sender.send("u", stream.step, 8);
-    EXPECT_EQ(heard_up_to("failed", *stream.consumer).back(), "failed");
-    for (std::int64_t n = 1; n < stream.repeats; ++n) stream.sender.send("u", stream.step + n);
-    EXPECT_EQ(stream.sender.alone->exchanges, before) << "others would not be at this call";
-    stream.sender.send("u", stream.step + stream.repeats);
-    WordReader said(stream.sender.alone->said);
-    said.number(), said.number(), said.number();  // the call, arrays sent, nothing broken off
-    EXPECT_EQ(said.number(), 1) << "for whom it could not";
-}
-
-TEST(StreamProducerBesideAnother, WhoseCallIsWrongDoesNotWaitForThoseWhoMayBeFarAheadForEver) {
-    Repeating stream({"u"});
-    stream.sender.alone->other_does_not_come = true;
+TEST(StreamProducerBesideAnother, WhoUsesAnotherStreamIsAtAnotherCall) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"}, true, true);
+    sender.send("u", 0);
+    sender.alone->other_uses_another_stream = true;
     try {
-        stream.sender.send("u", -1);
+        sender.send("u", 1);
         FAIL();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << "what was wrong, not who is late";
-        EXPECT_NE(std::string(error.what()).find("it has not come"), std::string::npos);
+        EXPECT_EQ(error.code(), ErrorCode::mismatch);
+        EXPECT_NE(std::string(error.what()).find("another stream"), std::string::npos)
+            << error.what();
     }
-}
-
-TEST(StreamProducerBesideAnother, WhoIsAtAnotherCallEndsConsumersAndTheStreamGoesOn) {
-    const Repeating stream({"u"});
-    stream.ends_where_the_other(&InterruptedAlone::other_is_wrong);
-    const std::int64_t sends = stream.sender.alone->said[1];
-    // Both have sent what could be repeated, as far as they count.
-    const auto later = stream.sender.consumer_of({"u"});
-    std::int64_t step = 1000;
-    while (stream.sender.producer->counters().consumers == 0) {
-        stream.sender.send("u", step++);
-        ASSERT_GE(stream.sender.alone->said[1], sends + stream.repeats - 1);
-    }
-    EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
-}
-
-TEST(StreamProducerBesideAnother, WhoClosesEarlierEndsConsumersAndTheStream) {
-    const Repeating stream({"u"});
-    stream.ends_where_the_other(&InterruptedAlone::other_closes);
-    EXPECT_TRUE(stream.sender.producer->is_closed());
+    sender.send("u", 1);  // nothing was sent, and nothing has ended
+    EXPECT_EQ(sender.producer->counters().consumers, 1);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 0);
 }
 
 TEST(StreamProducerForked, LeavesTheStreamToItsParent) {
@@ -573,7 +420,7 @@ TEST(StreamProducerForked, LeavesTheStreamToItsParent) {
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    consumer->say(JsonObject().add("type", "credit").add("steps", 1));
+    consumer->say(Record().add("type", "credit").add("steps", 1));
     sender.send("u", 1);
     EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
     EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"step"}));

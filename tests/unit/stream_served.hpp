@@ -76,16 +76,16 @@ public:
         outbox_.pack("key", place, 0, {&outgoing, 1},
                      {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
     }
-    void ask(std::uint32_t operation, std::uint64_t place, std::uint64_t offset,
-             std::uint64_t bytes, std::uint32_t magic = 0x444d5233) {
+    void grant(std::uint64_t taken, std::uint64_t may, std::uint32_t alone = 0,
+               std::uint32_t magic = 0x444d4737) {
         Bytes words;
         const auto put = [&](std::uint64_t value, int count) {
             for (int n = count; n-- > 0;) words.push_back(static_cast<std::byte>(value >> 8 * n));
         };
         put(magic, 4);
-        put(operation, 4);
-        put(0, 4);
-        for (const std::uint64_t value : {place, offset, bytes}) put(value, 8);
+        put(alone, 4);
+        put(taken, 8);
+        put(may, 8);
         put(crc32c(words), 4);
         // In two parts: what comes need not come at once. The other end may have ended.
         const auto half = static_cast<ssize_t>(words.size() / 2);
@@ -104,13 +104,6 @@ public:
         }
         bytes.resize(have);
         return bytes;
-    }
-    /// Whether what comes next and last says that what was asked is wrong.
-    bool is_refused() const {
-        ChunkHeader refusal;
-        refusal.is_refusal = true;
-        const auto words = refusal.write();
-        return read(words.size() + 1) == Bytes(words.begin(), words.end());
     }
     /// By which error serving ended.
     ErrorCode ended() {

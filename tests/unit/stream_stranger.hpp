@@ -16,8 +16,8 @@
 
 #include "datamover/layout.hpp"
 #include "stream/connection.hpp"
+#include "stream/fields.hpp"
 #include "stream/frames.hpp"
-#include "stream/json.hpp"
 #include "stream/keyed_hash.hpp"
 #include "stream/plan_between.hpp"
 
@@ -38,35 +38,34 @@ public:
     }
 
     /// The next frame. Throws where the connection ends.
-    Json heard() const {
+    Value heard() const {
         return read_frame(*connection_, max_frame_bytes, Clock::now() + std::chrono::seconds(60));
     }
-    void say(const JsonObject& words) const {
-        const std::string frame = frame_of(words.text());
+    void say(const Record& words) const {
+        const std::string frame = frame_of(words.bytes());
         connection_->send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
     /// Comes in as the first process of a consumer; what it is welcomed with.
-    Json come_in(const std::string& token, int nprocs = 1) const {
-        introduce(token, JsonObject().add("role", "control").add("nprocs", nprocs));
+    Value come_in(const std::string& token, int nprocs = 1) const {
+        introduce(token, Record().add("role", "control").add("nprocs", nprocs));
         return heard();
     }
     /// Says who it is, and that it knows the token.
-    void introduce(const std::string& token, JsonObject words) const {
+    void introduce(const std::string& token, Record words) const {
         say(words.add("answer", keyed_hash(token, heard().name("nonce"))));
     }
     /// Wants arrays, each in a layout, and grants a step.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
                    bool hears_by_messages = false, bool says_taken_by_data = false) const {
-        std::string words;
+        ValueList words;
         for (const auto& [name, layout] : wanted)
-            words += (words.empty() ? "[" : ",[") + json_text(name) + "," +
-                     json_text(text_of_layout(layout)) + "]";
-        say(JsonObject()
+            words.add(ValueList().add(name).add(bytes_of_layout(layout)));
+        say(Record()
                 .add("type", "subscribe")
-                .add_json("arrays", "[" + words + "]")
-                .add_json("hears_by_messages", hears_by_messages ? "true" : "false")
-                .add_json("says_taken_by_data", says_taken_by_data ? "true" : "false"));
-        say(JsonObject().add("type", "credit").add("steps", 1));
+                .add("arrays", words)
+                .add("hears_by_messages", hears_by_messages)
+                .add("says_taken_by_data", says_taken_by_data));
+        say(Record().add("type", "credit").add("steps", 1));
     }
 
 private:

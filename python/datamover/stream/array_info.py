@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 
@@ -36,4 +35,4 @@ class ArrayInfo:
     @classmethod
     def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
         """Read what the engine says of an array. Raises IoError where NumPy has no such dtype."""
-        return cls(name, wire.dtype_of_words(json.loads(dtype)), layout)
+        return cls(name, wire.dtype_of_text(dtype), layout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -37,11 +36,11 @@ class _Wanted:
         self._new: NewArrays | None = None
         self.is_x_array = isinstance(target, XArray)
 
-    def words_of_dtype(self) -> str:
+    def text_of_dtype(self) -> str:
         """Give the dtype that the array must have, as JSON; "" for any."""
         if not self.is_x_array:
             return ""
-        return json.dumps(wire.words_of_dtype(self.target.dtype))
+        return wire.text_of_dtype(self.target.dtype)
 
     def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
         """Put the elements of a step where they belong; give what the user gets."""
@@ -49,7 +48,7 @@ class _Wanted:
             end.unpack(name, *self.target.memory())
             return self.target
         if self._new is None:  # it is the same in every step
-            found = wire.dtype_of_words(json.loads(dtype))
+            found = wire.dtype_of_text(dtype)
             self._new = NewArrays(self.layout, self._rank, found)
         return self._new.arrays_in(end.unpack_new(name, self._new.layout.end_bytes))
 
@@ -251,13 +250,13 @@ class Consumer:
             No step came in time; it may be asked for again. The stream was closed, after its own
             time, before this process had all of a step, which others may have.
         IoError
-            A message arrived damaged again and again.
+            A message arrived damaged.
         """
         with self._refusing():
             limit = seconds(timeout)
             wanted = {} if targets is None else self._checked(targets)
             words = [
-                (name, one.layout, one.words_of_dtype(), not one.is_x_array)
+                (name, one.layout, one.text_of_dtype(), not one.is_x_array)
                 for name, one in wanted.items()
             ]
         if targets is None:

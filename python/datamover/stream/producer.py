@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 import os
 import weakref
@@ -383,4 +382,4 @@ def _count(value: Any, name: str) -> int:
 @functools.cache
 def _said_of(dtype: np.dtype) -> tuple[str, int]:
     """Write a dtype down for the engine, with the bytes of an element."""
-    return json.dumps(wire.words_of_dtype(dtype)), dtype.itemsize
+    return wire.text_of_dtype(dtype), dtype.itemsize

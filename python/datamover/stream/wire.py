@@ -34,21 +34,21 @@ def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMB
     return value
 
 
-def words_of_dtype(dtype: np.dtype) -> Any:
-    """Write a dtype down. Raises Unsupported where that cannot be read again."""
+def text_of_dtype(dtype: np.dtype) -> str:
+    """Write a dtype as JSON. Raises Unsupported if that cannot be read again."""
     with contextlib.suppress(Error, ValueError):  # NumPy does so of fields that overlap
-        words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
-        if dtype_of_words(words) == dtype:
-            return words
+        text = json.dumps(np.lib.format.dtype_to_descr(dtype), separators=(",", ":"))
+        if dtype_of_text(text) == dtype:
+            return text
     raise Unsupported(
         f"dtype {dtype} cannot be described to another program; send a view of its bits"
     )
 
 
-def dtype_of_words(words: Any) -> np.dtype:
-    """Read a dtype; nothing in it is trusted. Raises IoError."""
+def dtype_of_text(text: str) -> np.dtype:
+    """Read a dtype from JSON that is not trusted. Raises IoError."""
     try:
-        words = _with_tuples(words)
+        words = _with_tuples(json.loads(text))
         check_words(words)
         dtype = element_dtype(np.lib.format.descr_to_dtype(words))
     except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
