@@ -148,15 +148,14 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local, bool every_step, const PlacesInPython* shared,
-                   const std::string& name) {
+                   bool local, const PlacesInPython* shared, const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
     auto places = shared != nullptr ? shared->places : nullptr;
     const Unlocked release;
-    new (producer) Producer(
-        std::move(together), address,
-        {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step},
-        std::move(places), name);
+    new (producer)
+        Producer(std::move(together), address,
+                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local},
+                 std::move(places), name);
 }
 
 void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
@@ -438,17 +437,17 @@ void bind_stream(nb::module_& m) {
 
 Parameters
 ----------
-active, unit, unit_bytes, stall
+active, unit, stall
     As those of datamover.stream.Manager.
 )doc")
         .def(
             "__init__",
             [](PlacesInPython* shared, std::int64_t active, const std::string& unit,
-               std::int64_t unit_bytes, std::optional<double> stall) {
-                new (shared) PlacesInPython{std::make_shared<stream::Places>(
-                    StreamManagerOptions{active, unit, unit_bytes, stall})};
+               std::optional<double> stall) {
+                new (shared) PlacesInPython{
+                    std::make_shared<stream::Places>(StreamManagerOptions{active, unit, stall})};
             },
-            "active"_a, "unit"_a, "unit_bytes"_a, "stall"_a.none())
+            "active"_a, "unit"_a, "stall"_a.none())
         .def_prop_ro(
             "active",
             [](const PlacesInPython& shared) {
@@ -463,14 +462,14 @@ Parameters
 ----------
 together : Together or None
     None: this process alone, without MPI.
-address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step
+address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local
     As those of datamover.Stream; `queue_bytes` of 0 is no limit.
 places, name
     With whom it shares buffers, and its name among these; None: with nobody.
 )doc");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
-          "local"_a, "every_step"_a, "places"_a.none(), "name"_a)
+          "local"_a, "places"_a.none(), "name"_a)
         .def(
             "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
             "elem_bytes"_a, "step"_a.none(),

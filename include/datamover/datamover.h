@@ -582,8 +582,8 @@ typedef struct datamover_stream datamover_stream;
 /* Zeros and NULLs select the defaults. The same on all processes. */
 typedef struct datamover_stream_options {
     int64_t pathways;   /* connections from each sending to each receiving process, 1 to 16; 0: 1 */
-    const char* policy; /* action if a consumer's queue is full: "block", "drop_oldest",
-                           "drop_newest"; NULL: "block" */
+    const char* policy; /* action if a consumer's queue is full: "block", "drop_oldest"; NULL:
+                           "block" */
     int64_t queue_steps; /* most steps queued per consumer; 0: 2 */
     int64_t queue_bytes; /* most bytes queued per consumer, of all processes; 0: 1 GiB */
     int64_t consumers;   /* consumers that the first datamover_stream_send waits for; 0: none, and
@@ -592,7 +592,6 @@ typedef struct datamover_stream_options {
                             made for every address except loopback */
     double timeout_seconds; /* timeout of a wait for consumers; 0: never */
     int no_shared_memory;   /* not 0: consumers on this machine get messages over connections too */
-    int every_step;         /* not 0: every step waits for `consumers`, not only the first send */
 } datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */
@@ -639,8 +638,6 @@ typedef struct datamover_stream_manager_options {
     int64_t active;   /* most streams that hold buffers at a time; 0: 1 */
     const char* unit; /* after which unit a stream yields to others that wait: "step"; "array", with
                          which consumers get each array as a step of its own; NULL: "step" */
-    int64_t
-        unit_bytes; /* with "step": yield after steps of this many bytes in total; 0: after each */
     double stall_seconds; /* disconnect consumers that took nothing for this long while another
                              stream waits for the place of theirs; 0: never */
 } datamover_stream_manager_options;

@@ -16,7 +16,7 @@ struct StreamOptions {
     /// to 16.
     std::int64_t pathways = 1;
     /// The action of `send` if a consumer's queue is full: "block" waits; "drop_oldest" drops the
-    /// consumer's oldest queued step; "drop_newest" drops the new step, for this consumer.
+    /// consumer's oldest queued step.
     std::string policy = "block";
     /// Most steps queued per consumer beyond those that it has requested; 1 to 65536.
     std::int64_t queue_steps = 2;
@@ -32,8 +32,6 @@ struct StreamOptions {
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine receive messages through shared memory.
     bool shared_memory = true;
-    /// Whether every step waits for `consumers`, not only the first `send`.
-    bool every_step = false;
 };
 
 /// Options for sharing memory among several streams, all with defaults; the same on all processes.
@@ -43,8 +41,6 @@ struct StreamManagerOptions {
     /// The unit after which a stream yields to others that wait: "step"; or "array", with which
     /// consumers get each array as a step of its own.
     std::string unit = "step";
-    /// With "step": yield after steps of this many bytes in total, of all processes; 0: after each.
-    std::int64_t unit_bytes = 0;
     /// Disconnect consumers that have taken nothing for this many seconds while another stream
     /// waits for the place of theirs; by default never.
     std::optional<double> stall_seconds = {};

@@ -542,16 +542,15 @@ module datamover
 
         ! Open a stream. Process 0 listens at `address`, 'tcp://host:port'; port 0: any free port.
         ! Consumers may connect and leave at any time. The first `send` waits for `consumers` of
-        ! them, with `every_step` that of each step. `policy` is the action if a consumer's queue is
-        ! full: 'block' (default), 'drop_oldest' or 'drop_newest'. A queue holds `queue_steps` steps
-        ! (default: 2) and `queue_bytes` bytes of all processes (default: 1 GiB). Waits for
+        ! them. `policy` is the action if a consumer's queue is full: 'block' (default) or
+        ! 'drop_oldest'. A queue holds `queue_steps` steps (default: 2) and `queue_bytes` bytes of all processes (default: 1 GiB). Waits for
         ! consumers end after `timeout` seconds (default: never). `token` is the secret that
         ! consumers must present, at least 16 characters; by default, one is made for every address
         ! except loopback. Each process of a consumer has `pathways` connections to each process
         ! here (default: 1); without `shared_memory`, those on this machine use them too.
         ! datamover_io if the address cannot be listened at. Collective over `comm`.
         module subroutine open_stream(self, comm, address, consumers, policy, queue_steps, queue_bytes, &
-            timeout, token, pathways, shared_memory, every_step, stat, errmsg)
+            timeout, token, pathways, shared_memory, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             integer, intent(in) :: comm
             character(*), intent(in) :: address
@@ -562,7 +561,7 @@ module datamover
             real(c_double), intent(in), optional :: timeout
             character(*), intent(in), optional :: token
             integer, intent(in), optional :: pathways
-            logical, intent(in), optional :: shared_memory, every_step
+            logical, intent(in), optional :: shared_memory
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine

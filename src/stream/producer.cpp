@@ -94,9 +94,6 @@ void Producer::check_options() const {
     check_range(options_.queue_steps, "queue_steps", 1, max_count);
     check_range(options_.queue_bytes, "queue_bytes", 0, std::numeric_limits<std::int64_t>::max());
     check_range(options_.consumers, "consumers", 0, static_cast<std::int64_t>(most_consumers));
-    if (options_.every_step && options_.consumers == 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "every_step=True needs consumers=, for how many consumers each step waits");
     check_seconds(options_.timeout_seconds);
 }
 
@@ -122,8 +119,8 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add_json("pressed", is_pressed() ? "true" : "false")
             .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false")
             .add_json("hears_taken_by_data", is_pressed() ? "false" : "true");
-        audience_ = std::make_shared<Audience>(flow, options_.consumers, options_.every_step,
-                                               std::move(welcome), places_, name_);
+        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
+                                               places_, name_);
     }
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }

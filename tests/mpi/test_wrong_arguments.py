@@ -233,7 +233,7 @@ def prepared(name, s):
         "Stream": lambda: (
             lambda **said: dm.Stream(s.comm, **said).close(),
             {"address": HERE, "pathways": 1, "policy": "block", "queue_steps": 2,
-             "queue_bytes": 1 << 20, "consumers": 0, "every_step": False, "token": None,
+             "queue_bytes": 1 << 20, "consumers": 0, "token": None,
              "timeout": 5.0, "local": True},
         ),
         "Stream.send": lambda: (

@@ -60,9 +60,9 @@ class Stream:
         listen at ports of their own.
     pathways : int
         Connections from each sending to each receiving process, which share a message; 1 to 16.
-    policy : {"block", "drop_oldest", "drop_newest"}
-        What `send` does where a consumer's queue is full: wait; drop the consumer's oldest waiting
-        step; drop the new step for this consumer.
+    policy : {"block", "drop_oldest"}
+        Action of `send` if a consumer's queue is full: wait, or drop the consumer's oldest waiting
+        step.
     queue_steps : int
         Most steps that wait for a consumer beyond those that it has asked for.
     queue_bytes : int or None
@@ -72,9 +72,6 @@ class Stream:
         The first `send` waits until so many consumers have asked for arrays. By default it does not
         wait, and steps that are sent before a consumer is there go to nobody. Pass 1 if the other
         program needs every step, as one that also sends to this program does.
-    every_step : bool
-        Whether each step waits for `consumers`, not the first `send` alone: nothing is sent while
-        fewer listen. What was sent to one that goes, and not taken, is lost all the same.
     token : str, optional
         What consumers must know. Without it only processes of this machine may connect where the
         address is the loopback's; for any other address a token is made.
@@ -122,7 +119,6 @@ class Stream:
         queue_steps: int = 2,
         queue_bytes: int | None = QUEUE_BYTES,
         consumers: int = 0,
-        every_step: bool = False,
         token: str | None = None,
         timeout: float | None = None,
         local: bool = True,
@@ -143,7 +139,6 @@ class Stream:
                 None if token is None else _text(token, "token"),
                 seconds(timeout),
                 bool(local),
-                bool(every_step),
             )
         self._end = Producer(self._group.members(), *options, *_place)
         self.address, self.token = self._end.address, self._end.token
