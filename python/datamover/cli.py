@@ -158,7 +158,7 @@ def stream(
     ],
     to: Annotated[
         str | None,
-        typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
+        typer.Option(metavar="zarr:PATH", help="Record the steps to a new Zarr group."),
     ] = None,
     info: Annotated[
         bool, typer.Option("--info", metavar="", help="Show the arrays, and end.")

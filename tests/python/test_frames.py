@@ -560,7 +560,7 @@ def test_wrong_addresses_are_errors():
 
 
 @pytest.mark.parametrize(
-    "options", [["--info"], ["--to", "npy:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
+    "options", [["--info"], ["--to", "zarr:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
 )
 def test_options_that_do_not_go_together(options):
     arguments = ["stream", "tcp://127.0.0.1:9", "--frames", PAGE, *options]
