@@ -249,7 +249,7 @@ protected:
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
         JsonObject welcome;
         welcome.add("type", "welcome");
-        audience_ = std::make_shared<Audience>(Flow(), 1, false, welcome, places_);
+        audience_ = std::make_shared<Audience>(Flow(), 1, welcome, places_);
         outbox_ = std::make_shared<Outbox>(1);
         reception_ =
             std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
