@@ -148,14 +148,14 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local, const PlacesInPython* shared, const std::string& name) {
+                   bool local, bool open, const PlacesInPython* shared, const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
     auto places = shared != nullptr ? shared->places : nullptr;
     const Unlocked release;
-    new (producer)
-        Producer(std::move(together), address,
-                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local},
-                 std::move(places), name);
+    new (producer) Producer(
+        std::move(together), address,
+        {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, open},
+        std::move(places), name);
 }
 
 void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
@@ -369,14 +369,6 @@ InvalidArgument
           "Whether only processes of this machine can reach an address.");
     m.def("is_any", &stream::is_any, "host"_a,
           "Whether an address stands for all interfaces of a machine.");
-    m.def("token_for", &stream::token_for, "host"_a, "token"_a.none(),
-          R"doc(The token of a stream that listens at a host, "" for none; made where none is given.
-
-Raises
-------
-InvalidArgument
-    It is too short.
-)doc");
 }
 
 void bind_memory(nb::module_& m) {
@@ -462,14 +454,14 @@ Parameters
 ----------
 together : Together or None
     None: this process alone, without MPI.
-address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local
+address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, open
     As those of datamover.Stream; `queue_bytes` of 0 is no limit.
 places, name
     With whom it shares buffers, and its name among these; None: with nobody.
 )doc");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
-          "local"_a, "places"_a.none(), "name"_a)
+          "local"_a, "open"_a, "places"_a.none(), "name"_a)
         .def(
             "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
             "elem_bytes"_a, "step"_a.none(),

@@ -588,10 +588,12 @@ typedef struct datamover_stream_options {
     int64_t queue_bytes; /* most bytes queued per consumer, of all processes; 0: 1 GiB */
     int64_t consumers;   /* consumers that the first datamover_stream_send waits for; 0: none, and
                             steps sent before a consumer connects are lost */
-    const char* token;   /* secret that consumers must present, at least 16 characters; NULL: one is
-                            made for every address except loopback */
+    const char* token; /* secret that consumers must present, 16 to 256 printable ASCII characters;
+                          NULL: one is made, which consumers of the same user on the machine of
+                          process 0 find by themselves */
     double timeout_seconds; /* timeout of a wait for consumers; 0: never */
     int no_shared_memory;   /* not 0: consumers on this machine get messages over connections too */
+    int open;               /* not 0: everybody who can reach the address may connect */
 } datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */
@@ -623,7 +625,7 @@ int datamover_stream_refuse(datamover_stream* stream, int code, const char* mess
 /* Wait until consumers have received what was sent to them, or `timeout_seconds` (below 0:
  * forever), then end the stream. A second call does nothing. Collective. */
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds);
-/* Get the address that consumers connect to, and the token that they must present ("" for none).
+/* Get the address that consumers connect to, and the token that they must present ("" if open).
  * Both strings are valid as long as the handle. */
 int datamover_stream_address(const datamover_stream* stream, const char** address);
 int datamover_stream_token(const datamover_stream* stream, const char** token);
@@ -664,7 +666,8 @@ typedef struct datamover_stream_source datamover_stream_source;
 /* Zeros and NULLs select the defaults. The same on all processes. */
 typedef struct datamover_source_options {
     const char* token; /* token that the stream requires; NULL: that of the environment variable
-                          DATAMOVER_STREAM_TOKEN */
+                          DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this
+                          machine has stored */
     double timeout_seconds; /* how long to wait for a listening sender; 0: 30; below 0: forever */
     int64_t ahead; /* steps that each process allocates memory for, beyond the current one; 1 to 64;
                       0: two, or more, up to 16, if they fit in 8 MiB on this process */
@@ -679,7 +682,8 @@ typedef struct datamover_source_options {
 
 /* Connect to a stream that another program sends at `address`, "tcp://host:port". `options` may be
  * NULL. DATAMOVER_TIMEOUT if no program listens; DATAMOVER_IO if another kind of program does;
- * DATAMOVER_INVALID_STATE if the stream has ended or requires another token; DATAMOVER_PEER_FAILED
+ * DATAMOVER_INVALID_ARGUMENT if it requires another token; DATAMOVER_INVALID_STATE if the stream has
+ * ended; DATAMOVER_PEER_FAILED
  * if it ends meanwhile, or already serves its largest number of consumers. Collective. */
 int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
                              const datamover_source_options* options);

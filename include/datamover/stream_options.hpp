@@ -25,13 +25,16 @@ struct StreamOptions {
     std::int64_t queue_bytes = std::int64_t{1} << 30;
     /// Number of consumers that the first `send` waits for; up to 65536.
     std::int64_t consumers = 0;
-    /// The token that consumers must present, of at least 16 characters. By default, a token is
-    /// made for every address except loopback, to which only processes of this machine can connect.
+    /// The token that consumers must present, 16 to 256 printable ASCII characters. By default, a
+    /// token is made, which consumers of the same user on the machine of process 0 find by
+    /// themselves.
     std::optional<std::string> token = {};
     /// Timeout of a wait for consumers; by default none.
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine receive messages through shared memory.
     bool shared_memory = true;
+    /// Whether everybody who can reach the address may connect, without a token.
+    bool open = false;
 };
 
 /// Options for sharing memory among several streams, all with defaults; the same on all processes.

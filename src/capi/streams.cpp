@@ -29,6 +29,7 @@ StreamOptions options_of(const datamover_stream_options* given_options) {
     if (given_options->token) made.token = given_options->token;
     if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
     made.shared_memory = given_options->no_shared_memory == 0;
+    made.open = given_options->open != 0;
     return made;
 }
 

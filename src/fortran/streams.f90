@@ -10,7 +10,7 @@ submodule (datamover) datamover_streams
         integer(c_int64_t) :: queue_steps = 0, queue_bytes = 0, consumers = 0
         type(c_ptr) :: token = c_null_ptr
         real(c_double) :: timeout_seconds = 0
-        integer(c_int) :: no_shared_memory = 0
+        integer(c_int) :: no_shared_memory = 0, open = 0
     end type
 
     ! C's DATAMOVER_NEXT_STEP.
@@ -89,6 +89,7 @@ contains
         if (present(timeout)) options%timeout_seconds = timeout
         if (present(pathways)) options%pathways = pathways
         if (present(shared_memory)) options%no_shared_memory = merge(0, 1, shared_memory)
+        if (present(open)) options%open = merge(1, 0, open)
         code = c_open(made, int(comm, c_int), code, trim(address)//c_null_char, options)
         if (code == 0) self%handle = made
         call conclude(code, stat, errmsg)

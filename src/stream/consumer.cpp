@@ -16,6 +16,7 @@
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/said_error.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -84,6 +85,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                 ErrorCode::invalid_argument, "'", address,
                 "' lets the stream choose its port; connect to the address that it reports");
         check_seconds(options_.timeout_seconds);
+        token_ = given_token(options_.token);
         if (options_.ahead < 0 || options_.ahead > max_ahead)
             throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,
                              "; it must be 1 to ", max_ahead,
@@ -118,7 +120,12 @@ Dialing Consumer::dialing() {
         together_->look_around();
         if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
-    return {known_token(options_.token), {look, together_->look_time()}};
+    // Without a token, the first process looks for the one that the stream has stored.
+    const auto token = [this](const Connection& stream) {
+        if (!token_) token_ = stored_token(peer_address(stream.socket()));
+        return *token_;
+    };
+    return {token, {look, together_->look_time()}};
 }
 
 /// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
@@ -199,13 +206,14 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
 void Consumer::share_welcome() {
     WordWriter mine;
     if (rank() == 0) {
-        mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
+        mine.add(*token_).add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
         mine.add(habits_.tells_by_messages).add(habits_.hears_taken_by_data);
         mine.add(static_cast<std::int64_t>(senders_.size()));
         for (const Sender& sender : senders_)
             mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
     }
     WordReader said(together_->gather(mine.numbers()).front());
+    token_ = said.text();
     key_ = said.text();
     pathways_ = static_cast<int>(said.number());
     habits_.goes_ahead = said.number() != 0;

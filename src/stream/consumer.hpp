@@ -30,7 +30,7 @@ namespace datamover::stream {
 class [[gnu::visibility("hidden")]] Consumer {
 public:
     /// Connects. Collective. Throws invalid_argument, timeout (nobody listens), io (somebody else
-    /// does), invalid_state (the stream has ended, or wants another token).
+    /// does), invalid_state (the stream has ended).
     Consumer(std::shared_ptr<Together> together, const std::string& address,
              StreamSourceOptions options);
     /// Leaves it, as `close`.
@@ -139,6 +139,7 @@ private:
     const pid_t process_;
     Deadline limit_;  ///< of connecting
     std::string key_;
+    std::optional<std::string> token_;  ///< known once the first process has connected
     int pathways_ = 1;
     StreamHabits habits_;
     std::vector<Sender> senders_;

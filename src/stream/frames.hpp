@@ -21,7 +21,7 @@
 namespace datamover::stream {
 
 /// What both ends say first.
-inline constexpr int protocol_version = 6;
+inline constexpr int protocol_version = 7;
 /// Of a frame from somebody who has not said yet who they are, and of one that tells layouts.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_frame_bytes = 1 << 24;
 

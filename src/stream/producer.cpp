@@ -61,7 +61,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     collectively(*together_, [&] {
         check_options();
         const Address first = Address::of_text(address);
-        token_ = token_for(first.host, options_.token);
+        token_ = options_.open ? "" : options_.token ? *options_.token : new_token();
         listeners.emplace(first, together_->rank(), options_.shared_memory);
     });
     WordWriter mine;
@@ -95,6 +95,10 @@ void Producer::check_options() const {
     check_range(options_.queue_bytes, "queue_bytes", 0, std::numeric_limits<std::int64_t>::max());
     check_range(options_.consumers, "consumers", 0, static_cast<std::int64_t>(most_consumers));
     check_seconds(options_.timeout_seconds);
+    if (options_.token) check_token(*options_.token);
+    if (options_.token && options_.open)
+        throw Error(ErrorCode::invalid_argument,
+                    "open lets everybody connect; pass no token with it");
 }
 
 /// Whether it waits for steps to be taken although there are credits for more: for the sake of
@@ -121,6 +125,7 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add_json("hears_taken_by_data", is_pressed() ? "false" : "true");
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
+        if (!options_.open && !options_.token) token_file_.emplace(address_, token_);
     }
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }
@@ -312,10 +317,11 @@ bool Producer::all_close(std::int64_t state) {
 
 void Producer::stop() {
     closed_ = true;
-    has_stopped_ = true;
+    const bool has_stopped = has_stopped_.exchange(true);
     // In a forked process, locks are as its parent's threads left them, and segments are the
     // parent's.
     if (reception_ != nullptr && reception_->is_of_this_process()) {
+        if (!has_stopped) token_file_.reset();  // before another stream can listen at the address
         reception_->close();
         if (audience_ != nullptr) audience_->leave_places();
         outbox_->free_unused();

@@ -92,7 +92,7 @@ static void expect_refusals(const char* address) {
                                    &impatient));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, address, is_last ? &wrong_ahead : NULL));
-    FAILS(DATAMOVER_INVALID_STATE,
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, address, &wrong_token));
     FAILS(DATAMOVER_TIMEOUT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, "tcp://127.0.0.1:1", &impatient));

@@ -288,7 +288,7 @@ def test_a_stream_that_ends_while_processes_connect_is_an_error_on_all(comm):
     with contextlib.ExitStack() as stack:
         address = None
         if comm.rank == 0:
-            out = stack.enter_context(dm.Stream(None, HERE))
+            out = stack.enter_context(dm.Stream(None, HERE, open=True))
             address = stack.enter_context(a_way_for_the_first_to(out.address))
         address = comm.bcast(address, 0)
         with pytest.raises(dm.PeerFailed, match="has ended, or accepts no more processes"):

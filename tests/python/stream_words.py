@@ -2,8 +2,6 @@
 """Hand-made messages of a stream's protocol, valid and invalid, for tests."""
 
 import contextlib
-import hashlib
-import hmac
 import json
 import os
 import socket
@@ -12,7 +10,7 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 6
+VERSION = 7
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
@@ -80,9 +78,8 @@ def read_frame(sock):
 
 
 def answer(greeting, **words):
-    """What a consumer says first, without a token."""
-    mine = hmac.new(b"", greeting["nonce"].encode(), hashlib.sha256).hexdigest()
-    return said({**words, "answer": mine})
+    """What a consumer says first, with the token that was put to the greeting, if any."""
+    return said({**words, "token": greeting.get("token", "")})
 
 
 def close(sock):
@@ -140,7 +137,7 @@ class HandmadeStream:
         sock = listener.accept()[0]
         self._open.append(sock)
         before()
-        sock.sendall(said({"datamover_stream": VERSION, "nonce": "0"}))
+        sock.sendall(said({"datamover_stream": VERSION}))
         self.hello = read_frame(sock)
         return sock
 

@@ -1365,7 +1365,7 @@ def through_proxy(change, steps=3):
     with (
         dm.Stream(None, HERE, consumers=1) as out,
         Proxy(out.address, change) as proxy,
-        dm.stream.connect(proxy.address, local=False) as consumer,
+        dm.stream.connect(proxy.address, token=out.token, local=False) as consumer,
     ):
         consumer._end.reason_milliseconds = 100  # the stream has none to tell
         got = consumer.steps({"u": line}, LIMIT_SECONDS)
@@ -1415,7 +1415,7 @@ def test_a_request_that_arrives_damaged_is_an_error_at_once():
     with (
         dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         Proxy(out.address, change, of_stream=False) as proxy,
-        dm.stream.connect(proxy.address, local=False) as consumer,
+        dm.stream.connect(proxy.address, token=out.token, local=False) as consumer,
     ):
         consumer._end.reason_milliseconds = 10**9
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1576,9 +1576,9 @@ def test_a_stream_that_is_being_opened_is_waited_for():
 
 
 def raw(out):
-    """A connection on which nothing was said, and the stream's greeting."""
+    """A connection on which nothing was said, and the stream's greeting with its token."""
     sock = socket.create_connection(wire.parse_address(out.address))
-    return sock, stream_words.read_frame(sock)
+    return sock, {**stream_words.read_frame(sock), "token": out.token}
 
 
 def hello(greeting, **words):
@@ -1861,41 +1861,6 @@ def test_who_says_nothing_takes_no_place_from_others():
         assert next(steps)[0] == 0
 
 
-def test_a_token_is_demanded():
-    token = "a secret of some length"
-    with dm.Stream(None, HERE, token=token, timeout=LIMIT_SECONDS, consumers=1) as out:
-        for wrong in (None, "another secret of some length"):
-            with pytest.raises(dm.InvalidState, match="token"):
-                dm.stream.connect(out.address, token=wrong)
-        with dm.stream.connect(out.address, token=token) as consumer:
-            steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
-            send(out, [0])
-            assert next(steps)[0] == 0
-
-
-def test_a_token_in_the_environment_is_no_hindrance_where_none_is_needed(monkeypatch):
-    monkeypatch.setenv(wire.TOKEN_VARIABLE, "that of another stream")
-    with (
-        dm.Stream(None, HERE, consumers=1) as out,
-        dm.stream.connect(out.address) as source,
-    ):
-        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
-        send(out, [0])
-        assert numbers([next(steps)]) == [0]
-
-
-def test_other_addresses_than_the_loopback_get_a_token():
-    assert _plan.token_for("127.0.0.1", None) == ""
-    assert _plan.token_for("::1", None) == ""
-    assert _plan.token_for("localhost", None) == ""
-    for host in ("0.0.0.0", "192.168.1.2", "example.org", "::"):
-        assert len(_plan.token_for(host, None)) >= 24
-    with pytest.raises(dm.InvalidArgument):
-        _plan.token_for("127.0.0.1", "short")
-    with pytest.raises(dm.InvalidArgument):  # no consumer could be given it
-        dm.Stream(None, HERE, token="\ud800" * 16)
-
-
 @pytest.mark.parametrize(
     "address", ["", "127.0.0.1:1", "tcp://", "tcp://:1", "tcp://h", "tcp://h:x", "tcp://h:65536", 5,
                 "tcp://h:" + "1" * 5000, "tcp://h\n:1", "tcp://\ud800:1", "tcp://[::1:5",
@@ -2040,7 +2005,7 @@ def hostile_stream(rng):
     odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, "u" * 1000, [["f", "O"]], "|O"])
     layout = _plan.text_of_layout(rng.choice([LINE, dm.BlockCyclic(7, "block", nprocs=1)]))
     words = [
-        {"datamover_stream": stream_words.VERSION, "nonce": "0"},
+        {"datamover_stream": stream_words.VERSION},
         {
             "type": "welcome",
             "key": "k",
@@ -2081,7 +2046,7 @@ def test_a_hostile_stream_is_an_error_at_its_consumer():
 def test_a_dtype_by_which_numpy_divides_by_zero_is_an_error(dtype):
     layout = _plan.text_of_layout(LINE)
     words = [
-        {"datamover_stream": stream_words.VERSION, "nonce": "0"},
+        {"datamover_stream": stream_words.VERSION},
         {"type": "welcome", "key": "k", "pathways": 1, "ahead": True,
          "producers": [["127.0.0.1", 1, ""]]},
         {"type": "array", "number": 0, "name": "u", "dtype": dtype, "nprocs": 1, "layout": layout},
@@ -2572,6 +2537,7 @@ def test_the_command_says_on_a_terminal_what_it_waits_for(tmp_path, asked):
         ("--info", "--steps", "1"),
         ("--to", "npy:x"),
         ("--to", "zarr:/"),
+        ("--info", "--open"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(arguments):

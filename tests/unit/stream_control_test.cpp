@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Control of a stream: every step is taken, waiting or dropped; JSON from outside is parsed within
-// limits; hashes match the standards; layouts are unchanged as text; only authorized processes can
-// connect.
+// limits; layouts are unchanged as text; only authorized processes can connect.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -20,7 +19,6 @@
 #include "datamover/error.hpp"
 #include "stream/frames.hpp"
 #include "stream/json.hpp"
-#include "stream/keyed_hash.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/reception.hpp"
 #include "stream/step_queue.hpp"
@@ -197,21 +195,6 @@ TEST(StreamJson, OfRandomBytesDoesNoHarm) {
         }
     }
     EXPECT_GT(read, 0);
-}
-
-TEST(StreamHash, IsThatOfTheVectorsOfRfc4231) {
-    EXPECT_EQ(keyed_hash(std::string(20, '\x0b'), "Hi There"),
-              "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-    EXPECT_EQ(keyed_hash("Jefe", "what do ya want for nothing?"),
-              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-    EXPECT_EQ(keyed_hash(std::string(131, '\xaa'),
-                         "Test Using Larger Than Block-Size Key - Hash Key First"),
-              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-    EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
-    EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
-    EXPECT_FALSE(equal_in_constant_time("abc", "ab"));
-    EXPECT_EQ(random_digits(16).size(), 32u);
-    EXPECT_NE(random_digits(16), random_digits(16));
 }
 
 TEST(StreamPlan, FillsUpTheSmallerProgram) {

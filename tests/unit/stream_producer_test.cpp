@@ -139,7 +139,7 @@ struct Sender {
                                           bool hears_by_messages = false,
                                           bool says_taken_by_data = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
-        EXPECT_EQ(consumer->come_in("").name("type"), "welcome");
+        EXPECT_EQ(consumer->come_in(producer->token()).name("type"), "welcome");
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
         consumer->subscribe(wanted, hears_by_messages, says_taken_by_data);
@@ -241,11 +241,12 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
-    data.introduce("", JsonObject()
-                           .add("role", "data")
-                           .add("key", sender.producer->outbox().keys().front())
-                           .add("rank", 0)
-                           .add("pathway", 0));
+    data.introduce(sender.producer->token(),
+                   JsonObject()
+                       .add("role", "data")
+                       .add("key", sender.producer->outbox().keys().front())
+                       .add("rank", 0)
+                       .add("pathway", 0));
     sender.send("u", 1, 8);
     EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
     try {
@@ -273,7 +274,7 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
-        const Json welcome = stranger.come_in("");
+        const Json welcome = stranger.come_in(producer.token());
         EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
         EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
     }

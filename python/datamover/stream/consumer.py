@@ -74,7 +74,9 @@ def connect(
     comm : mpi4py.MPI.Comm, optional
         The processes that receive; this one alone without it, and then without MPI.
     token : str, optional
-        What the stream demands; from the environment variable DATAMOVER_STREAM_TOKEN without it.
+        The token that the stream requires, given on process 0. By default, that of the environment
+        variable DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine
+        has stored.
     timeout : float, optional
         Seconds to wait for somebody to listen there; None: for ever.
     ahead : int, optional
@@ -99,7 +101,9 @@ def connect(
     IoError
         Somebody else listens there.
     InvalidState
-        The stream has ended, or wants another token.
+        The stream has ended.
+    InvalidArgument
+        The stream requires another token, or an argument is not valid.
     PeerFailed
         The stream ends meanwhile, or serves as many as it can.
 

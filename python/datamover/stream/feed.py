@@ -188,9 +188,8 @@ class Feed:
             except Timeout:
                 if self.status.state not in ("ended", "failed"):
                     self._say("connecting")
-            except InvalidState as error:
-                ended = "has ended" in str(error)
-                self._say("ended" if ended else "failed", "" if ended else str(error))
+            except InvalidState:  # raised by `connect` alone: the stream has ended
+                self._say("ended")
             except PeerFailed as error:
                 self._say("failed", f"the stream broke off: {error}")
             except Error as error:
