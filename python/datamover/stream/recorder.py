@@ -99,7 +99,7 @@ def record(
     if os.path.lexists(path):
         raise IoError(f"{path} already exists")
     group = _Group(Path(path))
-    group.check_names(names)
+    group.check_names(set(names))
     with _naming_output(path), connect(address, timeout=timeout) as source:
         return _record(source, group, names, steps, timeout, tell)
 
