@@ -316,7 +316,6 @@ address, token, timeout, ahead, local, newest
             },
             "code"_a, "words"_a, Released(), "Fail, and tell the other processes.")
         .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
-        .def("names", &Consumer::names, Released(), "Name the arrays that were told of.")
         .def_prop_ro("dropped", &Consumer::dropped,
                      "Steps that the stream has said it dropped for this consumer.")
         .def("counters", &source_counters, nb::sig("def counters(self) -> dict[str, int]"),

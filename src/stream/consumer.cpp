@@ -404,8 +404,7 @@ std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& 
 
 void Consumer::taken() {
     const Entered entered(*this);
-    if (!open_) throw Error(ErrorCode::invalid_state, "internal error: no step is open");
-    steps_->taken(*std::exchange(open_, std::nullopt));
+    if (open_) steps_->taken(*std::exchange(open_, std::nullopt));
 }
 
 bool Consumer::is_own_process() const {
@@ -448,13 +447,6 @@ void Consumer::say_bye(JsonObject words) {
     control_->say(words.text());
     control_->finish();
     steps_->end_data();
-}
-
-std::vector<std::string> Consumer::names() {
-    const Entered entered(*this);
-    std::vector<std::string> names;
-    for (const auto& [number, array] : steps_->known()) names.push_back(array.name);
-    return names;
 }
 
 StreamSourceCounters Consumer::counters() const {

@@ -983,7 +983,7 @@ def test_a_second_interruption_while_the_first_step_connects_ends_the_consumer()
 
 def test_a_step_comes_again_after_an_interruption_before_it_was_handed_over():
     consumer = dm.stream.Consumer
-    functions = consumer._next, consumer._take, consumer._unpacked, consumer._target
+    functions = consumer._next, consumer._take, consumer._arrays_of, consumer._target
     rounds, was_interrupted = 0, True
     with (
         dm.Stream(None, HERE, consumers=1) as out,
