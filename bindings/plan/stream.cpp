@@ -148,14 +148,13 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local, bool every_step, const PlacesInPython* shared,
-                   const std::string& name) {
+                   bool local, bool open, const PlacesInPython* shared, const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
     auto places = shared != nullptr ? shared->places : nullptr;
     const Unlocked release;
     new (producer) Producer(
         std::move(together), address,
-        {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step},
+        {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, open},
         std::move(places), name);
 }
 
@@ -317,7 +316,6 @@ address, token, timeout, ahead, local, newest
             },
             "code"_a, "words"_a, Released(), "Fail, and tell the other processes.")
         .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
-        .def("names", &Consumer::names, Released(), "Name the arrays that were told of.")
         .def_prop_ro("dropped", &Consumer::dropped,
                      "Steps that the stream has said it dropped for this consumer.")
         .def("counters", &source_counters, nb::sig("def counters(self) -> dict[str, int]"),
@@ -376,14 +374,6 @@ InvalidArgument
           "Whether only processes of this machine can reach an address.");
     m.def("is_any", &stream::is_any, "host"_a,
           "Whether an address stands for all interfaces of a machine.");
-    m.def("token_for", &stream::token_for, "host"_a, "token"_a.none(),
-          R"doc(The token of a stream that listens at a host, "" for none; made where none is given.
-
-Raises
-------
-InvalidArgument
-    It is too short.
-)doc");
 }
 
 void bind_memory(nb::module_& m) {
@@ -444,17 +434,17 @@ void bind_stream(nb::module_& m) {
 
 Parameters
 ----------
-active, unit, unit_bytes, stall
+active, unit, stall
     As those of datamover.stream.Manager.
 )doc")
         .def(
             "__init__",
             [](PlacesInPython* shared, std::int64_t active, const std::string& unit,
-               std::int64_t unit_bytes, std::optional<double> stall) {
-                new (shared) PlacesInPython{std::make_shared<stream::Places>(
-                    StreamManagerOptions{active, unit, unit_bytes, stall})};
+               std::optional<double> stall) {
+                new (shared) PlacesInPython{
+                    std::make_shared<stream::Places>(StreamManagerOptions{active, unit, stall})};
             },
-            "active"_a, "unit"_a, "unit_bytes"_a, "stall"_a.none())
+            "active"_a, "unit"_a, "stall"_a.none())
         .def_prop_ro(
             "active",
             [](const PlacesInPython& shared) {
@@ -469,14 +459,14 @@ Parameters
 ----------
 together : Together or None
     None: this process alone, without MPI.
-address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step
+address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, open
     As those of datamover.Stream; `queue_bytes` of 0 is no limit.
 places, name
     With whom it shares buffers, and its name among these; None: with nobody.
 )doc");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
-          "local"_a, "every_step"_a, "places"_a.none(), "name"_a)
+          "local"_a, "open"_a, "places"_a.none(), "name"_a)
         .def(
             "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
             "elem_bytes"_a, "step"_a.none(),

@@ -593,17 +593,18 @@ typedef struct datamover_stream datamover_stream;
 /* Zeros and NULLs select the defaults. The same on all processes. */
 typedef struct datamover_stream_options {
     int64_t pathways;   /* connections from each sending to each receiving process, 1 to 16; 0: 1 */
-    const char* policy; /* action if a consumer's queue is full: "block", "drop_oldest",
-                           "drop_newest"; NULL: "block" */
+    const char* policy; /* action if a consumer's queue is full: "block", "drop_oldest"; NULL:
+                           "block" */
     int64_t queue_steps; /* most steps queued per consumer; 0: 2 */
     int64_t queue_bytes; /* most bytes queued per consumer, of all processes; 0: 1 GiB */
     int64_t consumers;   /* consumers that the first datamover_stream_send waits for; 0: none, and
                             steps sent before a consumer connects are lost */
-    const char* token;   /* secret that consumers must present, at least 16 characters; NULL: one is
-                            made for every address except loopback */
+    const char* token; /* secret that consumers must present, 16 to 256 printable ASCII characters;
+                          NULL: one is made, which consumers of the same user on the machine of
+                          process 0 find by themselves */
     double timeout_seconds; /* timeout of a wait for consumers; 0: never */
     int no_shared_memory;   /* not 0: consumers on this machine get messages over connections too */
-    int every_step;         /* not 0: every step waits for `consumers`, not only the first send */
+    int open;               /* not 0: everybody who can reach the address may connect */
 } datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */
@@ -637,7 +638,7 @@ int datamover_stream_refuse(datamover_stream* stream, int code, const char* mess
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds);
 /* Get the address that consumers connect to, a string that is valid as long as the handle. */
 int datamover_stream_address(const datamover_stream* stream, const char** address);
-/* Get the token that consumers must present ("" for none), likewise. */
+/* Get the token that consumers must present ("" if open), likewise. */
 int datamover_stream_token(const datamover_stream* stream, const char** token);
 /* Free the handle; a stream that was not closed ends immediately. */
 int datamover_stream_free(datamover_stream** stream);
@@ -650,8 +651,6 @@ typedef struct datamover_stream_manager_options {
     int64_t active;   /* most streams that hold buffers at a time; 0: 1 */
     const char* unit; /* after which unit a stream yields to others that wait: "step"; "array", with
                          which consumers get each array as a step of its own; NULL: "step" */
-    int64_t
-        unit_bytes; /* with "step": yield after steps of this many bytes in total; 0: after each */
     double stall_seconds; /* disconnect consumers that took nothing for this long while another
                              stream waits for the place of theirs; 0: never */
 } datamover_stream_manager_options;
@@ -678,7 +677,8 @@ typedef struct datamover_stream_source datamover_stream_source;
 /* Zeros and NULLs select the defaults. The same on all processes. */
 typedef struct datamover_source_options {
     const char* token; /* token that the stream requires; NULL: that of the environment variable
-                          DATAMOVER_STREAM_TOKEN */
+                          DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this
+                          machine has stored */
     double timeout_seconds; /* how long to wait for a listening sender; 0: 30; below 0: forever */
     int64_t ahead; /* steps that each process allocates memory for, beyond the current one; 1 to 64;
                       0: two, or more, up to 16, if they fit in 8 MiB on this process */
@@ -693,7 +693,8 @@ typedef struct datamover_source_options {
 
 /* Connect to a stream that another program sends at `address`, "tcp://host:port". `options` may be
  * NULL. DATAMOVER_TIMEOUT if no program listens; DATAMOVER_IO if another kind of program does;
- * DATAMOVER_INVALID_STATE if the stream has ended or requires another token; DATAMOVER_PEER_FAILED
+ * DATAMOVER_INVALID_ARGUMENT if it requires another token; DATAMOVER_INVALID_STATE if the stream has
+ * ended; DATAMOVER_PEER_FAILED
  * if it ends meanwhile, or already serves its largest number of consumers. Collective. */
 int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
                              const datamover_source_options* options);

@@ -76,7 +76,7 @@ public:
 
     /// Return the address that consumers connect to.
     const std::string& address() const;
-    /// Return the token that consumers must present; "" if none.
+    /// Return the token that consumers must present; "" if everybody may connect.
     const std::string& token() const;
     StreamCounters counters() const;
 

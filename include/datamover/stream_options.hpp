@@ -16,7 +16,7 @@ struct StreamOptions {
     /// to 16.
     std::int64_t pathways = 1;
     /// The action of `send` if a consumer's queue is full: "block" waits; "drop_oldest" drops the
-    /// consumer's oldest queued step; "drop_newest" drops the new step, for this consumer.
+    /// consumer's oldest queued step.
     std::string policy = "block";
     /// Most steps queued per consumer beyond those that it has requested; 1 to 65536.
     std::int64_t queue_steps = 2;
@@ -25,15 +25,16 @@ struct StreamOptions {
     std::int64_t queue_bytes = std::int64_t{1} << 30;
     /// Number of consumers that the first `send` waits for; up to 65536.
     std::int64_t consumers = 0;
-    /// The token that consumers must present, of at least 16 characters. By default, a token is
-    /// made for every address except loopback, to which only processes of this machine can connect.
+    /// The token that consumers must present, 16 to 256 printable ASCII characters. By default, a
+    /// token is made, which consumers of the same user on the machine of process 0 find by
+    /// themselves.
     std::optional<std::string> token = {};
     /// Timeout of a wait for consumers; by default none.
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine receive messages through shared memory.
     bool shared_memory = true;
-    /// Whether every step waits for `consumers`, not only the first `send`.
-    bool every_step = false;
+    /// Whether everybody who can reach the address may connect, without a token.
+    bool open = false;
 };
 
 /// Options for sharing memory among several streams, all with defaults; the same on all processes.
@@ -43,8 +44,6 @@ struct StreamManagerOptions {
     /// The unit after which a stream yields to others that wait: "step"; or "array", with which
     /// consumers get each array as a step of its own.
     std::string unit = "step";
-    /// With "step": yield after steps of this many bytes in total, of all processes; 0: after each.
-    std::int64_t unit_bytes = 0;
     /// Disconnect consumers that have taken nothing for this many seconds while another stream
     /// waits for the place of theirs; by default never.
     std::optional<double> stall_seconds = {};

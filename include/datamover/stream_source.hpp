@@ -59,7 +59,7 @@ public:
     /// Make an object without a stream.
     StreamSource();
     /// Connect to "tcp://host:port". Throws timeout (no program listens), io (another kind of
-    /// program does), invalid_state (the stream has ended, or requires another token), peer_failed
+    /// program does), invalid_argument (it requires another token), invalid_state (it has ended), peer_failed
     /// (it ends meanwhile, or already serves its largest number of consumers), invalid_argument.
     /// Collective.
     StreamSource(MPI_Comm comm, const std::string& address,

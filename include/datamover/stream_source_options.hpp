@@ -13,7 +13,8 @@ namespace datamover DATAMOVER_PUBLIC {
 /// Options of a stream source, all with defaults; the same on all processes.
 struct StreamSourceOptions {
     /// The token that the stream requires; by default that of the environment variable
-    /// DATAMOVER_STREAM_TOKEN.
+    /// DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine has
+    /// stored.
     std::optional<std::string> token = {};
     /// How long to wait for a listening sender, in seconds; no value: forever.
     std::optional<double> timeout_seconds = 30.0;

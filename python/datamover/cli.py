@@ -180,7 +180,7 @@ def stream(
     ],
     to: Annotated[
         str | None,
-        typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
+        typer.Option(metavar="zarr:PATH", help="Record the steps to a new Zarr group."),
     ] = None,
     info: Annotated[
         bool, typer.Option("--info", metavar="", help="Show the arrays, and end.")
@@ -189,6 +189,10 @@ def stream(
         str | None,
         typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows what comes."),
     ] = None,
+    open_: Annotated[
+        bool,
+        typer.Option("--open", metavar="", help="Let everybody see the page, without a token."),
+    ] = False,
     array: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this array; may be given several times."),
@@ -199,9 +203,10 @@ def stream(
         typer.Option(metavar="SECONDS", help="How long to wait for the stream, and each step."),
     ] = None,
 ) -> None:
-    """Record what another program sends (see dm.Stream), or show it in a page, or say what it is.
+    """Record, inspect or view a stream from another program.
 
-    A stream that demands a token finds it in the environment variable DATAMOVER_STREAM_TOKEN.
+    The token of a stream of the same user on this machine is found. For any other stream, set the
+    environment variable DATAMOVER_STREAM_TOKEN.
     """
     from datamover.stream import recorder
 
@@ -209,7 +214,9 @@ def stream(
         if info + (to is not None) + (frames is not None) != 1:
             raise InvalidArgument("say one of --to, --frames and --info")
         if frames is not None:
-            _show(address, frames, array or [], steps, timeout)
+            _show(address, frames, array or [], steps, timeout, open_)
+        elif open_:
+            raise InvalidArgument("--open is for --frames")
         elif info:
             if steps is not None or array:
                 raise InvalidArgument("--info takes no --steps and no --array")
@@ -247,14 +254,23 @@ def _telling(address: str) -> Iterator[Callable[[Any], None]]:
 
 
 def _show(
-    address: str, at: str, names: list[str], steps: int | None, timeout: float | None
+    address: str,
+    at: str,
+    names: list[str],
+    steps: int | None,
+    timeout: float | None,
+    open_to_all: bool,
 ) -> None:
     from datamover.stream import frames
 
     if steps is not None or timeout is not None or len(names) > 1:
         raise InvalidArgument("--frames takes no --steps, no --timeout, and one --array at most")
     frames.show(
-        address, at, names[0] if names else None, lambda page: typer.echo(f"the page is at {page}")
+        address,
+        at,
+        names[0] if names else None,
+        lambda page: typer.echo(f"the page is at {page}"),
+        open_to_all=open_to_all,
     )
 
 

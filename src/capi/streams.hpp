@@ -28,7 +28,7 @@ inline StreamOptions options_of(const datamover_stream_options* given_options) {
     if (given_options->token) made.token = given_options->token;
     if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
     made.shared_memory = given_options->no_shared_memory == 0;
-    made.every_step = given_options->every_step != 0;
+    made.open = given_options->open != 0;
     return made;
 }
 
@@ -37,7 +37,6 @@ inline StreamManagerOptions options_of(const datamover_stream_manager_options* g
     if (!given_options) return made;
     if (given_options->active != 0) made.active = given_options->active;
     if (given_options->unit) made.unit = given_options->unit;
-    made.unit_bytes = given_options->unit_bytes;
     if (given_options->stall_seconds != 0) made.stall_seconds = given_options->stall_seconds;
     return made;
 }

@@ -2,9 +2,8 @@
 // Agreement of all processes on a call of a distribution, with its error if one cannot make it.
 #include "agreement.hpp"
 
-#include <functional>
-
 #include "geometry/make_error.hpp"
+#include "geometry/text_digest.hpp"
 #include "mpi/passed_values.hpp"
 
 namespace datamover::distribute {
@@ -18,7 +17,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 }
 
 std::uint64_t hash_of(const std::string& text) {
-    return std::hash<std::string>()(text);
+    return static_cast<std::uint64_t>(geometry::text_digest(text));
 }
 
 /// Throws on all processes that one of them makes another call than process 0. Collective.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "geometry/text_digest.hpp"
 #include "mpi/passed_values.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/serial.hpp"
@@ -65,9 +66,8 @@ class MovePassed {
 public:
     MovePassed(const Moves& moves, const MoverOptions& options)
         : moves_(moves), options_(texts_of(options)) {
-        const std::hash<std::string> hash;
         for (const std::string& option : options_)
-            digests_.push_back(static_cast<std::int64_t>(hash(option)));
+            digests_.push_back(geometry::text_digest(option));
         digests_.push_back(std::ssize(moves.motions));
         digests_.push_back(moves.phases);
         for (const Motion& motion : moves.motions) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "geometry/difference_text.hpp"
+#include "geometry/text_digest.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -77,8 +78,7 @@ void require_same(const ProcessGroup& group, const std::vector<PassedValue>& val
                   std::string_view verb) {
     std::vector<std::int64_t> digests;
     for (const PassedValue& passed : values)
-        digests.push_back(
-            static_cast<std::int64_t>(std::hash<std::string>()(passed.what + '\0' + passed.value)));
+        digests.push_back(geometry::text_digest(passed.what + '\0' + passed.value));
     require_same(group, digests, [&](std::size_t i) { return values[i]; }, verb);
 }
 

@@ -17,11 +17,10 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
+Audience::Audience(Flow flow, std::int64_t least, Record welcome,
                    std::shared_ptr<Places> places, const std::string& name)
     : flow_(flow),
       least_(least),
-      every_step_(every_step),
       welcome_(std::move(welcome)),
       places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
       lock_(places_->lock),
@@ -76,7 +75,6 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     undone_ = {};  // what was decided before has been done
     foreseen_ = {};
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
-    std::int64_t all_bytes = 0;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
         if (!consumer->gets_steps()) continue;
@@ -94,13 +92,11 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         must_wait = must_wait || answer.room == StepQueue::Room::wait;
         if (answer.room != StepQueue::Room::yes) continue;
         chosen.emplace_back(consumer, bytes);
-        all_bytes += bytes;
     }
     // Whoever waited for a place, and wants none now, would keep it from those behind.
     if (must_wait || chosen.empty()) places_->stop_waiting(*this);
     if (must_wait) return std::nullopt;
-    if (!chosen.empty() && !places_->take(*this, all_bytes, sequence != sequence_))
-        return std::nullopt;
+    if (!chosen.empty() && !places_->take(*this, sequence != sequence_)) return std::nullopt;
     Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
@@ -111,8 +107,6 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));
     }
-    for (const ConsumerPtr& consumer : consumers())
-        if (consumer->takes_all) consumer->queue.forget_refused();
     sequence_ = sequence;
     undone_ = decision;
     return decision;
@@ -158,7 +152,7 @@ Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequenc
             bytes->second > flow_.queue_bytes - queue.bytes_of(sequence))
             return unknown;
         const StepQueue::Room room = queue.room_for(sequence, bytes->second);
-        if (room == StepQueue::Room::dropped) return unknown;
+        if (room == StepQueue::Room::by_dropping) return unknown;
         must_wait = must_wait || room == StepQueue::Room::wait;
         decision.is_told_by_messages &= consumer->is_told_by_messages();
         decision.to.emplace_back(consumer->key, queue.place_of(sequence));
@@ -249,7 +243,7 @@ bool Audience::admit() {
         if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
     }
     if (active + static_cast<std::int64_t>(ready.size()) < least_) return false;
-    if (!every_step_) least_ = 0;
+    least_ = 0;
     for (const ConsumerPtr& consumer : ready) {
         consumer->is_active = true;
         ++came_;

@@ -75,10 +75,9 @@ struct AudienceCounters {
 /// The consumers of a stream; called by the sending program and by the threads of connections.
 class Audience : private PlaceHolder {
 public:
-    /// The first decision waits for `least` consumers, or with `every_step` that of each step does.
-    /// `welcome` are the words that each is greeted
-    /// with; its key is added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, bool every_step, Record welcome,
+    /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
+    /// added. Null `places` are this stream's alone.
+    Audience(Flow flow, std::int64_t least, Record welcome,
              std::shared_ptr<Places> places = nullptr, const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
@@ -193,7 +192,6 @@ private:
 
     const Flow flow_;
     std::int64_t least_;
-    const bool every_step_;
     const Record welcome_;
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "stream/audience.hpp"
-#include "stream/keyed_hash.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 

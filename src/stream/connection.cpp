@@ -84,6 +84,13 @@ Connection::~Connection() {
     ::close(socket_);
 }
 
+bool Connection::is_of_this_user() const {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    return is_local_ && ::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           peer.uid == ::geteuid();
+}
+
 void Connection::limit_sending(int seconds) const {
     const timeval limit{seconds, 0};
     if (::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);

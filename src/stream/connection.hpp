@@ -54,6 +54,8 @@ public:
     int socket() const { return socket_; }
     /// Whether both ends are on this machine, and file descriptors can be handed over.
     bool is_local() const { return is_local_; }
+    /// Whether it is local, and a process of this user opened its other end.
+    bool is_of_this_user() const;
     /// Whoever sends waits so long until the other end takes anything. Throws peer_failed.
     void limit_sending(int seconds) const;
     /// Sends small things at once, as fast as the other end takes them where that is on this

@@ -15,6 +15,7 @@
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/together.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -80,6 +81,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                 ErrorCode::invalid_argument, "'", address,
                 "' lets the stream choose its port; connect to the address that it reports");
         check_seconds(options_.timeout_seconds);
+        token_ = given_token(options_.token);
         if (options_.ahead < 0 || options_.ahead > max_ahead)
             throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,
                              "; it must be 1 to ", max_ahead,
@@ -114,7 +116,12 @@ Dialing Consumer::dialing() {
         together_->look_around();
         if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
     };
-    return {known_token(options_.token), {look, together_->look_time()}};
+    // Without a token, the first process looks for the one that the stream has stored.
+    const auto token = [this](const Connection& stream) {
+        if (!token_) token_ = stored_token(peer_address(stream.socket()));
+        return *token_;
+    };
+    return {token, {look, together_->look_time()}};
 }
 
 /// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
@@ -184,7 +191,8 @@ void Consumer::read_welcome(const Value& said, const Address& address) {
 /// Has all processes know what the first was told.
 void Consumer::share_welcome() {
     const auto pass = [this](Words& words) {
-        words.pass(key_).pass(pathways_).pass(habits_.goes_ahead).pass(habits_.is_pressed);
+        words.pass(*token_).pass(key_).pass(pathways_);
+        words.pass(habits_.goes_ahead).pass(habits_.is_pressed);
         words.pass(habits_.tells_by_messages).pass(habits_.hears_taken_by_data);
         words.pass(senders_, [&words](Sender& sender) {
             words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
@@ -193,6 +201,7 @@ void Consumer::share_welcome() {
     Words mine;
     if (rank() == 0) pass(mine);
     Words said(together_->gather(mine.numbers()).front());
+    if (!token_) token_.emplace();
     pass(said);
 }
 
@@ -372,8 +381,7 @@ std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& 
 
 void Consumer::taken() {
     const Entered entered(*this);
-    if (!open_) throw Error(ErrorCode::invalid_state, "internal error: no step is open");
-    steps_->taken(*std::exchange(open_, std::nullopt));
+    if (open_) steps_->taken(*std::exchange(open_, std::nullopt));
 }
 
 bool Consumer::is_own_process() const {
@@ -416,13 +424,6 @@ void Consumer::say_bye(Record words) {
     control_->say(words.bytes());
     control_->finish();
     steps_->end_data();
-}
-
-std::vector<std::string> Consumer::names() {
-    const Entered entered(*this);
-    std::vector<std::string> names;
-    for (const auto& [number, array] : steps_->known()) names.push_back(array.name);
-    return names;
 }
 
 StreamSourceCounters Consumer::counters() const {

@@ -30,7 +30,7 @@ namespace datamover::stream {
 class Consumer {
 public:
     /// Connects. Collective. Throws invalid_argument, timeout (nobody listens), io (somebody else
-    /// does), invalid_state (the stream has ended, or wants another token).
+    /// does), invalid_state (the stream has ended).
     Consumer(std::shared_ptr<Together> together, const std::string& address,
              StreamSourceOptions options);
     /// Leaves it, as `close`.
@@ -55,10 +55,10 @@ public:
         std::int64_t number = 0;
         std::vector<IncomingArray*> arrays;
     };
-    /// Waits so long (nothing: for ever) for the next step; none where the stream has ended. Throws
-    /// timeout, invalid_state (closed, or the last step was not taken), peer_failed (a process of
-    /// either program failed), io (what came makes no sense, or was damaged again and again),
-    /// mismatch, wrong_type, no_memory, and what an interruption throws.
+    /// Waits so long (nothing: for ever) for the next step, or returns the last one again if it was
+    /// not taken; none if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
+    /// (a process of either program failed), io (what came makes no sense, or was damaged again and
+    /// again), mismatch, wrong_type, no_memory, and what an interruption throws.
     std::optional<Step> next(std::optional<double> timeout_seconds);
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where
     /// the step does not have it, and as AddressRelation::bind_scatter.
@@ -68,7 +68,8 @@ public:
     std::shared_ptr<std::byte> unpack_new(const std::string& name, std::size_t bytes);
     /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
     Layout layout_of(const std::string& name) { return array_of(name).first->wanted(); }
-    /// All that is wanted of the step was unpacked: another one may come for it.
+    /// All that is wanted of the step was unpacked: another one may come for it. Does nothing if
+    /// it was called before.
     void taken();
 
     /// Has `next` throw an error, here and, instead of the steps that this process has not taken,
@@ -81,8 +82,6 @@ public:
     /// the connections belong to.
     void close();
 
-    /// The names of the arrays that the stream has told of so far.
-    std::vector<std::string> names();
     std::uint64_t dropped() const { return steps_->dropped(); }
     StreamSourceCounters counters() const;
     int rank() const { return together_->rank(); }
@@ -140,6 +139,7 @@ private:
     const pid_t process_;
     Deadline limit_;  ///< of connecting
     std::string key_;
+    std::optional<std::string> token_;  ///< known once the first process has connected
     int pathways_ = 1;
     StreamHabits habits_;
     std::vector<Sender> senders_;

@@ -46,13 +46,13 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
                     "no arrays were requested; call subscribe() before next()");
     if (open_) {
         raise_error();
-        throw Error(ErrorCode::invalid_state, "internal error: the previous step was not taken");
+    } else {
+        if (!wait(entered.lock(), deadline_after(timeout_seconds),
+                  [this] { return steps_->has_ready() || steps_->is_over(); }))
+            throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
+                             " s; next() can be called again");
+        open_ = steps_->next();
     }
-    if (!wait(entered.lock(), deadline_after(timeout_seconds),
-              [this] { return steps_->has_ready() || steps_->is_over(); }))
-        throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
-                         " s; next() can be called again");
-    open_ = steps_->next();
     if (!open_) {
         steps_->check_names();
         return std::nullopt;

@@ -12,13 +12,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "geometry/make_error.hpp"
 #include "stream/frames.hpp"
-#include "stream/keyed_hash.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -121,7 +119,7 @@ void introduce(const Connection& connection, const std::string& where, Record wo
         throw make_error(ErrorCode::io, where,
                          " speaks another version of the protocol; install the same version of "
                          "datamover at both ends");
-    words.add("answer", keyed_hash(dialing.token, greeting.name("nonce")));
+    words.add("token", dialing.token(connection));
     const std::string frame = frame_of(words.bytes());
     connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
 }
@@ -131,12 +129,6 @@ void introduce(const Connection& connection, const std::string& where, Record wo
 Clock::time_point greeting_end(const Deadline& deadline) {
     const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
     return deadline ? std::min(*deadline, end) : end;
-}
-
-std::string known_token(const std::optional<std::string>& given) {
-    if (given) return *given;
-    const char* const found = std::getenv("DATAMOVER_STREAM_TOKEN");
-    return found != nullptr ? found : "";
 }
 
 std::shared_ptr<Connection> dial(const Address& address, const Record& words,

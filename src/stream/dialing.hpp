@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,13 +21,10 @@ inline std::atomic<int> greeting_milliseconds{10'000};
 /// When the answer to what is said now has to be there.
 Clock::time_point greeting_end(const Deadline& deadline);
 
-/// The token that a consumer answers with: what was given, or that of the environment variable
-/// DATAMOVER_STREAM_TOKEN.
-std::string known_token(const std::optional<std::string>& given);
-
 /// How somebody connects.
 struct Dialing {
-    std::string token;
+    /// The token to present over a connection.
+    std::function<std::string(const Connection&)> token;
     Look look;  ///< called now and then
 };
 

@@ -17,14 +17,13 @@
 #include <string>
 
 #include "geometry/make_error.hpp"
-#include "stream/keyed_hash.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 namespace {
 
 constexpr int backlog = 4096;  ///< or as many as the system allows
-constexpr std::size_t least_token_characters = 16;
-constexpr int token_bytes = 24, name_bytes = 16;
+constexpr int name_bytes = 16;
 constexpr std::string_view scheme = "tcp://";
 
 /// An address as numbers, without asking anybody what a name stands for; nothing for a name.
@@ -51,18 +50,23 @@ Found looked_up(const Address& address, int type, int& error) {
     return {error == 0 ? first : nullptr, &::freeaddrinfo};
 }
 
-/// The numbers of a socket's own address.
-Address own_address(int socket) {
-    sockaddr_storage own{};
-    socklen_t bytes = sizeof own;
+/// The numbers of an address that `get` returns of a socket; nothing of a local socket.
+std::optional<Address> numbers_of(int socket, decltype(&::getsockname) get) {
+    sockaddr_storage found{};
+    socklen_t bytes = sizeof found;
     std::array<char, NI_MAXHOST> host{};
     std::array<char, NI_MAXSERV> port{};
-    auto* const any = reinterpret_cast<sockaddr*>(&own);
-    if (::getsockname(socket, any, &bytes) != 0 ||
+    auto* const any = reinterpret_cast<sockaddr*>(&found);
+    if (get(socket, any, &bytes) != 0 || found.ss_family == AF_UNIX ||
         ::getnameinfo(any, bytes, host.data(), host.size(), port.data(), port.size(),
                       NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        throw Error(ErrorCode::io, "cannot find the address that a process listens at");
-    return {host.data(), std::stoi(port.data())};
+        return std::nullopt;
+    return Address{host.data(), std::stoi(port.data())};
+}
+
+Address own_address(int socket) {
+    if (auto found = numbers_of(socket, &::getsockname)) return *std::move(found);
+    throw Error(ErrorCode::io, "cannot find the address that a process listens at");
 }
 
 /// A socket that is closed with this.
@@ -146,12 +150,9 @@ bool is_any(const std::string& host) {
     return address && address->bytes == std::array<unsigned char, 16>{};
 }
 
-std::string token_for(const std::string& host, const std::optional<std::string>& given) {
-    if (!given) return is_loopback(host) ? "" : random_digits(token_bytes);
-    if (given->size() < least_token_characters)
-        throw Error(ErrorCode::invalid_argument,
-                    "the token is too short; it must have at least 16 characters");
-    return *given;
+std::string peer_address(int socket) {
+    const auto found = numbers_of(socket, &::getpeername);
+    return found ? found->text() : "";
 }
 
 Listeners::Listeners(const Address& first, int rank, bool local) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses of streams and their listeners, with the token that consumers must have.
+// Addresses of streams, and their listeners.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,9 +25,8 @@ bool is_loopback(const std::string& host);
 /// Whether an address stands for all interfaces of a machine.
 bool is_any(const std::string& host);
 
-/// The token of a stream, "" for none: what was given, or one that nobody can guess, unless the
-/// address is the loopback's. Throws invalid_argument where it is too short.
-std::string token_for(const std::string& host, const std::optional<std::string>& given);
+/// The address of a connection's other end, as numbers; "" of a local one.
+std::string peer_address(int socket);
 
 /// Sockets that listen, closed with this unless they are taken.
 class Listeners {

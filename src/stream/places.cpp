@@ -30,9 +30,6 @@ Places::Places(const StreamManagerOptions& options) : options_(options) {
         refuse(concat("active is ", options.active, "; it must be 1 to ", max_active));
     if (options.unit != "step" && options.unit != "array")
         refuse("unit is \"" + options.unit + "\"; it must be \"step\" or \"array\"");
-    if (options.unit_bytes < 0 || (options.unit_bytes > 0 && options.unit != "step"))
-        refuse(concat("unit_bytes is ", options.unit_bytes,
-                      "; it must be 0, or above 0 with unit=\"step\""));
     if (options.stall_seconds &&
         !(*options.stall_seconds > 0 && std::isfinite(*options.stall_seconds)))
         refuse(concat("stall_seconds is ", *options.stall_seconds, "; it must be above 0 s"));
@@ -77,19 +74,15 @@ bool Places::others_wait(const PlaceHolder& who) const {
                                [&who](const PlaceHolder* other) { return other != &who; });
 }
 
-bool Places::take(PlaceHolder& who, std::int64_t bytes, bool begins_step) {
+bool Places::take(PlaceHolder& who, bool begins_step) {
     Entry& mine = entry_of(who);
-    const bool goes_on =
-        mine.holder != nullptr &&
-        (!begins_step || mine.used_bytes < options_.unit_bytes || !others_wait(who));
+    const bool goes_on = mine.holder != nullptr && (!begins_step || !others_wait(who));
     if (!goes_on) {
         if (std::ranges::find(waiting_, &who) == waiting_.end()) waiting_.push_back(&who);
         if (waiting_.front() != &who || !make_place(mine)) return false;
         if (mine.holder == nullptr) mine.turn = turns_++;
         mine.holder = &who;
-        mine.used_bytes = 0;
     }
-    mine.used_bytes += bytes;
     mine.thread = std::this_thread::get_id();
     stop_waiting(who);
     return true;

@@ -53,9 +53,9 @@ public:
     void enter(const PlaceHolder& who, const std::string& name);
     /// Gives its place up, too.
     void leave(const PlaceHolder& who);
-    /// Whether it has a place, for so many bytes more. Else it waits, in order, and asks again as
+    /// Whether it has a place. Else it waits, in order, and asks again as
     /// soon as something has changed. Throws invalid_state where that would never be.
-    bool take(PlaceHolder& who, std::int64_t bytes, bool begins_step);
+    bool take(PlaceHolder& who, bool begins_step);
     /// It asks no more.
     void stop_waiting(const PlaceHolder& who);
     std::int64_t turn_of(const PlaceHolder& who) const;
@@ -94,7 +94,6 @@ private:
         PlaceHolder* holder = nullptr;  ///< null without a place
         std::string name;
         std::int64_t turn = -1;
-        std::int64_t used_bytes = 0;
         std::thread::id thread;  ///< which sent last
     };
     struct Memory {

@@ -56,7 +56,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     collectively(*together_, [&] {
         check_options();
         const Address first = Address::of_text(address);
-        token_ = token_for(first.host, options_.token);
+        token_ = options_.open ? "" : options_.token ? *options_.token : new_token();
         listeners.emplace(first, together_->rank(), options_.shared_memory);
     });
     /// What the processes tell each other of themselves.
@@ -102,10 +102,11 @@ void Producer::check_options() const {
     check_range(options_.queue_steps, "queue_steps", 1, max_count);
     check_range(options_.queue_bytes, "queue_bytes", 0, std::numeric_limits<std::int64_t>::max());
     check_range(options_.consumers, "consumers", 0, static_cast<std::int64_t>(most_consumers));
-    if (options_.every_step && options_.consumers == 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "every_step=True needs consumers=, for how many consumers each step waits");
     check_seconds(options_.timeout_seconds);
+    if (options_.token) check_token(*options_.token);
+    if (options_.token && options_.open)
+        throw Error(ErrorCode::invalid_argument,
+                    "open lets everybody connect; pass no token with it");
 }
 
 /// Whether it waits for steps to be taken although there are credits for more: for the sake of
@@ -130,8 +131,9 @@ void Producer::begin(Listeners& listeners, const ValueList& producers) {
             .add("pressed", is_pressed())
             .add("tells_by_messages", flow.policy == Policy::block)
             .add("hears_taken_by_data", !is_pressed());
-        audience_ = std::make_shared<Audience>(flow, options_.consumers, options_.every_step,
-                                               std::move(welcome), places_, name_);
+        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
+                                               places_, name_);
+        if (!options_.open && !options_.token) token_file_.emplace(address_, token_);
     }
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }
@@ -301,10 +303,11 @@ bool Producer::all_close(Round round) {
 
 void Producer::stop() {
     closed_ = true;
-    has_stopped_ = true;
+    const bool has_stopped = has_stopped_.exchange(true);
     // In a forked process, locks are as its parent's threads left them, and segments are the
     // parent's.
     if (reception_ != nullptr && reception_->is_of_this_process()) {
+        if (!has_stopped) token_file_.reset();  // before another stream can listen at the address
         reception_->close();
         if (audience_ != nullptr) audience_->leave_places();
         outbox_->free_unused();

@@ -32,6 +32,7 @@
 #include "stream/reception.hpp"
 #include "stream/said_call.hpp"
 #include "stream/together.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 
@@ -116,7 +117,7 @@ public:
     bool is_closed() const { return closed_ || places_->have_streams_ended(); }
     /// Where consumers connect.
     const std::string& address() const { return address_; }
-    /// "" where none is needed.
+    /// "" if everybody may connect.
     const std::string& token() const { return token_; }
     bool knows(const std::string& name) const {
         const std::lock_guard lock(arrays_lock_);
@@ -199,6 +200,7 @@ private:
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
     std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
+    std::optional<TokenFile> token_file_;  ///< on process 0, of a token that nobody gave
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;

@@ -21,7 +21,7 @@
 #include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 #include "stream/frames.hpp"
-#include "stream/keyed_hash.hpp"
+#include "stream/token.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -60,6 +60,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     void evict_silent();
     void run(ConnectionPtr connection) noexcept;
     Value greet(const Connection& connection) const;
+    bool may_connect(const Connection& connection, const Value& words) const;
     void serve(const ConnectionPtr& connection);
     std::list<Open>::iterator find(const ConnectionPtr& connection);
     void remove(ConnectionPtr connection);
@@ -237,22 +238,26 @@ Value Reception::State::greet(const Connection& connection) const {
         const std::string frame = frame_of(words.bytes());
         connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
     };
-    const std::string nonce = random_digits(16);
-    say(Record().add("datamover_stream", protocol_version).add("nonce", nonce));
+    say(Record().add("datamover_stream", protocol_version));
     Value words = read_frame(connection, max_greeting_bytes,
                              Clock::now() + std::chrono::seconds(greeting_seconds));
-    // Without a token whoever reaches the address may connect, also with that of another stream.
-    const std::string& answer = words.name("answer");
-    if (!token.empty() && !equal_in_constant_time(answer, keyed_hash(token, nonce))) {
+    if (!may_connect(connection, words)) {
         say(Record()
                 .add("type", "failed")
-                .add("code", "invalid_state")
+                .add("code", "invalid_argument")
                 .add("words",
-                     "the token is not that of the stream; pass token= or set "
+                     "the stream requires its token, which was not sent; pass token= or set "
                      "DATAMOVER_STREAM_TOKEN"));
         throw Error(ErrorCode::io, "a connection has a wrong token");
     }
     return words;
+}
+
+bool Reception::State::may_connect(const Connection& connection, const Value& words) const {
+    if (token.empty() || connection.is_of_this_user()) return true;
+    const Value* const sent = words.find("token");
+    return sent != nullptr && sent->kind() == Value::Kind::text &&
+           equal_in_constant_time(sent->text(), token);
 }
 
 }  // namespace datamover::stream

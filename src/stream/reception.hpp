@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reception: accepts and authenticates connections to the sending end of a stream. The listening
-// end sends a nonce. The other end answers with its identity and a keyed hash of the nonce, so that
-// the token itself is never sent. Without a token, only processes on this machine can connect.
+// end sends the version of the protocol. The other end answers with its identity and the token of
+// the stream. Local sockets need no token if both ends have the same user.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ inline std::atomic<std::size_t> max_connections{1024};
 /// of its own. These threads call neither MPI nor anything of the program's.
 class Reception {
 public:
-    /// Takes the sockets over. `audience` is there on process 0 alone. Throws io.
+    /// Takes the sockets over. Everybody may connect if `token` is empty. `audience` is there on
+    /// process 0 alone. Throws io.
     Reception(std::span<const int> sockets, std::string token, std::shared_ptr<Outbox> outbox,
               std::shared_ptr<Audience> audience);
     ~Reception() { close(); }

@@ -9,24 +9,16 @@ namespace datamover::stream {
 Policy policy_of_name(const std::string& name) {
     if (name == "block") return Policy::block;
     if (name == "drop_oldest") return Policy::drop_oldest;
-    if (name == "drop_newest") return Policy::drop_newest;
     throw make_error(ErrorCode::invalid_argument, "policy is \"", name,
-                     "\"; it must be \"block\", \"drop_oldest\" or \"drop_newest\"");
+                     "\"; it must be \"block\" or \"drop_oldest\"");
 }
 
 StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {
-    if (sequence == refused_) return {Room::dropped, {}};
     // A step that has begun is one of those that wait, and the last to be dropped.
     const std::size_t begun = is_newest(sequence) ? 1 : 0;
     Answer answer;
     while (waiting_.size() > begun && is_full(bytes, begun != 0)) {
         if (policy_ == Policy::block) return {Room::wait, {}};
-        if (policy_ == Policy::drop_newest) {
-            if (begun != 0) return answer;  // the consumer may have a part of it: it is completed
-            ++dropped_;
-            refused_ = sequence;
-            return {Room::dropped, {}};
-        }
         ++dropped_;
         answer.dropped.push_back(waiting_.front().place);
         waiting_.pop_front();
@@ -35,10 +27,9 @@ StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes
 }
 
 StepQueue::Room StepQueue::room_for(std::int64_t sequence, std::int64_t bytes) const {
-    if (sequence == refused_) return Room::dropped;
     const std::size_t begun = is_newest(sequence) ? 1 : 0;
     if (waiting_.size() <= begun || !is_full(bytes, begun != 0)) return Room::yes;
-    return policy_ == Policy::block ? Room::wait : Room::dropped;
+    return policy_ == Policy::block ? Room::wait : Room::by_dropping;
 }
 
 bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {

@@ -13,9 +13,9 @@
 
 namespace datamover::stream {
 
-/// What happens where a consumer's queue is full: who sends waits; the consumer's oldest waiting
-/// step is dropped; the new step is, for this consumer.
-enum class Policy { block, drop_oldest, drop_newest };
+/// The action if a consumer's queue is full: the sender waits, or the oldest waiting step is
+/// dropped.
+enum class Policy { block, drop_oldest };
 
 /// Throws invalid_argument for no policy's name.
 Policy policy_of_name(const std::string& name);
@@ -39,18 +39,15 @@ public:
     StepQueue(Policy policy, std::int64_t max_steps, std::int64_t max_bytes)
         : policy_(policy), max_steps_(max_steps), max_bytes_(max_bytes) {}
 
-    enum class Room { yes, wait, dropped };
+    enum class Room { yes, wait, by_dropping };
     struct Answer {
         Room room = Room::yes;
         std::vector<std::int64_t> dropped;  ///< places
     };
-    /// Whether an array of a step may be added; drops what the policy drops for it. Where the new
-    /// step is what it drops, one that has begun is completed all the same.
+    /// Whether an array of a step may be added (yes or wait); drops what the policy drops for it.
     Answer make_room(std::int64_t sequence, std::int64_t bytes);
-    /// Whether `make_room` would say yes and drop nothing, or wait; `dropped` for all else.
+    /// Whether an array may be added as it is, after a wait, or once `make_room` has dropped steps.
     Room room_for(std::int64_t sequence, std::int64_t bytes) const;
-    /// Considers what comes next by itself: where each array is a step for the consumer.
-    void forget_refused() { refused_ = -1; }
     /// The place of a step to which an array is added next.
     std::int64_t place_of(std::int64_t sequence) const {
         return is_newest(sequence) ? waiting_.back().place : count_;
@@ -95,7 +92,7 @@ private:
     std::int64_t max_steps_, max_bytes_;
     std::deque<Step> waiting_;
     std::map<std::int64_t, std::int64_t> travelling_bytes_;  ///< by place
-    std::int64_t dropped_ = 0, refused_ = -1, count_ = 0;
+    std::int64_t dropped_ = 0, count_ = 0;
 };
 
 }  // namespace datamover::stream

@@ -92,7 +92,7 @@ static void expect_refusals(const char* address) {
                                    &impatient));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, address, is_last ? &wrong_ahead : NULL));
-    FAILS(DATAMOVER_INVALID_STATE,
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, address, &wrong_token));
     FAILS(DATAMOVER_TIMEOUT,
           datamover_stream_connect(&none, MPI_COMM_WORLD, "tcp://127.0.0.1:1", &impatient));
@@ -247,7 +247,7 @@ static void want_all(const datamover_stream_options* options,
 }
 
 static void be_both_ends(const datamover_array* const* into) {
-    const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0, 0};
+    const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0};
     const datamover_source_options known = {token, 0, 0, 0, 0};
     const char* address = NULL;
     datamover_stream* stream = NULL;

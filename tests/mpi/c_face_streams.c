@@ -59,8 +59,8 @@ static void expect_refused_together(datamover_stream* stream, const datamover_ar
 static void share_places(const datamover_array* array) {
     const int is_last = rank == size - 1;
     const char* here = "tcp://127.0.0.1:0";
-    const datamover_stream_manager_options options = {2, "step", 1 << 10, 1.5};
-    const datamover_stream_manager_options wrong = {1, "week", 0, 0};
+    const datamover_stream_manager_options options = {2, "step", 1.5};
+    const datamover_stream_manager_options wrong = {1, "week", 0};
     datamover_stream_manager *manager = NULL, *none = NULL;
     datamover_stream *one = NULL, *other = NULL;
     int64_t active = -1;
@@ -94,9 +94,8 @@ static void share_places(const datamover_array* array) {
 
 int main(int argc, char** argv) {
     begin(&argc, &argv);
-    const datamover_stream_options options = {2,     "block", 1, 1 << 20, argc > 1,
-                                              token, 60,      0, argc > 1};
-    const datamover_stream_options wrong = {1, "forget", 0, 0, 0, NULL, 0, 0, 0};
+    const datamover_stream_options options = {2, "block", 1, 1 << 20, argc > 1, token, 60, 0};
+    const datamover_stream_options wrong = {1, "forget", 0, 0, 0, NULL, 0, 0};
     const char* here = "tcp://127.0.0.1:0";
     const char *address = NULL, *needed = NULL;
     datamover_stream *stream = NULL, *none = NULL;

@@ -247,8 +247,8 @@ def prepared(name, s):
         "Stream": lambda: (
             lambda **said: dm.Stream(s.comm, **said).close(),
             {"address": HERE, "pathways": 1, "policy": "block", "queue_steps": 2,
-             "queue_bytes": 1 << 20, "consumers": 0, "every_step": False, "token": None,
-             "timeout": 5.0, "local": True},
+             "queue_bytes": 1 << 20, "consumers": 0, "token": None,
+             "timeout": 5.0, "local": True, "open": False},
         ),
         "Stream.send": lambda: (
             s.stream().send, {"name": "u", "array": s.a, "step": 3, "layout": s.rows},

@@ -103,14 +103,15 @@ def test_who_looks_does_not_wait_for_what_the_field_is_compared_with():
             np.testing.assert_allclose(arrays["u"], expected, rtol=0, atol=1e-14)
 
 
-async def last_frame(url):
+async def last_frame(page):
     """What the page gets of the last step, and the view that it is of."""
     aiohttp = pytest.importorskip("aiohttp")
+    url, _, token = page.partition("/#")
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(f"{url}/frames", headers={"Origin": url}, max_msg_size=0) as socket,
     ):
-        await socket.send_str(json.dumps({"type": "hello", "token": ""}))
+        await socket.send_str(json.dumps({"type": "hello", "token": token}))
         await socket.send_str(json.dumps({"type": "grant", "frames": 2}))
         view = None
         while True:
@@ -150,8 +151,8 @@ def test_the_page_of_an_application_shows_its_field():
         try:
             said = process.stdout.readline()
             assert said.startswith("the page is at http://127.0.0.1:"), said
-            url = said.split()[-1].rstrip("/")
-            view, elems = asyncio.run(asyncio.wait_for(last_frame(url), LIMIT_SECONDS))
+            page = said.split()[-1]
+            view, elems = asyncio.run(asyncio.wait_for(last_frame(page), LIMIT_SECONDS))
             cut = tuple(slice(None) if d in view["axes"] else view["at"][d] for d in range(3))
             np.testing.assert_allclose(elems, fields()[-1][cut], rtol=0, atol=1e-6)
             while not said.startswith("the program has ended"):

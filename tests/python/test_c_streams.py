@@ -42,7 +42,7 @@ def test_stream_of_c(tmp_path, processes):
     with process:
         try:
             address = address_in(path, process)
-            with pytest.raises(dm.InvalidState, match="token"):
+            with pytest.raises(dm.InvalidArgument, match="token"):
                 dm.stream.connect(address, token="known to one of them")
             grid = dm.BlockCyclic(SHAPE, "(*, *)", nprocs=1)
             rows, columns = np.indices(SHAPE)

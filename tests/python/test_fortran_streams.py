@@ -68,7 +68,7 @@ def test_stream_of_fortran(tmp_path, processes):
     came = []
     with started(processes, "send", path) as process:
         address = address_in(path, process)
-        with pytest.raises(dm.InvalidState, match="token"):
+        with pytest.raises(dm.InvalidArgument, match="token"):
             dm.stream.connect(address, token="known to one of them")
         with dm.stream.connect(address, token=TOKEN) as consumer:
             for step, arrays in consumer.steps({"u": grid, "v": grid}, LIMIT_SECONDS):

@@ -87,22 +87,32 @@ def read(message):
     return {"name": name, "step": step, "elems": elems, "every": every, "view": number}
 
 
+class Url(str):
+    """The address of a page without its token, which it has besides."""
+
+    def __new__(cls, page):
+        url, _, token = page.partition("/#")
+        made = super().__new__(cls, url)
+        made.page, made.token = page, token
+        return made
+
+
 @contextlib.asynccontextmanager
 async def serving(address, at=PAGE, name=None):
     server = frames.Frames(address, at, name)
     page = await server.start()
     try:
-        yield server, page.partition("/#")[0].rstrip("/")
+        yield server, Url(page)
     finally:
         await server.close()
 
 
 @contextlib.asynccontextmanager
-async def looking(url, token="", **headers):
+async def looking(url, token=None, **headers):
     async with aiohttp.ClientSession() as session:
         headers = {"Origin": url, **headers}
         async with session.ws_connect(f"{url}/frames", headers=headers, max_msg_size=0) as socket:
-            await socket.send_str(json.dumps({"type": "hello", "token": token}))
+            await socket.send_str(json.dumps({"type": "hello", "token": token or url.token}))
             yield Page(socket)
 
 
@@ -274,21 +284,39 @@ def test_only_the_page_itself_may_connect():
     run(look())
 
 
-def test_beyond_the_loopback_a_token_is_demanded(monkeypatch):
-    monkeypatch.setattr(frames, "is_loopback", lambda host: False)
-
+def test_a_token_is_demanded():
     async def look():
         server = frames.Frames("tcp://127.0.0.1:9", PAGE)
         page = await server.start()
-        url, _, token = page.partition("/#")
+        url = Url(page)
+        token = url.token
         assert len(token) >= 32
         try:
             async with looking(url, token) as right:
                 await right.until("state")
-            for wrong in ("", token[:-1], token + "a", "ä"):
+            for wrong in (" ", token[:-1], token + "a", "ä"):
                 async with looking(url, wrong) as refused:
                     message = await refused.socket.receive(LIMIT_SECONDS)
                     assert message.type is aiohttp.WSMsgType.CLOSE and message.data == 1008
+        finally:
+            await server.close()
+
+    run(look())
+
+
+def test_a_page_that_is_open_takes_no_token(caplog):
+    async def look():
+        server = frames.Frames("tcp://127.0.0.1:9", PAGE, open_to_all=True)
+        page = await server.start()
+        assert page.endswith("/") and "#" not in page
+        assert page in "".join(record.message for record in caplog.records)
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.ws_connect(f"{page}frames", headers={"Origin": page[:-1]}) as socket,
+            ):
+                await socket.send_str(json.dumps({"type": "hello", "token": ""}))
+                await Page(socket).until("state")
         finally:
             await server.close()
 
@@ -402,7 +430,7 @@ def test_a_page_that_goes_while_the_server_ends_does_no_harm():
     async def look():
         with sending(send_large) as out:
             server = frames.Frames(out.address, PAGE, None)
-            url = (await server.start()).rstrip("/")
+            url = Url(await server.start())
             async with looking(url) as page:
                 await page.say(type="grant", frames=1)
                 while not server._pages:
@@ -560,7 +588,7 @@ def test_wrong_addresses_are_errors():
 
 
 @pytest.mark.parametrize(
-    "options", [["--info"], ["--to", "npy:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
+    "options", [["--info"], ["--to", "zarr:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
 )
 def test_options_that_do_not_go_together(options):
     arguments = ["stream", "tcp://127.0.0.1:9", "--frames", PAGE, *options]
@@ -670,7 +698,7 @@ def test_picture_in_a_browser(tmp_path, monkeypatch):
     async def look():
         beside = contextlib.ExitStack()
         out = beside.enter_context(sending(send_quarters))
-        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+        async with serving(out.address) as (_, url), browsing(url.page, tmp_path / "p") as browser:
             await browser.until("Number(document.body?.dataset.drawn) >= 3")
             box = await browser.value(
                 "(r => [r.left, r.top, r.width, r.height].join())"
@@ -708,12 +736,12 @@ def test_what_the_page_says_while_it_waits_runs_and_when_it_has_ended(tmp_path):
         beside = contextlib.ExitStack()
         out = beside.enter_context(sending(send_quarters))
         nowhere = serving("tcp://127.0.0.1:9")
-        async with nowhere as (_, url), browsing(url, tmp_path / "n") as browser:
+        async with nowhere as (_, url), browsing(url.page, tmp_path / "n") as browser:
             await browser.until(f"{text('skipped')} === '0'")  # figures have come
             assert await browser.value(f"{text('rate')} + {text('frames')}") == "––"
             assert await browser.value(text("value")) == ""
             assert await browser.value("document.getElementById('scale').hidden")
-        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+        async with serving(out.address) as (_, url), browsing(url.page, tmp_path / "p") as browser:
             await browser.until("Number(document.body?.dataset.drawn) >= 3")
             assert not await browser.value("document.getElementById('pause').disabled")
             # Of a field of 24 elements there is little, which is not nothing.
@@ -759,7 +787,7 @@ def test_a_picture_has_the_name_of_its_plane_until_another_plane_comes(tmp_path)
     async def look():
         beside = contextlib.ExitStack()
         out = beside.enter_context(sending(send))
-        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+        async with serving(out.address) as (_, url), browsing(url.page, tmp_path / "p") as browser:
             await browser.until(f"document.body && {what(2)} && document.body.dataset.drawn")
             await asyncio.to_thread(beside.close)
             await browser.until("document.getElementById('state').textContent.includes('ended')")

@@ -24,7 +24,7 @@ ROUNDS = 2 if CASES == 1 else 12 * CASES
 LIMIT_SECONDS = 60
 ELEMS = 1 << 15
 LINE = dm.BlockCyclic(ELEMS, "block", nprocs=1)
-POLICIES = ("block", "drop_oldest", "drop_newest")
+POLICIES = ("block", "drop_oldest")
 GROWTH_BYTES = 48 << 20
 
 VISITOR = """

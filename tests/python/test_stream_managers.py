@@ -17,7 +17,7 @@ LIMIT_SECONDS = 60
 ELEMS = 1 << 15  # large enough for shared memory
 NBYTES = 8 * ELEMS
 LINE = dm.BlockCyclic(ELEMS, "block", nprocs=1)
-POLICIES = ("block", "drop_oldest", "drop_newest")
+POLICIES = ("block", "drop_oldest")
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -94,7 +94,7 @@ def test_a_consumer_that_stalls_does_not_stop_the_other_streams(policy):
         assert sum(nbytes > 0 for nbytes in held) <= 2
         dropped = [out.counters()["steps_dropped"] for out in streams.outs]
         assert dropped == [0 if policy == "block" else 5, 0, 0, 0]
-        seen = {"block": [0, 1, 2], "drop_oldest": [0, 6, 7], "drop_newest": [0, 1, 2]}[policy]
+        seen = {"block": [0, 1, 2], "drop_oldest": [0, 6, 7]}[policy]
         for step in seen:
             expect(streams.steps[0], 0, step)
 
@@ -205,7 +205,7 @@ def test_an_array_as_unit_is_a_step_of_its_own():
                     np.testing.assert_array_equal(arrays[name], of_step(n, step))
 
 
-@pytest.mark.parametrize("unit", ["step", "array", 3 * NBYTES])
+@pytest.mark.parametrize("unit", ["step", "array"])
 def test_threads_take_turns(unit):
     count, last = 4, 12
     with contextlib.ExitStack() as stack:
@@ -245,7 +245,7 @@ def test_threads_take_turns(unit):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"active": 0}, {"active": -1}, {"unit": "week"}, {"unit": 0}, {"stall": 0}, {"stall": -1}],
+    [{"active": 0}, {"active": -1}, {"unit": "week"}, {"stall": 0}, {"stall": -1}],
 )
 def test_wrong_arguments(wrong):
     with pytest.raises(dm.InvalidArgument):

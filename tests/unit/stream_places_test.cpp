@@ -26,23 +26,18 @@ public:
     int asked_to_end = 0;
 };
 
-StreamManagerOptions with(std::int64_t active, std::int64_t unit_bytes = 0) {
+StreamManagerOptions with(std::int64_t active) {
     StreamManagerOptions options;
     options.active = active;
-    options.unit_bytes = unit_bytes;
     return options;
 }
 
 TEST(StreamPlaces, AreRefusedWhereTheyMakeNoSense) {
     EXPECT_THROW(Places(with(0)), Error);
-    EXPECT_THROW(Places(with(1, -1)), Error);
     StreamManagerOptions options;
     options.unit = "week";
     EXPECT_THROW(Places{options}, Error);
     options.unit = "array";
-    options.unit_bytes = 1;
-    EXPECT_THROW(Places{options}, Error);
-    options.unit_bytes = 0;
     options.stall_seconds = 0.0;
     EXPECT_THROW(Places{options}, Error);
 }
@@ -66,7 +61,7 @@ TEST(StreamPlaces, AreGivenInTheOrderOfAsking) {
             } else {
                 const auto place = std::find(asking.begin(), asking.end(), &one);
                 const bool waited = place != asking.end();
-                if (places.take(one, 8, true)) {
+                if (places.take(one, true)) {
                     // Nobody who asked before is overtaken but by who has a place already.
                     EXPECT_TRUE(asking.empty() || (waited && place == asking.begin()));
                     if (waited) asking.erase(place);
@@ -89,22 +84,22 @@ TEST(StreamPlaces, AreGivenInTheOrderOfAsking) {
     }
 }
 
-TEST(StreamPlaces, AreKeptForAUnitOfBytes) {
-    Places places(with(1, 100));
+TEST(StreamPlaces, AreKeptForAStep) {
+    Places places(with(1));
     Holder one, other;
     places.enter(one, "one");
     places.enter(other, "other");
-    EXPECT_TRUE(places.take(one, 60, true));
+    EXPECT_TRUE(places.take(one, true));
     one.taken = false;
-    std::thread([&] { EXPECT_FALSE(places.take(other, 8, true)); }).join();
-    EXPECT_TRUE(places.take(one, 60, true)) << "60 bytes are no unit";
-    EXPECT_TRUE(places.take(one, 8, false)) << "within a step";
-    EXPECT_FALSE(places.take(one, 8, true)) << "another one waits";
+    EXPECT_TRUE(places.take(one, true)) << "no other one waits";
+    std::thread([&] { EXPECT_FALSE(places.take(other, true)); }).join();
+    EXPECT_TRUE(places.take(one, false)) << "within a step";
+    EXPECT_FALSE(places.take(one, true)) << "another one waits";
     one.taken = true;
-    EXPECT_TRUE(places.take(other, 8, true));
+    EXPECT_TRUE(places.take(other, true));
     EXPECT_EQ(places.take_ended(), (std::vector<Turn>{{"one", 0}}));
     places.leave(other);
-    EXPECT_TRUE(places.take(one, 8, true));
+    EXPECT_TRUE(places.take(one, true));
     EXPECT_EQ(places.active(), 1);
 }
 
@@ -113,15 +108,15 @@ TEST(StreamPlaces, AreNotWaitedForByWhoWouldHaveToGiveThemUp) {
     Holder one, other;
     places.enter(one, "one");
     places.enter(other, "other");
-    EXPECT_TRUE(places.take(one, 8, true));
+    EXPECT_TRUE(places.take(one, true));
     one.taken = false;
     one.within_step = true;
-    EXPECT_THROW(places.take(other, 8, true), Error);
-    std::thread([&] { EXPECT_FALSE(places.take(other, 8, true)); }).join();
+    EXPECT_THROW(places.take(other, true), Error);
+    std::thread([&] { EXPECT_FALSE(places.take(other, true)); }).join();
     one.within_step = false;
-    EXPECT_FALSE(places.take(other, 8, true)) << "its consumer may take it";
+    EXPECT_FALSE(places.take(other, true)) << "its consumer may take it";
     places.stop_waiting(other);
-    EXPECT_TRUE(places.take(one, 8, true));
+    EXPECT_TRUE(places.take(one, true));
 }
 
 TEST(StreamPlaces, MemoryIsFreedOnceItsTurnHasEnded) {
@@ -147,9 +142,9 @@ TEST(StreamPlaces, WhoStallsIsEnded) {
     Holder one, other;
     places.enter(one, "one");
     places.enter(other, "other");
-    EXPECT_TRUE(places.take(one, 8, true));
+    EXPECT_TRUE(places.take(one, true));
     one.taken = false;
-    EXPECT_FALSE(places.take(other, 8, true));
+    EXPECT_FALSE(places.take(other, true));
     EXPECT_EQ(one.asked_to_end, 1);
 }
 

@@ -109,7 +109,7 @@ struct Sender {
                                           bool hears_by_messages = false,
                                           bool says_taken_by_data = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
-        EXPECT_EQ(consumer->come_in("").name("type"), "welcome");
+        EXPECT_EQ(consumer->come_in(producer->token()).name("type"), "welcome");
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
         consumer->subscribe(wanted, hears_by_messages, says_taken_by_data);
@@ -211,11 +211,12 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
-    data.introduce("", Record()
-                           .add("role", "data")
-                           .add("key", sender.producer->outbox().keys().front())
-                           .add("rank", 0)
-                           .add("pathway", 0));
+    data.introduce(sender.producer->token(),
+                   Record()
+                       .add("role", "data")
+                       .add("key", sender.producer->outbox().keys().front())
+                       .add("rank", 0)
+                       .add("pathway", 0));
     sender.send("u", 1, 8);
     EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
     try {
@@ -243,7 +244,7 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
-        const Value welcome = stranger.come_in("");
+        const Value welcome = stranger.come_in(producer.token());
         EXPECT_EQ(welcome.flag("pressed"), c.waits) << c.queue_bytes;
         EXPECT_EQ(welcome.flag("hears_taken_by_data"), !c.waits) << c.queue_bytes;
     }

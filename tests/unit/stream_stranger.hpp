@@ -18,7 +18,6 @@
 #include "stream/connection.hpp"
 #include "stream/fields.hpp"
 #include "stream/frames.hpp"
-#include "stream/keyed_hash.hpp"
 #include "stream/plan_between.hpp"
 
 namespace datamover::stream {
@@ -52,7 +51,8 @@ public:
     }
     /// Says who it is, and that it knows the token.
     void introduce(const std::string& token, Record words) const {
-        say(words.add("answer", keyed_hash(token, heard().name("nonce"))));
+        EXPECT_EQ(heard().number("datamover_stream"), protocol_version);
+        say(words.add("token", token));
     }
     /// Wants arrays, each in a layout, and grants a step.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,

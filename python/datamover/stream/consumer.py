@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -73,7 +72,9 @@ def connect(
     comm : mpi4py.MPI.Comm, optional
         The processes that receive; this one alone without it, and then without MPI.
     token : str, optional
-        What the stream demands; from the environment variable DATAMOVER_STREAM_TOKEN without it.
+        The token that the stream requires, given on process 0. By default, that of the environment
+        variable DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine
+        has stored.
     timeout : float, optional
         Seconds to wait for somebody to listen there; None: for ever.
     ahead : int, optional
@@ -98,7 +99,9 @@ def connect(
     IoError
         Somebody else listens there.
     InvalidState
-        The stream has ended, or wants another token.
+        The stream has ended.
+    InvalidArgument
+        The stream requires another token, or an argument is not valid.
     PeerFailed
         The stream ends meanwhile, or serves as many as it can.
 
@@ -119,8 +122,8 @@ def connect(
     )
 
 
-class _Whole(threading.local):
-    """A step that was taken, and not handed over to the thread that has taken it."""
+class _Taken(threading.local):
+    """A step that was taken, and not returned to the thread that has taken it."""
 
     step: tuple[int, dict[str, Any]] | None = None
 
@@ -142,9 +145,8 @@ class Consumer:
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: who holds it takes a step
-        #: Of a step that is not taken yet: what came, the arrays, and that it is taken.
-        self._step: list[Any] = []
-        self._whole = _Whole()
+        self._unpacked: tuple[int, dict[str, Any]] | None = None  #: a step that is not taken yet
+        self._taken = _Taken()
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
@@ -193,10 +195,6 @@ class Consumer:
             limit = seconds(timeout)
         known = [ArrayInfo.of_words(*words) for words in self._end.arrays(limit)]
         return {info.name: info for info in known}
-
-    def names(self) -> set[str]:
-        """Give the names of the arrays that the stream has told of so far. Local, on process 0."""
-        return set(self._end.names())
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def steps(
@@ -288,44 +286,31 @@ class Consumer:
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        """Hand over a step. After Ctrl-C before that, it comes with this thread's next call.
-
-        Python hears of signals behind calls: there is none behind the note that the program has it.
-        """
-        whole = self._whole
-        if whole.step is None:
+        """Return a step. If Ctrl-C comes before, this thread's next call returns it."""
+        taken = self._taken
+        if taken.step is None:
             with self._turn:
                 self._take(limit)
-        step = whole.step
-        whole.step = None
+        step = taken.step
+        taken.step = None
         return step
 
     def _take(self, limit: float | None) -> None:
-        """Take a step, or go on with one, and note it as this thread's when it is whole.
+        """Take a step, and note it as this thread's.
 
-        Nothing of Python runs, and so no handler of a signal, between what the engine does and the
-        note of it in the list.
+        An interruption may come after any call. What was done before is then done again to no
+        effect: the engine returns a step until it is taken, and takes it once.
         """
-        step = self._step
-        if not step:
-            step.extend(map(self._end.next, (limit,)))
-        if step[0] is None:
-            step.clear()
-            raise StopIteration
-        try:
-            if len(step) == 1:
-                step.append(self._unpacked(step[0][1]))
-            if len(step) == 2:
-                step.extend(itertools.starmap(self._end.taken, ((),)))
-        except Exception:
-            step.clear()
-            raise
-        (number, _), arrays, _ = step
-        self._whole.step = number, arrays
-        del step[:]
+        if self._unpacked is None:
+            found = self._end.next(limit)
+            if found is None:
+                raise StopIteration
+            self._unpacked = found[0], self._arrays_of(found[1])
+        self._end.taken()
+        self._taken.step, self._unpacked = self._unpacked, None
 
-    def _unpacked(self, found: list[tuple[str, str]]) -> dict[str, Any]:
-        """Give the arrays of the step that came, of these names and dtypes."""
+    def _arrays_of(self, found: list[tuple[str, str]]) -> dict[str, Any]:
+        """Unpack the arrays of the step that came, of these names and dtypes."""
         try:
             return {
                 name: self._target(name).unpack(self._end, name, dtype) for name, dtype in found

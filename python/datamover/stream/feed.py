@@ -50,10 +50,8 @@ MAX_STEPS_PER_SECOND = 60
 CONNECT_SECONDS = 1.0
 RETRY_SECONDS = 0.3
 JOIN_SECONDS = 2.0
-#: A consumer may ask 16 times which arrays there are: once at first, after 2, 4, 8 ... steps, and
-#: this many times when the answer had new ones.
-MAX_TIMES_NEW = 3
-LAST_ASKED_STEP = 1 << 12
+#: Between two requests for the arrays of a stream, which may send more later.
+ARRAYS_SECONDS = 1.0
 
 _VIEW_NUMBERS = itertools.count(1)
 
@@ -188,9 +186,8 @@ class Feed:
             except Timeout:
                 if self.status.state not in ("ended", "failed"):
                     self._say("connecting")
-            except InvalidState as error:
-                ended = "has ended" in str(error)
-                self._say("ended" if ended else "failed", "" if ended else str(error))
+            except InvalidState:  # raised by `connect` alone: the stream has ended
+                self._say("ended")
             except PeerFailed as error:
                 self._say("failed", f"the stream broke off: {error}")
             except Error as error:
@@ -225,8 +222,8 @@ class Feed:
         info, number = known[view.name], next(_VIEW_NUMBERS)
         told = {"view": view, "owners": owners_of(view, info), "view_number": number}
         steps = source.steps({view.name: layout_of_view(view, info)})
-        times_new, next_time = 0, 0.0
-        for taken, (step, arrays) in enumerate(steps, 1):
+        next_time = next_request = 0.0
+        for step, arrays in steps:
             plane = arrays[view.name].reshape(view.extents(info.shape))
             self._count += 1
             self.newest = Newest(self._count, step, view, number, plane)
@@ -235,10 +232,8 @@ class Feed:
                 told = {}
             else:
                 self._changed()
-            # The first step may have more arrays than were known before it, later ones others.
-            is_new = len(source.names()) > len(known) and times_new < MAX_TIMES_NEW
-            times_new += is_new
-            if is_new or (1 < taken <= LAST_ASKED_STEP and taken & (taken - 1) == 0):
+            if time.monotonic() >= next_request:
+                next_request = time.monotonic() + ARRAYS_SECONDS
                 known = source.arrays()
                 self._learn(known)
                 if self._wished(known) not in (None, view):

@@ -32,6 +32,8 @@ try:
 except ImportError:  # told when it is needed
     web = None
 
+log = logging.getLogger("datamover")
+
 PAGE = Path(__file__).parent / "page"
 FILES = {
     "/": ("index.html", "text/html"),
@@ -56,7 +58,14 @@ VIEW_SECONDS = 0.1
 FIGURES_SECONDS = 1.0
 
 
-def show(address: str, at: str, name: str | None, announce: Callable[[str], None]) -> None:
+def show(
+    address: str,
+    at: str,
+    name: str | None,
+    announce: Callable[[str], None],
+    *,
+    open_to_all: bool = False,
+) -> None:
     """Serve the page that shows a stream, until interrupted.
 
     Parameters
@@ -68,7 +77,9 @@ def show(address: str, at: str, name: str | None, announce: Callable[[str], None
     name : str, optional
         The array that is shown at first.
     announce : callable
-        Gets the address to open, with the token, once.
+        Called once with the address to open, which has the token.
+    open_to_all : bool
+        Whether browsers need no token.
 
     Raises
     ------
@@ -79,7 +90,7 @@ def show(address: str, at: str, name: str | None, announce: Callable[[str], None
     IoError
         The page's address is taken.
     """
-    frames = Frames(address, at, name)
+    frames = Frames(address, at, name, open_to_all=open_to_all)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_show(frames, announce))
 
@@ -129,13 +140,15 @@ class _Page:
 class Frames:
     """The server of one page that shows a stream."""
 
-    def __init__(self, address: str, at: str, name: str | None = None):
+    def __init__(
+        self, address: str, at: str, name: str | None = None, *, open_to_all: bool = False
+    ):
         if web is None:
             raise Unsupported("--frames needs the package aiohttp: pip install 'datamover[frames]'")
         wire.parse_address(address)
         self._address, self._name = address, name
         self._host, self._port = parse_page_address(at)
-        self.token = "" if is_loopback(self._host) else secrets.token_urlsafe(24)
+        self.token = "" if open_to_all else secrets.token_urlsafe(24)
         self._known: dict[str, ArrayInfo] = {}
         self._arrays: list[dict[str, Any]] = []
         self._feeds: list[Feed] = []
@@ -168,8 +181,10 @@ class Frames:
         if self._port == 80:
             self._hosts |= {host.removesuffix(":80") for host in self._hosts}
         self._feeds.append(self._new_feed(None))
-        fragment = f"#{self.token}" if self.token else ""
-        return f"http://{_authority(self._host, self._port)}/{fragment}"
+        page = f"http://{_authority(self._host, self._port)}/"
+        if not self.token:
+            log.warning("%s is open: everybody who can reach it can see the stream", page)
+        return f"{page}#{self.token}" if self.token else page
 
     async def close(self) -> None:
         """End all connections."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from datamover._plan import Places
 from datamover.arguments import seconds, text
 from datamover.collective_calls import agreeing, leaving, refused_by
-from datamover.errors import InvalidArgument, WrongType
+from datamover.errors import InvalidArgument
 from datamover.stream.group import Group
-from datamover.stream.producer import Stream, _count
+from datamover.stream.producer import Stream, _count, _text
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -37,11 +36,10 @@ class Manager:
         The processes that send; None for this one alone, without MPI.
     active : int
         Most streams that hold buffers at a time.
-    unit : {"step", "array"} or int
-        After what a stream gives way to others that wait: a step; an array, where consumers get
-        each array as a step of its own; steps of so many bytes together. It matters where threads
-        send, each on a communicator of its own: the streams of one thread take turns in the order
-        of its calls.
+    unit : {"step", "array"}
+        The unit after which a stream yields to others that wait. With "array", consumers get each
+        array as a step of its own. It matters if threads send, each on a communicator of its own:
+        the streams of one thread take turns in the order of its calls.
     stall : float, optional
         Ends consumers, with `Timeout`, that have taken nothing for so many seconds while another
         stream waits for their stream's place. Never without it.
@@ -49,7 +47,7 @@ class Manager:
     Raises
     ------
     InvalidArgument
-        A number or unit that makes no sense.
+        A number or unit is not valid.
 
     Notes
     -----
@@ -76,13 +74,13 @@ class Manager:
         comm: MPI.Comm | None,
         *,
         active: int = 1,
-        unit: str | int = "step",
+        unit: str = "step",
         stall: float | None = None,
     ):
         self._comm, self._group, self._process = comm, Group(comm), os.getpid()
         self._streams: dict[str, Stream] = {}
         self._places = self._group.together(
-            lambda: Places(_count(active, "active"), *_unit(unit), seconds(stall, "stall"))
+            lambda: Places(_count(active, "active"), _text(unit, "unit"), seconds(stall, "stall"))
         )
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
@@ -166,18 +164,3 @@ class Manager:
 
     def __repr__(self) -> str:
         return f"Manager({', '.join(self._streams)})"
-
-
-def _unit(unit: str | int) -> tuple[str, int]:
-    """Give the unit and its bytes as the engine wants them."""
-    if isinstance(unit, str):
-        return unit, 0
-    try:
-        nbytes = operator.index(unit)
-    except TypeError:
-        raise WrongType(
-            f"unit is {unit!r}; it must be 'step', 'array' or a number of bytes"
-        ) from None
-    if nbytes < 1:
-        raise InvalidArgument(f"unit is {nbytes} bytes; it must be at least 1")
-    return "step", _count(nbytes, "unit")

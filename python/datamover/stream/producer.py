@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from datamover._plan import Producer
+from datamover._plan import Producer, is_loopback
 from datamover.arguments import integer, memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, leaving, refused_by
@@ -59,9 +59,9 @@ class Stream:
         listen at ports of their own.
     pathways : int
         Connections from each sending to each receiving process, which share a message; 1 to 16.
-    policy : {"block", "drop_oldest", "drop_newest"}
-        What `send` does where a consumer's queue is full: wait; drop the consumer's oldest waiting
-        step; drop the new step for this consumer.
+    policy : {"block", "drop_oldest"}
+        Action of `send` if a consumer's queue is full: wait, or drop the consumer's oldest waiting
+        step.
     queue_steps : int
         Most steps that wait for a consumer beyond those that it has asked for.
     queue_bytes : int or None
@@ -71,30 +71,30 @@ class Stream:
         The first `send` waits until so many consumers have asked for arrays. By default it does not
         wait, and steps that are sent before a consumer is there go to nobody. Pass 1 if the other
         program needs every step, as one that also sends to this program does.
-    every_step : bool
-        Whether each step waits for `consumers`, not the first `send` alone: nothing is sent while
-        fewer listen. What was sent to one that goes, and not taken, is lost all the same.
     token : str, optional
-        What consumers must know. Without it only processes of this machine may connect where the
-        address is the loopback's; for any other address a token is made.
+        The secret that consumers must present, 16 to 256 printable ASCII characters. By default,
+        one is made, which consumers of the same user on the machine of process 0 find by
+        themselves. Others need it as `token=` or in DATAMOVER_STREAM_TOKEN.
     timeout : float, optional
         Seconds after which a wait for consumers gives up; never without it.
     local : bool
         Whether consumers on this machine get messages through shared memory.
+    open : bool
+        Whether everybody who can reach the address may connect, without a token.
 
     Attributes
     ----------
     address : str
         Where consumers connect to.
     token : str
-        "" where none is needed.
+        "" if everybody may connect.
 
     Raises
     ------
     IoError
         The address cannot be listened at.
     InvalidArgument
-        An address, policy, token or number that makes no sense.
+        An address, policy, token or number is not valid.
 
     Notes
     -----
@@ -121,10 +121,10 @@ class Stream:
         queue_steps: int = 2,
         queue_bytes: int | None = QUEUE_BYTES,
         consumers: int = 0,
-        every_step: bool = False,
         token: str | None = None,
         timeout: float | None = None,
         local: bool = True,
+        open: bool = False,
         _place: tuple[Places | None, str] = (None, ""),
     ):
         self._group = Group(comm)
@@ -142,12 +142,12 @@ class Stream:
                 None if token is None else _text(token, "token"),
                 seconds(timeout),
                 bool(local),
-                bool(every_step),
+                bool(open),
             )
         self._end = Producer(self._group.members(), *options, *_place)
         self.address, self.token = self._end.address, self._end.token
-        if self._group.rank == 0 and token is None and self.token:
-            log.warning("consumers of %s need the token %s", self.address, self.token)
+        if self._group.rank == 0:
+            _report_access(self.address, self.token, is_given=token is not None)
         self._finalizer = weakref.finalize(self, self._end.stop)
         self._process = os.getpid()
 
@@ -362,6 +362,17 @@ class Stream:
     def __repr__(self) -> str:
         state = "closed" if self._end.is_closed else counted(self._end.num_arrays, "array")
         return f"Stream({self.address!r}, {state})"
+
+
+def _report_access(address: str, token: str, *, is_given: bool) -> None:
+    """Log who may connect, and with which token."""
+    if not token:
+        log.warning("%s is open: everybody who can reach it can read what it sends", address)
+    elif not is_given:
+        is_local = is_loopback(wire.parse_address(address)[0])
+        level = logging.INFO if is_local else logging.WARNING
+        variable = wire.TOKEN_VARIABLE
+        log.log(level, "consumers of %s elsewhere need %s=%s", address, variable, token)
 
 
 def _text(value: Any, name: str) -> str:

@@ -65,7 +65,7 @@ module datamover_c
         integer(c_int64_t) :: queue_steps = 0, queue_bytes = 0, consumers = 0
         type(c_ptr) :: token = c_null_ptr
         real(c_double) :: timeout_seconds = 0
-        integer(c_int) :: no_shared_memory = 0, every_step = 0
+        integer(c_int) :: no_shared_memory = 0, open = 0
     end type
 
     type, bind(c) :: datamover_source_options

@@ -547,16 +547,17 @@ module datamover
 
         ! Open a stream. Process 0 listens at `address`, 'tcp://host:port'; port 0: any free port.
         ! Consumers may connect and leave at any time. The first `send` waits for `consumers` of
-        ! them, with `every_step` that of each step. `policy` is the action if a consumer's queue is
-        ! full: 'block' (default), 'drop_oldest' or 'drop_newest'. A queue holds `queue_steps` steps
-        ! (default: 2) and `queue_bytes` bytes of all processes (default: 1 GiB). Waits for
-        ! consumers end after `timeout` seconds (default: never). `token` is the secret that
-        ! consumers must present, at least 16 characters; by default, one is made for every address
-        ! except loopback. Each process of a consumer has `pathways` connections to each process
-        ! here (default: 1); without `shared_memory`, those on this machine use them too.
-        ! datamover_io if the address cannot be listened at. Collective over `comm`.
+        ! them. `policy` is the action if a consumer's queue is full: 'block' (default) or
+        ! 'drop_oldest'. A queue holds `queue_steps` steps (default: 2) and `queue_bytes` bytes of
+        ! all processes (default: 1 GiB). Waits for consumers end after `timeout` seconds (default:
+        ! never). `token` is the secret that consumers must present, 16 to 256 printable ASCII
+        ! characters; by default, one is made, which consumers of the same user on the machine of
+        ! process 0 find by themselves. With `open` everybody may connect. Each process of a
+        ! consumer has `pathways` connections to each process here (default: 1); without
+        ! `shared_memory`, those on this machine use them too. datamover_io if the address cannot be
+        ! listened at. Collective over `comm`.
         module subroutine stream_open(self, comm, address, consumers, policy, queue_steps, &
-            queue_bytes, timeout, token, pathways, shared_memory, every_step, stat, errmsg)
+            queue_bytes, timeout, token, pathways, shared_memory, open, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             integer, intent(in) :: comm
             character(*), intent(in) :: address
@@ -567,7 +568,7 @@ module datamover
             real(c_double), intent(in), optional :: timeout
             character(*), intent(in), optional :: token
             integer, intent(in), optional :: pathways
-            logical, intent(in), optional :: shared_memory, every_step
+            logical, intent(in), optional :: shared_memory, open
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
@@ -580,7 +581,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
-        ! Return the token that consumers must present; '' for none. Local.
+        ! Return the token that consumers must present; '' if everybody may connect. Local.
         module subroutine stream_token(self, token, stat, errmsg)
             class(datamover_stream), intent(in) :: self
             character(:), allocatable, intent(out) :: token
@@ -649,12 +650,13 @@ module datamover
 
         ! Connect to the stream that another program sends at `address`, 'tcp://host:port', waiting
         ! at most `timeout` seconds for it (default: 30; below 0: forever). `token` is the token
-        ! that it requires; by default that of the environment variable DATAMOVER_STREAM_TOKEN.
-        ! Memory is allocated for `ahead` steps (1 to 64; default: by their size) beyond the current
-        ! one. `newest`: receive only the newest step; no sender waits. Without `shared_memory`,
-        ! messages on one machine also use connections. datamover_timeout if no program listens,
-        ! datamover_io if another kind of program does, datamover_invalid_state if the stream has
-        ! ended or requires another token. Collective over `comm`.
+        ! that it requires; by default that of the environment variable DATAMOVER_STREAM_TOKEN, or
+        ! the one that a stream of the same user on this machine has stored. Memory is allocated for
+        ! `ahead` steps (1 to 64; default: by their size) beyond the current one. `newest`: receive
+        ! only the newest step; no sender waits. Without `shared_memory`, messages on one machine
+        ! also use connections. datamover_timeout if no program listens, datamover_io if another
+        ! kind of program does, datamover_invalid_argument if the stream requires another token,
+        ! datamover_invalid_state if it has ended. Collective over `comm`.
         module subroutine stream_source_connect(self, comm, address, token, timeout, ahead, &
             newest, shared_memory, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self

@@ -355,7 +355,7 @@ contains
         options%token = text_at(c_token)
         if (present(timeout)) options%timeout_seconds = timeout
         if (present(shared_memory)) options%no_shared_memory = c_flag(.not. shared_memory)
-        if (present(every_step)) options%every_step = c_flag(every_step)
+        if (present(open)) options%open = c_flag(open)
         code = datamover_fortran_stream_open(made, int(comm, c_int), code, &
             trim(address)//c_null_char, options)
         if (code == 0) self%handle = made

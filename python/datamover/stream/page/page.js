@@ -6,7 +6,6 @@ const AHEAD = 2; // frames that the server may send before one of them is drawn
 const RETRY_MS = 1000;
 const VIEW_MS = 120; // between two changes of the view
 const WINDOW_MS = 2000; // that rates are taken over
-const MIN_LABEL_PX = 24;
 
 const $ = (id) => document.getElementById(id);
 const field = $("field").getContext("2d", { alpha: false }); // what it covers need not be drawn
@@ -181,7 +180,7 @@ function drawOverlay() {
   const x = (j) => (columns[j] / columns[columns.length - 1]) * width;
   const y = (i) => (rows[i] / rows[rows.length - 1]) * height;
   const across = columns.length - 1;
-  const owner = (i, j) => (i < 0 || j < 0 ? null : owners.owners[i * across + j]);
+  const owner = (i, j) => owners.owners[i * across + j];
   const lines = new Path2D();
   for (let i = 0; i < rows.length - 1; i++) {
     for (let j = 0; j < across; j++) {
@@ -199,28 +198,6 @@ function drawOverlay() {
     context.strokeStyle = colour;
     context.lineWidth = thick;
     context.stroke(lines);
-  }
-  context.font = "600 12px system-ui, sans-serif";
-  context.textBaseline = "top";
-  for (let i = 0; i < rows.length - 1; i++) {
-    for (let j = 0; j < across; j++) {
-      const mine = owner(i, j);
-      if (mine < 0 || mine === owner(i - 1, j) || mine === owner(i, j - 1)) continue;
-      const room = [extent(i, j, 0, 1), extent(i, j, 1, 0)];
-      if (x(j + room[0]) - x(j) < MIN_LABEL_PX || y(i + room[1]) - y(i) < 20) continue;
-      const wide = context.measureText(mine).width;
-      context.fillStyle = "rgba(0, 0, 0, 0.6)";
-      context.fillRect(x(j) + 4, y(i) + 4, wide + 8, 17);
-      context.fillStyle = "#fff";
-      context.fillText(mine, x(j) + 8, y(i) + 6.5);
-    }
-  }
-
-  function extent(i, j, down, right) {
-    let n = 1;
-    while (i + n * down < rows.length - 1 && j + n * right < across &&
-      owner(i + n * down, j + n * right) === owner(i, j)) n++;
-    return n;
   }
 }
 
