@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "datamover/axis_table.hpp"
-#include "datamover/side.hpp"
+#include "datamover/pair_part.hpp"
 
 namespace datamover::plan {
 
@@ -18,9 +17,8 @@ struct AxisSlice {
     PerSide<std::int64_t> shift;
 };
 
-/// Cuts a table, in its order, into slices of at most `most_positions` (>= 1). Where a period fits,
-/// slices are whole periods. O(runs + slices).
-std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
-                                 std::int64_t most_positions);
+/// Cuts the positions of an axis, counted from its start, in their order, into slices of at most
+/// `most_positions` (>= 1). Where a period fits, slices are whole periods. O(runs + slices).
+std::vector<AxisSlice> slices_of(const PartAxis& axis, std::int64_t most_positions);
 
 }  // namespace datamover::plan

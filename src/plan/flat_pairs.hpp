@@ -16,12 +16,12 @@ namespace datamover::plan {
 class FlatPairs {
 public:
     FlatPairs(const Layout& source, const Layout& destination, const Redistribution& term,
-              PieceVisitor& visitor)
+              const VisitPiece& visit)
         : f_(term),
           source_(source, term, f_, Side::source),
           destination_(destination, term, f_, Side::destination),
-          from_(source_, destination, f_, visitor),
-          to_(destination_, source, f_, visitor) {
+          from_(source_, destination, f_, visit),
+          to_(destination_, source, f_, visit) {
         one_order_ =
             source.domain() == destination.domain() && term.source_region == source.domain() &&
             term.destination_region == destination.domain() && std::ranges::is_sorted(f_.axes);
@@ -97,7 +97,7 @@ private:
             to.first += destination_.flat_lo(k) * step;
             step *= shape[k];
         }
-        return {source_.flat, blocks.source_block, std::move(axes), std::move(to)};
+        return {Side::source, source_.flat, blocks.source_block, std::move(axes), std::move(to)};
     }
 
     /// Both arrays are flattened alike: it is one dimension.
@@ -106,7 +106,7 @@ private:
                                     destination_.flat.flat_set(blocks.destination_block), 0,
                                     source_.flat.elems());
         if (table.empty()) return;
-        from_.visit(blocks, {{std::make_shared<const AxisTable>(std::move(table)), 0, 0}});
+        from_.visit(blocks, {axis_along({0, 0}, std::move(table))});
     }
 
     void visit_boxes(const BlockPair& blocks, const std::vector<FlatBox>& sent,
@@ -114,21 +114,21 @@ private:
         for (const FlatBox& from : sent)
             for (const FlatBox& to : received) {
                 from_.work().step();
-                std::vector<PieceAxis> axes = axes_between(from, to);
+                std::vector<PartAxis> axes = axes_between(from, to);
                 if (!axes.empty()) from_.visit(blocks, std::move(axes));
             }
     }
 
     /// None where the boxes do not meet.
-    std::vector<PieceAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
-        std::vector<PieceAxis> axes;
+    std::vector<PartAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
+        std::vector<PartAxis> axes;
         for (int k = 0; k < f_.extent.dims(); ++k) {
             const AxisTable into =
                 destination_.table(to, source_.axis(from, k).set, destination_.whole(), k);
             if (into.empty()) return {};
             AxisTable both = source_.axis(from, k).in_block(into.reversed()).reversed();
             if (k == 0) both = both.shifted(from.position, 0);
-            axes.push_back({std::make_shared<const AxisTable>(std::move(both)), 0, 0});
+            axes.push_back(axis_along({0, 0}, std::move(both)));
         }
         return axes;
     }

@@ -8,14 +8,14 @@ namespace datamover::plan {
 
 void flat_pieces_from_source(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                             PieceVisitor& visitor) {
+                             const VisitPiece& visit) {
     if (source.flat_cyclic() && destination.flat_cyclic())
-        return FlatPairs(source, destination, term, visitor).from_source(source_block);
+        return FlatPairs(source, destination, term, visit).from_source(source_block);
     const SectionFrame f(term);
     if (!source.flat_cyclic()) {
         const FlatSide side(destination, term, f, Side::destination);
         const BlockCyclic* bc = source.block_cyclic();
-        FlatPieces(side, source, f, visitor)
+        FlatPieces(side, source, f, visit)
             .of_product(source, source_block, [&](std::int64_t flat_block) {
                 return !bc || nearest_replica(*bc, source_block, side.flat.owner(flat_block),
                                               nodes) == source_block;
@@ -23,7 +23,7 @@ void flat_pieces_from_source(const Layout& source, const Layout& destination,
         return;
     }
     const FlatSide side(source, term, f, Side::source);
-    FlatPieces pieces(side, destination, f, visitor);
+    FlatPieces pieces(side, destination, f, visit);
     const BlockCyclic* bc = destination.block_cyclic();
     if (!bc) return pieces.with_boxes(source_block, destination, term.reversed && !term.partial);
     const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
@@ -35,18 +35,18 @@ void flat_pieces_from_source(const Layout& source, const Layout& destination,
 
 void flat_pieces_into_destination(const Layout& source, const Layout& destination,
                                   const Redistribution& term, std::int64_t destination_block,
-                                  Nodes nodes, PieceVisitor& visitor) {
+                                  Nodes nodes, const VisitPiece& visit) {
     if (source.flat_cyclic() && destination.flat_cyclic())
-        return FlatPairs(source, destination, term, visitor).into_destination(destination_block);
+        return FlatPairs(source, destination, term, visit).into_destination(destination_block);
     const SectionFrame f(term);
     if (!destination.flat_cyclic()) {
         const FlatSide side(source, term, f, Side::source);
-        FlatPieces(side, destination, f, visitor)
+        FlatPieces(side, destination, f, visit)
             .of_product(destination, destination_block, [](std::int64_t) { return true; });
         return;
     }
     const FlatSide side(destination, term, f, Side::destination);
-    FlatPieces pieces(side, source, f, visitor);
+    FlatPieces pieces(side, source, f, visit);
     const BlockCyclic* bc = source.block_cyclic();
     if (!bc) return pieces.with_boxes(destination_block, source, !term.partial && !term.reversed);
     const std::int64_t receiver = destination.owner(destination_block);

@@ -16,6 +16,12 @@
 
 namespace datamover::plan {
 
+/// The axis with a table's positions along these dimensions.
+inline PartAxis axis_along(PerSide<std::int32_t> dim, AxisTable table) {
+    auto shared = std::make_shared<const AxisTable>(std::move(table));
+    return {{}, shared->size(), dim, std::move(shared)};
+}
+
 /// A side of a redistribution that is flat, and what of the other one belongs to it.
 class FlatSide {
 public:
@@ -53,10 +59,9 @@ public:
         return k == 0 ? positions.shifted(0, box.position) : positions;
     }
 
-    PieceAxis piece_axis(AxisTable table, int k) const {
-        if (side == Side::source)
-            return {std::make_shared<const AxisTable>(table.reversed()), 0, other_dim(k)};
-        return {std::make_shared<const AxisTable>(std::move(table)), other_dim(k), 0};
+    PartAxis piece_axis(AxisTable table, int k) const {
+        if (side == Side::source) return axis_along({0, other_dim(k)}, table.reversed());
+        return axis_along({other_dim(k), 0}, std::move(table));
     }
 
     BlockPair blocks(std::int64_t flat_block, std::int64_t other_block) const {

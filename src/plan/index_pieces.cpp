@@ -2,6 +2,7 @@
 // Pieces between two blocks if one side is an index list.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -240,20 +241,29 @@ public:
         last_->second.push_back(meeting);
     }
 
-    /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
-    template <class Visit>
-    void for_each_piece(Visit&& visit) {
+    /// Visits the matches with each block of the other side, by ascending block, ordered by t.
+    void visit_all(const Layout& source, const Layout& destination, Side own_side,
+                   std::int64_t own_block, const VisitPiece& visit) {
         const auto before = [](const IndexMatch& a, const IndexMatch& b) { return a.t < b.t; };
         for (auto& [block, meetings] : by_block_) {
             if (!std::ranges::is_sorted(meetings, before)) std::ranges::sort(meetings, before);
-            IndexPiece piece;
-            piece.source.reserve(meetings.size());
-            piece.destination.reserve(meetings.size());
+            PerSide<std::vector<std::int64_t>> flat;
+            flat.source.reserve(meetings.size());
+            flat.destination.reserve(meetings.size());
             for (const IndexMatch& m : meetings) {
-                piece.source.push_back(m.source_flat);
-                piece.destination.push_back(m.destination_flat);
+                flat.source.push_back(m.source_flat);
+                flat.destination.push_back(m.destination_flat);
             }
-            visit(block, std::move(piece));
+            const BlockPair blocks = own_side == Side::source ? BlockPair{own_block, block}
+                                                              : BlockPair{block, own_block};
+            const auto elems = static_cast<std::int64_t>(meetings.size());
+            const PartRuns runs =
+                all_of(std::make_shared<const ListedRuns>(
+                           std::move(flat),
+                           PerSide<Point>{source.block_extents(blocks.source_block),
+                                          destination.block_extents(blocks.destination_block)}),
+                       elems, elems);
+            visit(blocks, {{}, &runs});
         }
     }
 
@@ -266,7 +276,7 @@ private:
 
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              PieceVisitor& visitor) {
+                              const VisitPiece& visit) {
     const IndexMap map(term);
     const BlockElements own(source, source_block);
     IndexMatches found;
@@ -288,16 +298,12 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
                     source_block)
                     found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
         });
-    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
-        piece.source_block = source_block;
-        piece.destination_block = block;
-        visitor.visit(std::move(piece));
-    });
+    found.visit_all(source, destination, Side::source, source_block, visit);
 }
 
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, PieceVisitor& visitor) {
+                                   Nodes nodes, const VisitPiece& visit) {
     const IndexMap map(term);
     const BlockElements own(destination, destination_block);
     const std::int64_t receiver = destination.owner(destination_block);
@@ -317,11 +323,7 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
             const Place& from = sender(source, senders, receiver, nodes);
             found.add(from.block, {map.flat_coordinate(global), from.flat, flat});
         });
-    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
-        piece.source_block = block;
-        piece.destination_block = destination_block;
-        visitor.visit(std::move(piece));
-    });
+    found.visit_all(source, destination, Side::destination, destination_block, visit);
 }
 
 }  // namespace datamover::plan

@@ -7,18 +7,9 @@
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
 #include "plan/replicas.hpp"
+#include "plan/runs.hpp"
 
 namespace datamover::plan {
-
-/// Receives pieces; those of a pair of blocks come in the same order from either side.
-class PieceVisitor {
-public:
-    virtual ~PieceVisitor() = default;
-    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
-    virtual void visit(ProductPiece&& piece) = 0;
-    virtual void visit(IndexPiece&& piece) = 0;
-    virtual void visit(RangesPiece&& piece) = 0;
-};
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
@@ -41,28 +32,28 @@ struct SectionFrame {
 /// mismatch where the block needs an element that nobody holds, unless the term is partial; so does
 /// the first for an adjoint term.
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor);
+                        std::int64_t source_block, Nodes nodes, const VisitPiece& visit);
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
-                             Nodes nodes, PieceVisitor& visitor);
+                             Nodes nodes, const VisitPiece& visit);
 
 /// The same where one side is an index list: element by element, ordered by t.
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              PieceVisitor& visitor);
+                              const VisitPiece& visit);
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, PieceVisitor& visitor);
+                                   Nodes nodes, const VisitPiece& visit);
 
 /// The same where one side or both are ranges of the flattened array, and none an index list: sums
 /// of products, of which a flat side's axes all lie along its one local dimension; or, where these
 /// would be many that hardly repeat, ranges pieces.
 void flat_pieces_from_source(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                             PieceVisitor& visitor);
+                             const VisitPiece& visit);
 void flat_pieces_into_destination(const Layout& source, const Layout& destination,
                                   const Redistribution& term, std::int64_t destination_block,
-                                  Nodes nodes, PieceVisitor& visitor);
+                                  Nodes nodes, const VisitPiece& visit);
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.
