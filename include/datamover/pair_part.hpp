@@ -33,14 +33,15 @@ struct BlockPair {
 };
 
 /// One axis of a nest: `length` local positions along a dimension of the source block, paired with
-/// as many along a dimension of the destination block. Without a table, both are adjacent positions
-/// from `start` on; with a table, its positions, counted from `start`. Positions of axes along the
-/// same dimension add up. Ghosts are at negative positions, or beyond the block's extents.
+/// as many along a dimension of the destination block: `start` + k * `step` for k = 0, 1, …, or, if
+/// there is a table, for the k in its order. Positions of axes along the same dimension add up.
+/// Ghosts are at negative positions, or beyond the block's extents.
 struct PartAxis {
     PerSide<std::int64_t> start;
     std::int64_t length = 1;
     PerSide<std::int32_t> dim;
     std::shared_ptr<const AxisTable> table;  ///< null, or of `length` pairs; shared by many axes
+    PerSide<std::int64_t> step{1, 1};        ///< at least 1
 
     bool operator==(const PartAxis&) const = default;
 };

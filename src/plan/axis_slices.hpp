@@ -10,7 +10,7 @@
 
 namespace datamover::plan {
 
-/// A slice of a table: a table, and by how many positions it is to be moved.
+/// A slice of a table: a table, and by how many of its positions it is to be moved.
 struct AxisSlice {
     std::shared_ptr<const AxisTable> table;  ///< shared between slices that are alike; then the
                                              ///< first of them is not moved

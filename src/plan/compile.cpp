@@ -130,8 +130,10 @@ private:
             ProductAxis made{axis.table};
             for (const Side side : both_sides) {
                 if (memory_[side]) {
-                    made.stride_bytes(side) = memory_[side]->strides_bytes[axis.dim[side]];
-                    nest.offset(side) += axis.start[side] * made.stride_bytes(side);
+                    const std::int64_t stride = memory_[side]->strides_bytes[axis.dim[side]];
+                    made.stride_bytes(side) =
+                        axis.length > 1 || axis.table ? axis.step[side] * stride : stride;
+                    nest.offset(side) += axis.start[side] * stride;
                 } else {
                     made.stride_bytes(side) = elems * sides_[side].elem_bytes;
                     if (made.table)

@@ -123,12 +123,11 @@ private:
     std::vector<PartAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
         std::vector<PartAxis> axes;
         for (int k = 0; k < f_.extent.dims(); ++k) {
-            const AxisTable into =
-                destination_.table(to, source_.axis(from, k).set, destination_.whole(), k);
-            if (into.empty()) return {};
-            AxisTable both = source_.axis(from, k).in_block(into.reversed()).reversed();
-            if (k == 0) both = both.shifted(from.position, 0);
-            axes.push_back(axis_along({0, 0}, std::move(both)));
+            axes.push_back(meet_axes(source_.axis(from, k), source_.flat_lo(k),
+                                     destination_.axis(to, k), destination_.flat_lo(k),
+                                     f_.extent[k]));
+            if (axes.back().length == 0) return {};
+            if (k == 0) axes.back().start = {from.position, to.position};
         }
         return axes;
     }

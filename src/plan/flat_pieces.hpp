@@ -166,8 +166,8 @@ private:
         const int d = side_.other_dim(k);
         for (const std::int64_t c : peer_coordinates(side_.axis(box, k).set, side_.flat_lo(k), grid,
                                                      d, side_.other_lo(k), f_.extent[k])) {
-            AxisTable table = side_.table(box, grid.axis_set(d, c), side_.whole(), k);
-            if (!table.empty()) peers.push_back({c, side_.piece_axis(std::move(table), k)});
+            PartAxis axis = side_.meet(box, grid.axis_set(d, c), side_.whole(), k);
+            if (axis.length > 0) peers.push_back({c, std::move(axis)});
         }
         return peers;
     }
@@ -293,10 +293,9 @@ private:
         work_.step();
         std::vector<PartAxis> axes;
         for (int k = 0; k < dims(); ++k) {
-            AxisTable table =
-                side_.table(box, sets[static_cast<std::size_t>(side_.other_dim(k))], w, k);
-            if (table.empty()) return;
-            axes.push_back(side_.piece_axis(std::move(table), k));
+            axes.push_back(
+                side_.meet(box, sets[static_cast<std::size_t>(side_.other_dim(k))], w, k));
+            if (axes.back().length == 0) return;
         }
         visit(side_.blocks(flat_block, other_block), std::move(axes));
     }

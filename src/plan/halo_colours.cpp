@@ -45,10 +45,12 @@ void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& e
     for_each_colour_offset(exchange, lo, extent, [&](const Point& offset) {
         for (int d = 0; d < lo.dims(); ++d) {
             const PartAxis& a = box[static_cast<std::size_t>(d)];
-            axes[static_cast<std::size_t>(d)] =
-                strided_axis({a.start.source + offset[d], a.start.destination + offset[d]},
-                             geometry::divide_up(a.length - offset[d], exchange.colours),
-                             {exchange.colours, exchange.colours}, a.dim);
+            axes[static_cast<std::size_t>(d)] = {
+                {a.start.source + offset[d], a.start.destination + offset[d]},
+                geometry::divide_up(a.length - offset[d], exchange.colours),
+                a.dim,
+                nullptr,
+                {exchange.colours, exchange.colours}};
         }
         visit(blocks, {axes});
     });

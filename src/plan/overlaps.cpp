@@ -105,10 +105,10 @@ private:
         now_.close();
         sums_.push_back(now_);
     }
-    void take(int d, std::int64_t first, std::int64_t length) {
+    void take(int d, Wide first, std::int64_t length, std::int64_t step) {
         const Wide stride = memory_->strides_bytes[d];
         now_.origin += stride * first;
-        now_.take(stride, length);
+        now_.take(stride * step, length);
     }
 
     /// Runs are looked at where they make up a box.
@@ -120,7 +120,7 @@ private:
         const PartRuns& runs = part.runs(entry);
         const Region* box = runs.generator->box(side_of(runs, side_));
         if (!box) return;
-        for (int d = 0; d < box->dims(); ++d) take(d, box->lo()[d], box->extent(d));
+        for (int d = 0; d < box->dims(); ++d) take(d, box->lo()[d], box->extent(d), 1);
         push();
     }
 
@@ -138,10 +138,10 @@ private:
         if (axes.empty()) return push();
         const PartAxis& axis = axes.front();
         const int d = axis.dim[side_];
-        const std::int64_t first = axis.start[side_];
+        const Wide first = axis.start[side_], step = axis.step[side_];
         const StepSum before = now_;
         if (!axis.table) {
-            take(d, first, axis.length);
+            take(d, first, axis.length, axis.step[side_]);
             add_axes(axes.subspan(1));
             now_ = before;
             return;
@@ -149,8 +149,8 @@ private:
         const AxisTable& table = *axis.table;
         const auto each = [&](const std::vector<AxisRun>& runs, std::int64_t periods) {
             for (const AxisRun& run : runs) {
-                take(d, first + run.start(side_), run.length);
-                const Wide stride = memory_->strides_bytes[d];
+                take(d, first + step * run.start(side_), run.length, axis.step[side_]);
+                const Wide stride = step * memory_->strides_bytes[d];
                 now_.take(stride * run.step(side_), run.count);
                 now_.take(stride * table.period(side_), periods);
                 add_axes(axes.subspan(1));

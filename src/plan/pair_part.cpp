@@ -16,8 +16,9 @@ void walk_axes(std::span<const PartAxis> axes, PerSide<Point>& index,
     const PartAxis& axis = axes.front();
     const auto block = [&](std::int64_t source, std::int64_t destination, std::int64_t length) {
         for (std::int64_t i = 0; i < length; ++i) {
-            const PerSide<std::int64_t> at{axis.start.source + source + i,
-                                           axis.start.destination + destination + i};
+            const PerSide<std::int64_t> at{
+                axis.start.source + (source + i) * axis.step.source,
+                axis.start.destination + (destination + i) * axis.step.destination};
             for (const Side side : both_sides) index[side][axis.dim[side]] += at[side];
             walk_axes(axes.subspan(1), index, visit);
             for (const Side side : both_sides) index[side][axis.dim[side]] -= at[side];

@@ -52,7 +52,9 @@ std::uint64_t hash_of(std::span<const PartAxis> axes) {
         // Products of the words do not depend on each other, so that they overlap in time.
         hash = (hash ^ (static_cast<std::uint64_t>(a.start.source) * 0x9E3779B97F4A7C15) ^
                 (static_cast<std::uint64_t>(a.start.destination) * 0xC2B2AE3D27D4EB4F) ^
-                (static_cast<std::uint64_t>(a.length) * 0x165667B19E3779F9) ^ dims) *
+                (static_cast<std::uint64_t>(a.length) * 0x165667B19E3779F9) ^
+                (static_cast<std::uint64_t>(a.step.source) * 0x27D4EB2F165667C5) ^
+                (static_cast<std::uint64_t>(a.step.destination) * 0x85EBCA77C2B2AE63) ^ dims) *
                0xD6E8FEB86659FD93;
         hash ^= hash >> 32;
     }

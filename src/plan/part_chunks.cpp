@@ -155,7 +155,7 @@ private:
             axes[k].table = slice.table;
             axes[k].length = slice.table->size();
             for (const Side side : both_sides)
-                chunk.shift[side][axes[k].dim[side]] += slice.shift[side];
+                chunk.shift[side][axes[k].dim[side]] += slice.shift[side] * axes[k].step[side];
         }
         chunk.shape = shape_of(blocks, axes, first_shape);
         result_.chunks.push_back(chunk);

@@ -20,7 +20,7 @@ PairPart ordered_along(const PairPart& part, const MemoryLayout& memory, Side si
         }
         std::vector<PartAxis> axes(part.axes(entry).begin(), part.axes(entry).end());
         const auto stride = [&](const PartAxis& axis) {
-            return std::abs(block->strides_bytes[axis.dim[side]]);
+            return std::abs(block->strides_bytes[axis.dim[side]] * axis.step[side]);
         };
         // A few at most: each moves outwards past those that are faster.
         for (std::size_t i = 1; i < axes.size(); ++i)

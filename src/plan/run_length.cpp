@@ -64,7 +64,7 @@ std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
 std::vector<Line> lines_of(std::span<const PartAxis> axes, const BlockMemory& memory, Side side) {
     std::vector<Line> lines;
     for (const PartAxis& axis : axes) {
-        const std::int64_t stride = memory.strides_bytes[axis.dim[side]];
+        const std::int64_t stride = memory.strides_bytes[axis.dim[side]] * axis.step[side];
         lines.push_back(axis.table ? line_of(*axis.table, stride, side)
                                    : Line{std::abs(stride), axis.length, 1});
     }
@@ -78,7 +78,8 @@ int fastest_axis(std::span<const PartAxis> axes, const BlockMemory& block, Side 
     std::int64_t least = 0;
     for (const PartAxis& axis : axes) {
         const std::int64_t step = axis.table ? even_step(*axis.table, side) : 1;
-        const std::int64_t stride = std::abs(step * block.strides_bytes[axis.dim[side]]);
+        const std::int64_t stride =
+            std::abs(step * axis.step[side] * block.strides_bytes[axis.dim[side]]);
         if (axis.length != 1 && (best < 0 || stride < least)) {
             best = k;
             least = stride;

@@ -45,7 +45,8 @@ private:
 };
 
 bool is_identity(const PartAxis& axis) {
-    if (axis.dim.source != axis.dim.destination || axis.start.source != axis.start.destination)
+    if (axis.dim != axis.dim.exchanged() || axis.start != axis.start.exchanged() ||
+        axis.step != axis.step.exchanged())
         return false;
     if (!axis.table) return true;
     const AxisTable& table = *axis.table;
@@ -100,20 +101,12 @@ void visit_exchanged(const BlockPair& blocks, const PieceContent& content,
     for (const PartAxis& axis : content.axes)
         axes.push_back(
             {axis.start.exchanged(), axis.length, axis.dim.exchanged(),
-             axis.table ? std::make_shared<const AxisTable>(axis.table->reversed()) : nullptr});
+             axis.table ? std::make_shared<const AxisTable>(axis.table->reversed()) : nullptr,
+             axis.step.exchanged()});
     std::ranges::stable_sort(axes, [](const PartAxis& a, const PartAxis& b) {
         return a.dim.destination < b.dim.destination;
     });
     visit(blocks.exchanged(), {axes});
-}
-
-PartAxis strided_axis(PerSide<std::int64_t> start, std::int64_t count, PerSide<std::int64_t> step,
-                      PerSide<std::int32_t> dim) {
-    PartAxis axis{start, count, dim, nullptr};
-    if (count > 1 && step != PerSide<std::int64_t>{1, 1})
-        axis.table = std::make_shared<const AxisTable>(
-            AxisTable({AxisRun{0, 0, 1, count, step.source, step.destination}}));
-    return axis;
 }
 
 std::array<Extent, max_dims> extents_of(std::span<const PartAxis> axes, Side side) {
@@ -123,8 +116,8 @@ std::array<Extent, max_dims> extents_of(std::span<const PartAxis> axes, Side sid
         if (axis.table) along = extent_of(*axis.table, side);
         Extent& sum = extents[static_cast<std::size_t>(axis.dim[side])];
         if (sum.low > sum.high) sum = {0, 0};
-        sum.low += axis.start[side] + along.low;
-        sum.high += axis.start[side] + along.high;
+        sum.low += axis.start[side] + along.low * axis.step[side];
+        sum.high += axis.start[side] + along.high * axis.step[side];
     }
     return extents;
 }

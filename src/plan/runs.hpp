@@ -125,10 +125,6 @@ using VisitPiece = std::function<void(const BlockPair& blocks, const PieceConten
 /// destination's dimensions.
 void visit_exchanged(const BlockPair& blocks, const PieceContent& content, const VisitPiece& visit);
 
-/// `count` positions on each side, each side's at equal distances.
-PartAxis strided_axis(PerSide<std::int64_t> start, std::int64_t count, PerSide<std::int64_t> step,
-                      PerSide<std::int32_t> dim);
-
 /// The lowest and highest local index of a nest along each dimension of a side's block; empty for
 /// dimensions without an axis. Positions of axes along one dimension add up.
 std::array<Extent, max_dims> extents_of(std::span<const PartAxis> axes, Side side);

@@ -75,9 +75,11 @@ std::vector<PartAxis> strided_axes(const PerSide<Region>& box, const SectionCopy
     std::vector<PartAxis> axes;
     for (int k = 0; k < shape.dims(); ++k) {
         const int d = s.axes.empty() ? k : s.axes[static_cast<std::size_t>(k)];
-        axes.push_back(strided_axis({box.source.lo()[d], box.destination.lo()[k]}, shape[k],
-                                    {step_in(s.source_step, d), step_in(s.destination_step, k)},
-                                    {d, k}));
+        axes.push_back({{box.source.lo()[d], box.destination.lo()[k]},
+                        shape[k],
+                        {d, k},
+                        nullptr,
+                        {step_in(s.source_step, d), step_in(s.destination_step, k)}});
     }
     return axes;
 }
@@ -108,8 +110,11 @@ std::vector<PartAxis> reshaped_axes(const PerSide<Region>& box) {
     while (source.left > 1) {
         const std::int64_t count = std::min(source.left, destination.left);
         if (source.left % count != 0 || destination.left % count != 0) return {};
-        axes.push_back(strided_axis({0, 0}, count, {source.step, destination.step},
-                                    {source.dim, destination.dim}));
+        axes.push_back({{0, 0},
+                        count,
+                        {source.dim, destination.dim},
+                        nullptr,
+                        {source.step, destination.step}});
         source.take(count), destination.take(count);
     }
     // One position for each dimension, from which the others count.
