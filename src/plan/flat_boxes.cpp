@@ -15,6 +15,13 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
+/// Whether ranges contain several whole rows, and those of one range are no number of rows further
+/// in the block than those of another.
+bool rows_are_askew(const AxisSet& ranges, std::int64_t row_elems) {
+    return ranges.length / 2 >= row_elems &&
+           ranges.length % std::gcd(row_elems, ranges.period) != 0;
+}
+
 /// Walks over the ranges of a block dimension by dimension, the first outermost.
 class Walk {
 public:
@@ -57,10 +64,8 @@ private:
     Period period_of(int d) const {
         const std::int64_t common = std::gcd(strides_[d], ranges_.period);
         const std::int64_t rows = ranges_.period / common;
-        // Where one period does not fit the dimension, nothing repeats; nor do several rows of one
-        // range that lie apart from the next by no number of rows in the block.
-        if (rows >= region_.extent(d)) return {};
-        if (strides_[d] <= ranges_.period && ranges_.length % common != 0) return {};
+        // Where one period does not fit the dimension, nothing repeats.
+        if (rows >= region_.extent(d) || rows_are_askew(ranges_, strides_[d])) return {};
         return {rows, strides_[d] / common * ranges_.length};
     }
 
@@ -205,8 +210,7 @@ FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
         rows *= region.extent(d - 1);
         if (!rounds) continue;
         const std::int64_t common = std::gcd(stride, round);
-        const std::int64_t repeats_after =
-            stride <= round && ranges.length % common != 0 ? never : round / common;
+        const std::int64_t repeats_after = rows_are_askew(ranges, stride) ? never : round / common;
         const std::int64_t looked_at = std::min(repeats_after, region.extent(d - 1));
         counts.boxes =
             stride > round
