@@ -15,38 +15,33 @@ namespace datamover::plan {
 /// Both sides are flat.
 class FlatPairs {
 public:
-    FlatPairs(const Layout& source, const Layout& destination, const Redistribution& term,
-              const VisitPiece& visit)
+    FlatPairs(const Layouts& layouts, const Redistribution& term, const VisitPiece& visit)
         : f_(term),
-          source_(source, term, f_, Side::source),
-          destination_(destination, term, f_, Side::destination),
-          from_(source_, destination, f_, visit),
-          to_(destination_, source, f_, visit) {
-        one_order_ =
-            source.domain() == destination.domain() && term.source_region == source.domain() &&
-            term.destination_region == destination.domain() && std::ranges::is_sorted(f_.axes);
+          source_(*layouts.source, term, f_, Side::source),
+          destination_(*layouts.destination, term, f_, Side::destination),
+          from_(source_, *layouts.destination, f_, visit),
+          to_(destination_, *layouts.source, f_, visit) {
+        const Region domain = layouts.source->domain();
+        one_order_ = layouts.destination->domain() == domain && term.source_region == domain &&
+                     term.destination_region == domain && std::ranges::is_sorted(f_.axes);
         by_runs_ = !one_order_ && runs_pay(source_, destination_);
     }
 
-    void from_source(std::int64_t block) {
-        const auto own = by_boxes() ? from_.boxes_of(block) : std::vector<FlatBox>{};
-        for (std::int64_t peer = 0; peer < destination_.flat.num_filled_blocks(); ++peer) {
+    /// A block of one side and all blocks of the other.
+    void of_block(Side own_side, std::int64_t block) {
+        const bool sends = own_side == Side::source;
+        FlatPieces &own = sends ? from_ : to_, &far = sends ? to_ : from_;
+        const auto boxes = by_boxes() ? own.boxes_of(block) : std::vector<FlatBox>{};
+        const FlatCyclic& peers = sends ? destination_.flat : source_.flat;
+        for (std::int64_t peer = 0; peer < peers.num_filled_blocks(); ++peer) {
             from_.work().step();
-            if (by_boxes())
-                visit_boxes({block, peer}, own, to_.boxes_of(peer));
+            const BlockPair blocks = sends ? BlockPair{block, peer} : BlockPair{peer, block};
+            if (!by_boxes())
+                visit_ranges(blocks);
+            else if (sends)
+                visit_boxes(blocks, boxes, far.boxes_of(peer));
             else
-                visit_ranges({block, peer});
-        }
-    }
-
-    void into_destination(std::int64_t block) {
-        const auto own = by_boxes() ? to_.boxes_of(block) : std::vector<FlatBox>{};
-        for (std::int64_t peer = 0; peer < source_.flat.num_filled_blocks(); ++peer) {
-            from_.work().step();
-            if (by_boxes())
-                visit_boxes({peer, block}, from_.boxes_of(peer), own);
-            else
-                visit_ranges({peer, block});
+                visit_boxes(blocks, far.boxes_of(peer), boxes);
         }
     }
 

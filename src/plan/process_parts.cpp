@@ -60,11 +60,9 @@ private:
         const plan::VisitPiece keep = [this](const BlockPair& blocks, const auto& content) {
             if (!in_place_ || !plan::is_identity(blocks, content)) add(blocks, content);
         };
-        const auto pieces =
-            side_ == Side::source ? plan::pieces_from_source : plan::pieces_into_destination;
-        for (const std::int64_t block :
-             (side_ == Side::source ? source_ : destination_).blocks_of(rank_))
-            pieces(source_, destination_, r, block, nodes_, keep);
+        const plan::Layouts layouts{&source_, &destination_};
+        for (const std::int64_t block : layouts[side_]->blocks_of(rank_))
+            plan::visit_pieces(layouts, r, side_, block, nodes_, keep);
     }
 
     /// The side with the ghosts expands its own blocks, and so does the other one unless images

@@ -183,12 +183,12 @@ void SectionCursor::enter_term() {
 /// Keeps the nests that are wanted, to be walked. Layouts whose pieces are runs have been refused.
 void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
     if (term.source_region.empty()) return;
-    const auto pieces = by_destination_ ? pieces_into_destination : pieces_from_source;
-    pieces(plan_.source(), plan_.destination(), term, block, {},
-           [&](const BlockPair& blocks, const PieceContent& nest) {
-               if (wanted_blocks(blocks.source_block, blocks.destination_block))
-                   pieces_.push_back({blocks, {nest.axes.begin(), nest.axes.end()}});
-           });
+    visit_pieces({&plan_.source(), &plan_.destination()}, term,
+                 by_destination_ ? Side::destination : Side::source, block, {},
+                 [&](const BlockPair& blocks, const PieceContent& nest) {
+                     if (wanted_blocks(blocks.source_block, blocks.destination_block))
+                         pieces_.push_back({blocks, {nest.axes.begin(), nest.axes.end()}});
+                 });
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {
