@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "datamover/motion_plan.hpp"
 #include "halo.hpp"
+#include "runs.hpp"
 
 namespace datamover::plan {
 
@@ -19,10 +21,9 @@ inline constexpr std::int64_t most_colours = 64;
 void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
                             const std::function<void(const Point& offset)>& visit);
 
-/// The same for a box between an interior and ghosts, as GhostBoxes gives it, as products between
-/// `blocks`; where the exchange is reversed, from the ghosts to the interior.
+/// The same for a box from an interior to ghosts, as GhostBoxes gives it, as nests.
 void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                               const BlockPair& blocks, const BoxShape& box,
-                               const std::function<void(ProductPiece&&)>& visit);
+                               const BlockPair& blocks, std::span<const PartAxis> box,
+                               const VisitPiece& visit);
 
 }  // namespace datamover::plan
