@@ -28,8 +28,8 @@ struct MoverOptions {
     /// destination are the same memory is left unchanged, whatever op and alpha are.
     Op op = Op::replace;
     /// "auto", or the name of a transport: "shared", "read", "staged", "p2p", "datatype",
-    /// "collective", "neighbour", "get", "put". Several names joined by "+" are a list: each pair
-    /// uses the first that can carry it. A name may be followed by which side copies or by the
+    /// "collective", "get", "put". Several names joined by "+" are a list: each pair uses the
+    /// first that can carry it. A name may be followed by which side copies or by the
     /// longest message ("shared:receiver", "p2p:64K"; see docs/transports.md). "measure" uses the
     /// fastest transports, as measured earlier or by tune(0.2). For tests, prefix any name except
     /// "measure" with "poison:": the mover then works on copies and throws mismatch if a transport

@@ -131,13 +131,13 @@ ProcessGroup::~ProcessGroup() {
         // Messages that nobody will receive, operations that never end, and processes that have not
         // heard yet keep the communicators and this memory in use.
         for (auto& memory : kept_) keep_forever(std::move(memory));
-        keep_forever(std::move(neighbour_graphs_));
+        keep_forever(std::move(part_communicators_));
         board_.release();
         return;
     }
     if (board_)
         FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
-    neighbour_graphs_.reset();
+    part_communicators_.reset();
     if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
@@ -146,7 +146,7 @@ ProcessGroup::~ProcessGroup() {
 /// Whether all that this process has begun with the communicators has ended. It cannot know of what
 /// others have begun, nor of messages to other nodes.
 bool ProcessGroup::leaves_nothing_under_way() const {
-    return is_one_node() && !may_be_busy_.load() && neighbour_graphs_ == nullptr &&
+    return is_one_node() && !may_be_busy_.load() && part_communicators_ == nullptr &&
            turns_comm_ == MPI_COMM_NULL;
 }
 

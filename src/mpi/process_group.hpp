@@ -27,7 +27,7 @@ struct MethodTimes;
 namespace datamover::mpi {
 
 class MessageTags;
-class NeighbourGraphs;
+class PartCommunicators;
 struct GroupWindow;
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
@@ -76,8 +76,8 @@ public:
     std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
     std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
 
-    /// Communicators that know who exchanges data with whom; null before the first.
-    std::shared_ptr<NeighbourGraphs>& neighbour_graphs() const { return neighbour_graphs_; }
+    /// Communicators of parts of the processes; null before the first.
+    std::shared_ptr<PartCommunicators>& part_communicators() const { return part_communicators_; }
 
     /// For one-sided operations.
     GroupWindow& window() const { return *window_; }
@@ -216,7 +216,7 @@ private:
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
     std::shared_ptr<distribute::NodeChannel> node_channel_;  ///< what it holds: see there
     std::shared_ptr<const distribute::MethodTimes> method_times_;
-    mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
+    mutable std::shared_ptr<PartCommunicators> part_communicators_;
     std::shared_ptr<GroupWindow> window_;
     std::shared_ptr<MessageTags> tags_;
     std::vector<std::int64_t> nodes_;

@@ -17,7 +17,6 @@ extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 extern const TransportKind datatype_kind;
 extern const TransportKind collective_kind;
-extern const TransportKind neighbour_kind;
 extern const TransportKind get_kind;
 extern const TransportKind put_kind;
 
@@ -25,8 +24,8 @@ namespace {
 
 std::vector<TransportKind>& all_kinds() {
     static std::vector<TransportKind> kinds{
-        self_kind,     shared_kind,     read_kind,      staged_kind, p2p_kind,
-        datatype_kind, collective_kind, neighbour_kind, get_kind,    put_kind,
+        self_kind,     shared_kind,     read_kind, staged_kind, p2p_kind,
+        datatype_kind, collective_kind, get_kind,  put_kind,
     };
     return kinds;
 }

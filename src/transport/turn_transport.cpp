@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transports by non-blocking collectives, for "collective" and "neighbour".
+// Non-blocking collectives in the order of movers' starts, for "collective".
 #include "turn_transport.hpp"
 
 #include <algorithm>

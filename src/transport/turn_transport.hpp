@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transports by non-blocking collectives, for "collective" and "neighbour".
+// Non-blocking collectives in the order of movers' starts, for "collective".
 //
 // One operation per chunk, of which one at a time is under way: as many as the process with the
 // longest message needs, by all processes. Data is packed, unless a chunk lies in memory as it lies

@@ -102,11 +102,11 @@ def test_halos_in_place_read_and_write_what_the_plan_says(comm, transport):
         assert (u[block][1:-1] == block).all()
 
 
-@pytest.mark.parametrize("transport", ["poison:collective", "poison:self+neighbour"])
+@pytest.mark.parametrize("transport", ["poison:collective", "poison:self+collective"])
 def test_what_repeats_a_collective_move_is_in_flight_beside_others(comm, transport):
     """Some processes start the next one when the first has gone once, others before it has."""
     plan = rows_to_columns(2 * comm.size, comm.size)
-    transports = [transport, transport, "collective", "poison:p2p", transport, "neighbour"]
+    transports = [transport, transport, "collective", "poison:p2p", transport, "collective"]
     pairs = [arrays(comm, plan, False) for _ in transports]
     movers = [
         dm.Mover(plan, a, b, transport=name, comm=comm)
@@ -301,7 +301,7 @@ def test_an_error_names_the_whole_of_a_word_in_one_line(comm, option, word):
     dm.Mover(plan, a, b)()
 
 
-@pytest.mark.parametrize("transport", ["collective", "neighbour"])
+@pytest.mark.parametrize("transport", ["collective"])
 class TestTurns:
     """Operations of MPI in which all processes take part."""
 
@@ -515,77 +515,6 @@ class TestSameForAll:
                 assert found == {call if size == n else f"{call} of {size} processes"}
 
 
-class TestNeighbour:
-    def shifted(self, comm, distance):
-        """Every process sends its number to one other: a graph of its own per distance."""
-        n = comm.size
-        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
-        plan = dm.MotionPlan(pieces, pieces)
-        for i in range(n):
-            to = (i + distance) % n
-            plan.copy(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
-        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
-        return plan, a, b
-
-    def test_in_flight_together_with_the_collective_one(self, comm):
-        moves = [self.shifted(comm, d) for d in range(1, comm.size + 1)]
-        movers = [
-            dm.Mover(*move, transport=transport)
-            for move in moves
-            for transport in ("neighbour", "collective")
-        ]
-        for step in range(5):
-            for _, a, b in moves:
-                a.local[...], b.local[...] = 100 * step + comm.rank, -1
-            for mover in movers:
-                mover.start()
-            for mover in movers[:: 1 - 2 * (comm.rank % 2)]:
-                mover.wait()
-            for d, (_, _, b) in enumerate(moves, 1):
-                assert b.local[0] == 100 * step + (comm.rank - d) % comm.size
-
-    def test_any_number_of_graphs_one_after_the_other_but_not_at_once(self, comm):
-        """Bit k of a graph's number says whether the first of pair k sends to the second."""
-        fresh, n = comm.Dup(), comm.size
-        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-        source = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
-        target = dm.FloorPlan([dm.Region((n * j,), (n * j + n,)) for j in range(n)], list(range(n)))
-        a, b = dm.XArray(fresh, source, "i8"), dm.XArray(fresh, target, "i8")
-        a.local[...] = comm.rank
-
-        def chosen(graph):
-            return [pair for k, pair in enumerate(pairs) if graph >> k & 1]
-
-        def bound(graph):
-            plan = dm.MotionPlan(source, target)
-            for i, j in chosen(graph):
-                at = n * j + i
-                plan.copy(i, dm.Region((i,), (i + 1,)), j, dm.Region((at,), (at + 1,)))
-            return dm.Mover(plan, a, b, transport="neighbour")
-
-        graphs = range(1, min(2 ** len(pairs), 20))
-        for graph in [*graphs, *graphs]:
-            b.local[...] = -1
-            mover = bound(graph)
-            mover()
-            mover.free()
-            senders = {i for i, j in chosen(graph) if j == comm.rank}
-            assert b.local.tolist() == [i if i in senders else -1 for i in range(n)]
-        if n < 3:
-            return
-        kept = [bound(graph) for graph in range(1, 17)]
-        with pytest.raises(dm.Unsupported, match="16"):
-            bound(17)
-        kept.pop(comm.rank).free()  # none is free on all processes
-        with pytest.raises(dm.Unsupported, match="16"):
-            bound(17)
-        for mover in kept[n - 1 :]:  # those that all still have
-            mover()
-        for mover in kept:
-            mover.free()
-        bound(17)()
-
-
 def local_order(rng, comm):
     """Draw an order of 4 that differs between processes."""
     return [rng.permutation(4) for _ in range(comm.size)][comm.rank]
@@ -610,7 +539,7 @@ class TestMeasure:
         able = [t for t in trials if not t["why_not"]]
         auto = next(t for t in able if t["transport"] == "auto")
         assert len(chosen) == 1
-        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective", "neighbour"}
+        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective"}
         assert all(t["rounds"] > 0 and t["seconds"] > 0 for t in able)
         assert chosen[0]["seconds"] <= auto["seconds"]
         for t in able:  # nothing that was faster is passed over without a word
