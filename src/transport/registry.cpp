@@ -65,7 +65,7 @@ void add_transport_kind(TransportKind kind) {
     const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
                          kind.name.find_first_not_of(letters) == std::string::npos;
-    if (!is_name || is_transport_name(kind.name) || kind.name == "measure" || kind.name == "poison")
+    if (!is_name || is_transport_name(kind.name) || kind.name == "measure")
         throw Error(
             ErrorCode::invalid_argument,
             "a transport cannot be called \"" + kind.name +
