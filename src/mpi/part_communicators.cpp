@@ -52,8 +52,8 @@ bool PartCommunicators::make_room(const ProcessGroup& group) {
 }
 
 std::shared_ptr<const PartCommunicator> PartCommunicators::of(const ProcessGroup& group, int part) {
-    auto& kept = group.part_communicators();
-    if (!kept) kept = std::make_shared<PartCommunicators>();
+    const auto kept =
+        group.extension<PartCommunicators>([] { return std::make_shared<PartCommunicators>(); });
     geometry::WordDigest words;
     words.put(group.rank());
     words.put(part);
