@@ -63,6 +63,7 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
 }
 
 ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
+    free_left();
     comm_ = duplicate_when_all_came(user_comm);
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -137,9 +138,14 @@ ProcessGroup::~ProcessGroup() {
     if (board_)
         FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
     extensions_.clear();
-    if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
-    if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    std::vector<MPI_Comm> comms;
+    for (const MPI_Comm comm : {comm_, node_comm_, turns_comm_})
+        if (comm != MPI_COMM_NULL) comms.push_back(comm);
+    if (!is_one_node()) {
+        free_when_all_left(std::move(comms));
+        return;
+    }
+    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
 /// Whether all that this process has begun with the communicators has ended. It cannot know of what
