@@ -522,8 +522,7 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair pai
  * changes. The program uses the result for later movers with "auto". Later programs find it for
  * "measure" in the file named by DATAMOVER_TUNING_FILE (empty: no file). `comm` is that of the
  * mover. DATAMOVER_INVALID_ARGUMENT unless `seconds` is above 0 and at most 3600,
- * DATAMOVER_INVALID_STATE in flight, DATAMOVER_UNSUPPORTED for a mover with "poison:". Collective
- * over `comm`. */
+ * DATAMOVER_INVALID_STATE in flight. Collective over `comm`. */
 int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds);
 /* Get the candidates that tune or "measure" has tried; none if neither has run. `count` and
  * `capacity` are as above. Local. */

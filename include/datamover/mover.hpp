@@ -28,12 +28,10 @@ struct MoverOptions {
     /// destination are the same memory is left unchanged, whatever op and alpha are.
     Op op = Op::replace;
     /// "auto", or the name of a transport: "shared", "read", "staged", "p2p", "datatype",
-    /// "collective", "neighbour", "get", "put". Several names joined by "+" are a list: each pair
-    /// uses the first that can carry it. A name may be followed by which side copies or by the
+    /// "collective", "get", "put". Several names joined by "+" are a list: each pair uses the
+    /// first that can carry it. A name may be followed by which side copies or by the
     /// longest message ("shared:receiver", "p2p:64K"; see docs/transports.md). "measure" uses the
-    /// fastest transports, as measured earlier or by tune(0.2). For tests, prefix any name except
-    /// "measure" with "poison:": the mover then works on copies and throws mismatch if a transport
-    /// reads or writes elements that the plan does not.
+    /// fastest transports, as measured earlier or by tune(0.2).
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of received elements
     std::complex<double> beta = 1;   ///< factor of elements in place, with Op::add
@@ -162,8 +160,8 @@ public:
     /// not enough, nothing changes. All processes agree on the result. This program uses it for
     /// later movers with transport "auto". Later programs find it for "measure" in the file named
     /// by DATAMOVER_TUNING_FILE (default: datamover/tuning in the user's cache directory; empty: no
-    /// file). Throws invalid_state in flight, unsupported for a mover with "poison:",
-    /// invalid_argument unless `seconds` is above 0, and the errors of a round. Collective.
+    /// file). Throws invalid_state in flight, invalid_argument unless `seconds` is above 0, and the
+    /// errors of a round. Collective.
     void tune(double seconds = 0.2);
     /// Take the place of a tune on a process that cannot call it, as `refuse_rebind` for a rebind.
     /// Collective.

@@ -347,8 +347,6 @@ class MoverSet:
             Seconds that are no number.
         InvalidState
             In flight, or freed.
-        Unsupported
-            For a mover with transport "poison:…".
         """
         try:
             about = _real(seconds, "seconds")
@@ -511,13 +509,12 @@ class Mover(MoverSet):
     conjugate : bool
         Whether arriving complex elements are conjugated.
     transport : str
-        "auto"; the name of a transport that must carry all that leaves a process ("shared", "read",
-        "staged", "p2p", "datatype", "collective", "neighbour", "get", "put"); several joined by
-        "+", of which the first that can carry a pair does; each alone or with who copies or the
-        longest message behind it ("shared:receiver", "p2p:64K"); or "measure": what is the fastest
-        here, as `tune` finds it or it was found before. With "collective" and "neighbour" all
-        processes take part in each move, and start such movers in the same order. For tests,
-        "poison:" before any but "measure": see docs/transports.md.
+        By default "auto". Otherwise the name of a transport that must carry all data that leaves a
+        process ("shared", "read", "staged", "p2p", "datatype", "collective", "get", "put"), or
+        several joined by "+", of which the first that can carry a pair is used. After a name you
+        can give the side that copies or the longest message ("shared:receiver", "p2p:64K").
+        "measure" uses the fastest, as found by `tune` or remembered from before. With "collective"
+        all processes take part in each move, and must start such movers in the same order.
     check : bool
         Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
         (without `op`) and none is read that is written, also through arrays that share memory, and

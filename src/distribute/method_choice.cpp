@@ -139,18 +139,16 @@ const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) 
 }
 
 const MethodTimes& method_times(const State& state, NodeSlot& slot) {
-    auto& kept = state.group->method_times();
-    if (!kept) {
+    return *state.group->extension<MethodTimes>([&] {
         auto measured = std::make_shared<MethodTimes>();
-        if (std::ssize(state.group->node_ranks()) == state.nprocs()) return *(kept = measured);
+        if (std::ssize(state.group->node_ranks()) == state.nprocs()) return measured;
         for (const std::int64_t bytes : sampled_elem_bytes) {
             measure_moves(state, slot, bytes, *measured);
             measure_in_place(state, slot, bytes, *measured);
         }
         agree_on_times(*measured, *state.group);
-        kept = measured;
-    }
-    return *kept;
+        return measured;
+    });
 }
 
 }  // namespace datamover::distribute

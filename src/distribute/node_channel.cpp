@@ -70,9 +70,7 @@ bool NodeSlot::acknowledged(int position) {
 }
 
 std::shared_ptr<NodeChannel> NodeChannel::of(mpi::ProcessGroup& group) {
-    auto& kept = group.node_channel();
-    if (!kept) kept = std::shared_ptr<NodeChannel>(new NodeChannel(group));
-    return kept;
+    return group.extension<NodeChannel>([&] { return new NodeChannel(group); });
 }
 
 NodeChannel::NodeChannel(mpi::ProcessGroup& group)

@@ -38,17 +38,10 @@ public:
         for (const Phase& phase : phases_) visit(phase.binding);
     }
 
+    /// Takes the tickets of all phases: at the start of a mover all processes take theirs in the
+    /// same order.
     void announce() override {
-        take_turns();
-        announce_again();
-    }
-    /// Takes the turns of one passage through the phases. Only while the mover is started: then all
-    /// processes take theirs in the same order.
-    void take_turns() {
-        for (Phase& phase : phases_) phase.take_turns();
-    }
-    /// Of a passage whose turns were taken before.
-    void announce_again() {
+        for (Phase& phase : phases_) phase.take_tickets();
         now_ = 0;
         phases_[now_].announce();
     }
@@ -89,7 +82,7 @@ private:
         Binding binding;
         std::vector<char> complete;  ///< per transport, in this round
 
-        void take_turns() {
+        void take_tickets() {
             if (!binding.takes_turns) return;
             for (const auto& t : binding.transports) t->take_ticket();
         }

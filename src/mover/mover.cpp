@@ -8,7 +8,6 @@
 
 #include "bound_operation.hpp"
 #include "geometry/make_error.hpp"
-#include "poison.hpp"
 #include "progress_from_environment.hpp"
 #include "tuning.hpp"
 
@@ -75,7 +74,6 @@ struct [[gnu::visibility("hidden")]] Mover::State {
     bool measures = false;
     std::vector<Moves> phases;
     BoundOperation operation;
-    std::unique_ptr<PoisonedOperation> poison;
     Round round;
     std::vector<MoverTrial> trials;
     std::atomic<bool> freed = false;
@@ -85,17 +83,12 @@ struct [[gnu::visibility("hidden")]] Mover::State {
           request(request_of(options)),
           measures(options.transport == measure),
           operation(group),
-          poison(options.transport.starts_with(poison_prefix)
-                     ? std::make_unique<PoisonedOperation>(*group, operation)
-                     : nullptr),
-          round(group, poison ? static_cast<Operation&>(*poison) : operation, "mover") {}
+          round(group, operation, "mover") {}
 
     static constexpr const char* measure = "measure";
 
     static BindRequest request_of(const MoverOptions& options) {
         BindRequest made(options);
-        if (options.transport.starts_with(poison_prefix))
-            made.transports.erase(0, poison_prefix.size());
         if (options.transport == measure) made.transports = "auto";
         made.uses_memory = options.transport == measure || options.transport == "auto";
         return made;
@@ -123,25 +116,6 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         return all;
     }
 
-    /// Binds, and goes over to what was bound.
-    void take(std::vector<Moves>& moves, const std::optional<Error>& mine) {
-        if (!poison) {
-            operation.take(bind(moves, mine));
-            return;
-        }
-        std::optional<Error> error = mine;
-        PoisonedArrays arrays;
-        try {
-            if (!error) arrays = PoisonedArrays(moves);
-        } catch (...) {
-            error = mpi::current_error(*group);
-        }
-        std::vector<Binding> bindings = bind(error ? moves : arrays.phases, error);
-        mpi::collectively(*group, [&] { arrays.note_touched(group->rank()); });
-        operation.take(std::move(bindings));
-        poison->take(std::move(arrays));
-    }
-
     /// The phases share what memory there may be.
     BindRequest request_of_one(const std::vector<Moves>& moves) const {
         BindRequest made = request;
@@ -152,11 +126,12 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         return made;
     }
 
-    std::vector<Binding> bind(std::vector<Moves>& moves, const std::optional<Error>& mine) const {
+    /// Binds, and replaces what was bound before.
+    void take(std::vector<Moves>& moves, const std::optional<Error>& mine) {
         const BindRequest of_one = request_of_one(moves);
         std::vector<Binding> bindings;
         for (Moves& phase : moves) bindings.push_back(bind_moves(group, phase, of_one, mine));
-        return bindings;
+        operation.take(std::move(bindings));
     }
 
     /// Gives back what a held mover has.
@@ -256,8 +231,6 @@ void Mover::tune(double seconds) {
     mpi::collectively(*state_->group, [&] {  // it may be so here alone
         if (!round_lock) throw Error(ErrorCode::invalid_state, not_now);
     });
-    if (state_->poison)
-        throw Error(ErrorCode::unsupported, "a mover with \"poison:\" is not tuned");
     state_->tune(seconds, false);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scratch arrays that replace a mover's arrays during tuning and checking.
+// Scratch arrays that replace a mover's arrays during tuning.
 #include "scratch_arrays.hpp"
 
 #include <algorithm>
@@ -74,16 +74,16 @@ std::vector<ScratchArrays::Span> apart(std::vector<ScratchArrays::Span> spans) {
 
 }  // namespace
 
-ScratchArrays::ScratchArrays(const std::vector<Moves>& phases, std::int64_t guard_bytes)
+ScratchArrays::ScratchArrays(const std::vector<Moves>& phases)
     : spans_(apart(spans_of(phases))) {
     for (Span& span : spans_) {
         const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(span.user) %
                                                      alignment_bytes);
-        const std::int64_t bytes = geometry::add(span.bytes, 2 * guard_bytes + alignment_bytes);
+        const std::int64_t bytes = geometry::add(span.bytes, alignment_bytes);
         span.memory = span.shared ? memory::SegmentPool::of_process().allocate_shared(bytes)
                                   : memory::SegmentPool::allocate_private(bytes);
         std::memset(span.memory->data, 0, static_cast<std::size_t>(bytes));
-        span.scratch = span.memory->data + guard_bytes + shift;
+        span.scratch = span.memory->data + shift;
     }
 }
 

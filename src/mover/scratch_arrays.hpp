@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scratch arrays that replace a mover's arrays during tuning and checking.
+// Scratch arrays that replace a mover's arrays during tuning.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,18 @@ public:
         std::int64_t bytes = 0;
         bool shared = false;
         memory::AllocationPtr memory;
-        std::byte* scratch = nullptr;  ///< stands in for `user`; guards before and behind
+        std::byte* scratch = nullptr;  ///< stands in for `user`
     };
 
     ScratchArrays() = default;
-    /// `guard_bytes` lie before and behind each span. All zero at first. Local. Throws no_memory.
-    ScratchArrays(const std::vector<Moves>& phases, std::int64_t guard_bytes);
+    /// All zero at first. Local. Throws no_memory.
+    explicit ScratchArrays(const std::vector<Moves>& phases);
 
-    /// What that takes, without guards. Local.
+    /// Bytes that this takes. Local.
     static std::int64_t bytes_for(const std::vector<Moves>& phases);
 
     /// The moves between what stands in.
     std::vector<Moves> stand_in(std::vector<Moves> phases) const;
-    const std::vector<Span>& spans() const { return spans_; }
 
 private:
     const Span& span_at(const std::byte* user) const;

@@ -132,7 +132,7 @@ public:
         const std::int64_t needed_bytes = on_machine(ScratchArrays::bytes_for(bound));
         mpi::collectively(*group_, [&] {
             memory::require_available(needed_bytes);
-            scratch_ = ScratchArrays(bound, 0);
+            scratch_ = ScratchArrays(bound);
             stand_in_ = scratch_.stand_in(bound);
             other_ = memory::SegmentPool::allocate_private(other_bytes);
         });

@@ -23,7 +23,6 @@
 #include "message_tags.hpp"
 #include "thread_level.hpp"
 #include "usable_processors.hpp"
-#include "window.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -63,7 +62,8 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
     return group;
 }
 
-ProcessGroup::ProcessGroup(MPI_Comm user_comm) : window_(std::make_shared<GroupWindow>()) {
+ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
+    free_left();
     comm_ = duplicate_when_all_came(user_comm);
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -131,23 +131,27 @@ ProcessGroup::~ProcessGroup() {
         // Messages that nobody will receive, operations that never end, and processes that have not
         // heard yet keep the communicators and this memory in use.
         for (auto& memory : kept_) keep_forever(std::move(memory));
-        keep_forever(std::move(neighbour_graphs_));
+        for (auto& [type, kept] : extensions_) keep_forever(std::move(kept));
         board_.release();
         return;
     }
     if (board_)
         FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
-    neighbour_graphs_.reset();
-    if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
-    if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    extensions_.clear();
+    std::vector<MPI_Comm> comms;
+    for (const MPI_Comm comm : {comm_, node_comm_, turns_comm_})
+        if (comm != MPI_COMM_NULL) comms.push_back(comm);
+    if (!is_one_node()) {
+        free_when_all_left(std::move(comms));
+        return;
+    }
+    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
 /// Whether all that this process has begun with the communicators has ended. It cannot know of what
 /// others have begun, nor of messages to other nodes.
 bool ProcessGroup::leaves_nothing_under_way() const {
-    return is_one_node() && !may_be_busy_.load() && neighbour_graphs_ == nullptr &&
-           turns_comm_ == MPI_COMM_NULL;
+    return is_one_node() && !may_be_busy_.load() && turns_comm_ == MPI_COMM_NULL;
 }
 
 void ProcessGroup::keep(std::shared_ptr<const void> memory) const noexcept {

@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "datamover/error.hpp"
@@ -19,16 +21,9 @@
 #include "memory/segment_pool.hpp"
 #include "waiting.hpp"
 
-namespace datamover::distribute {
-class NodeChannel;
-struct MethodTimes;
-}  // namespace datamover::distribute
-
 namespace datamover::mpi {
 
 class MessageTags;
-class NeighbourGraphs;
-struct GroupWindow;
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
@@ -72,15 +67,15 @@ public:
     memory::SegmentPool& pool() const { return memory::SegmentPool::of_process(); }
     memory::SegmentMap& segments() const { return memory::SegmentMap::of_process(); }
 
-    /// What the room that distributes elements keeps with the group; null before its first use.
-    std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
-    std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
-
-    /// Communicators that know who exchanges data with whom; null before the first.
-    std::shared_ptr<NeighbourGraphs>& neighbour_graphs() const { return neighbour_graphs_; }
-
-    /// For one-sided operations.
-    GroupWindow& window() const { return *window_; }
+    /// The one object of a type that other code keeps with the group; `make` returns it, or throws,
+    /// at the first call. It is destroyed with the group; if a process has failed, possibly never.
+    /// Only for the thread in a collective call.
+    template <class Value, class Make>
+    std::shared_ptr<Value> extension(Make&& make) const {
+        std::shared_ptr<void>& kept = extensions_[typeid(Value)];
+        if (!kept) kept = std::shared_ptr<Value>(make());
+        return std::static_pointer_cast<Value>(kept);
+    }
 
     /// Whether the processes of this node may read each other's memory. DATAMOVER_PEER_READS=0:
     /// they shall not.
@@ -211,10 +206,7 @@ private:
     // Of the thread in a collective call: nothing that a round does needs them. The communicator of
     // turns is set before the first mover that takes turns is bound, and read by its rounds.
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
-    std::shared_ptr<distribute::NodeChannel> node_channel_;  ///< what it holds: see there
-    std::shared_ptr<const distribute::MethodTimes> method_times_;
-    mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
-    std::shared_ptr<GroupWindow> window_;
+    mutable std::map<std::type_index, std::shared_ptr<void>> extensions_;
     std::shared_ptr<MessageTags> tags_;
     std::vector<std::int64_t> nodes_;
 

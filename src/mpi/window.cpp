@@ -116,7 +116,8 @@ private:
 };
 
 const GroupWindow& window_of(const ProcessGroup& group) {
-    GroupWindow& known = group.window();
+    GroupWindow& known =
+        *group.extension<GroupWindow>([] { return std::make_shared<GroupWindow>(); });
     const auto refuse = [&] { throw Error(ErrorCode::unsupported, known.why_not); };
     if (!known.why_not.empty()) refuse();
     if (known.window) return known;

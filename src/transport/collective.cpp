@@ -14,7 +14,7 @@
 #include "mpi/all_to_all.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "mpi/neighbour_graph.hpp"
+#include "mpi/part_communicators.hpp"
 #include "turn_transport.hpp"
 
 #if MPI_VERSION >= 4
@@ -158,9 +158,9 @@ private:
                 sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
             return false;
         const std::int64_t part = parts[static_cast<std::size_t>(group().rank())];
-        graph_ = mpi::part_graph(group(), mpi::to_int(part, "rank"));
-        if (graph_) comm_ = graph_->comm();
-        return graph_ != nullptr;
+        part_ = mpi::PartCommunicators::of(group(), mpi::to_int(part, "rank"));
+        if (part_) comm_ = part_->comm();
+        return part_ != nullptr;
     }
 
     /// The first of equal messages stands for all.
@@ -250,10 +250,10 @@ private:
     }
 
     Form form_ = Form::all_to_all;
-    std::shared_ptr<const mpi::NeighbourGraph> graph_;  ///< of the part, where that is not all
-    MPI_Comm comm_ = MPI_COMM_NULL;                     ///< of the part
-    std::vector<std::int64_t> members_;                 ///< of the part, ascending
-    int root_ = 0;                                      ///< among the members
+    std::shared_ptr<const mpi::PartCommunicator> part_;  ///< unless it is all processes
+    MPI_Comm comm_ = MPI_COMM_NULL;                      ///< of the part
+    std::vector<std::int64_t> members_;                  ///< of the part, ascending
+    int root_ = 0;                                       ///< among the members
     std::size_t place_ = 0;  ///< of the message that is sent to all, or that is received
 };
 

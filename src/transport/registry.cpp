@@ -17,7 +17,6 @@ extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 extern const TransportKind datatype_kind;
 extern const TransportKind collective_kind;
-extern const TransportKind neighbour_kind;
 extern const TransportKind get_kind;
 extern const TransportKind put_kind;
 
@@ -25,8 +24,8 @@ namespace {
 
 std::vector<TransportKind>& all_kinds() {
     static std::vector<TransportKind> kinds{
-        self_kind,     shared_kind,     read_kind,      staged_kind, p2p_kind,
-        datatype_kind, collective_kind, neighbour_kind, get_kind,    put_kind,
+        self_kind,     shared_kind,     read_kind, staged_kind, p2p_kind,
+        datatype_kind, collective_kind, get_kind,  put_kind,
     };
     return kinds;
 }
@@ -66,7 +65,7 @@ void add_transport_kind(TransportKind kind) {
     const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
                          kind.name.find_first_not_of(letters) == std::string::npos;
-    if (!is_name || is_transport_name(kind.name) || kind.name == "measure" || kind.name == "poison")
+    if (!is_name || is_transport_name(kind.name) || kind.name == "measure")
         throw Error(
             ErrorCode::invalid_argument,
             "a transport cannot be called \"" + kind.name +

@@ -166,8 +166,7 @@ public:
     virtual bool needs_polls() const { return false; }
 
     /// For kinds in which all processes take part. The mover is started: movers are in the same
-    /// order everywhere, and so are these calls; before announce, for all phases at once. A mover
-    /// that works twice in a round (poison.hpp) calls it twice, before it begins.
+    /// order everywhere, and so are these calls; before announce, for all phases at once.
     virtual void take_ticket() {}
     /// How many operations of all processes this one needs for a round.
     virtual std::int64_t operations() const { return 0; }

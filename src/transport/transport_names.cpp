@@ -89,9 +89,6 @@ std::string shown(std::string_view text) {
 }
 
 void check_name(std::string_view name, std::string_view words) {
-    if (name == "poison")
-        throw Error(ErrorCode::invalid_argument,
-                    "transport \"poison:\" stands once, before the names of all others");
     if (name == "measure")
         throw Error(
             ErrorCode::invalid_argument,

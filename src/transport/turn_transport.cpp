@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transports by non-blocking collectives, for "collective" and "neighbour".
+// Non-blocking collectives in the order of movers' starts, for "collective".
 #include "turn_transport.hpp"
 
 #include <algorithm>
@@ -96,13 +96,12 @@ void TurnTransport::all_have_bound(std::int64_t operations) {
 }
 
 void TurnTransport::take_ticket() {
-    if (operations_ > 0) turns_[turns_taken_++ % turns_.size()] = group_->take_ticket();
+    if (operations_ > 0) turn_ = group_->take_ticket();
 }
 
 void TurnTransport::start() {
     if (operations_ == 0) return;
     next_ = 0;
-    turn_ = turns_[turns_begun_++ % turns_.size()];
     if (group_->is_served(turn_)) begin();
 }
 

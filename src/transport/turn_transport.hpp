@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transports by non-blocking collectives, for "collective" and "neighbour".
+// Non-blocking collectives in the order of movers' starts, for "collective".
 //
 // One operation per chunk, of which one at a time is under way: as many as the process with the
 // longest message needs, by all processes. Data is packed, unless a chunk lies in memory as it lies
@@ -10,7 +10,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -109,9 +108,7 @@ private:
     int number_;            ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
-    std::array<std::uint64_t, 2> turns_{};  ///< taken and not yet begun
-    std::size_t turns_taken_ = 0, turns_begun_ = 0;
-    std::uint64_t turn_ = 0;           ///< begun
+    std::uint64_t turn_ = 0;
     std::optional<OrderCheck> order_;  ///< none where nothing moves
 };
 

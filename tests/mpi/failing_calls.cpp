@@ -39,8 +39,7 @@ struct Movement {
         to = XArray(comm, columns, 8);
         const MotionPlan plan = redistribute(rows, columns);
         MoverOptions options;
-        for (const char* transport :
-             {"p2p", "p2p", "datatype", "collective", "neighbour", "get", "put"}) {
+        for (const char* transport : {"p2p", "p2p", "datatype", "collective", "get", "put"}) {
             options.transport = transport;
             options.max_bytes = all_carried.empty() ? 0 : 384 * size;
             Carried& carried = all_carried.emplace_back();

@@ -178,7 +178,7 @@ def test_from_a_partner_list_of_another_shape(comm):
     assert np.array_equal(arrived, whole.ravel()[own])
 
 
-@pytest.mark.parametrize("transport", ["auto", "p2p", "poison:auto"])
+@pytest.mark.parametrize("transport", ["auto", "p2p"])
 @pytest.mark.parametrize("op", [None, "add"])
 def test_elements_that_are_rows(comm, rng, cases, transport, op):
     """(n, k) arrays, of other number types and directions too, beside arrays of one dimension."""

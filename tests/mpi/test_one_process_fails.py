@@ -234,6 +234,60 @@ def test_communicators_that_failed_are_given_back(comm, plan):
     assert (b.local == 3).all()
 
 
+def test_communicators_are_given_back(comm, plan):
+    """MPICH has 2,048; each of these has three."""
+    for _ in range(1100):
+        fresh = comm.Dup()
+        core().together(comm_address(fresh))
+        fresh.Free()
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a.local[...] = 3
+    dm.Mover(plan, a, b)()
+    assert (b.local == 3).all()
+
+
+def test_a_late_failure_reaches_no_later_communicator(comm):
+    """Process 0 gives up a move with process 1 when all others have freed the communicator."""
+    n = comm.size
+    partner = [1, 0, *range(2, n)] if n > 1 else [0]
+    pieces = dm.FloorPlan.uniform(dm.Region((0,), (n,)), (n,), nprocs=n)
+    plan = dm.MotionPlan(pieces, pieces)
+    for i, to in enumerate(partner):
+        plan.copy(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
+    low = comm.Split(comm.rank >= 2, comm.rank)
+    used = comm.Dup()
+    mover = dm.Mover(plan, np.array([comm.rank]), np.array([-1]), comm=used)
+    if comm.rank >= 2:
+        mover()
+        del mover
+        gc.collect()
+        used.Free()
+    comm.barrier()
+    if comm.rank == 0:
+        mover.start()
+        del mover
+        gc.collect()
+    comm.barrier()
+    for _ in range(2):
+        later = [low.Dup() for _ in range(8)]
+        backwards = range(low.size)[::-1]
+        rows = dm.BlockCyclic((low.size,), "(block)", low.size)
+        turned = dm.BlockCyclic((low.size,), "(block)", low.size, ranks=backwards)
+        for each in later:
+            a, b = dm.XArray(each, rows), dm.XArray(each, turned)
+            a.local[...] = low.rank
+            dm.Mover(dm.redistribute(rows, turned), a, b)()
+            assert (b.local == low.size - 1 - low.rank).all()
+            del a, b
+            each.Free()
+    low.Free()
+    if comm.rank == 1:
+        with pytest.raises(dm.PeerFailed):
+            mover()
+    if comm.rank < 2:
+        used.Free()
+
+
 def test_what_was_made_with_a_communicator_outlives_it(comm, plan):
     fresh = comm.Dup()
     a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)

@@ -77,7 +77,7 @@ def draw(comm, rng, local_rng):
 def test_each_reads_and_writes_what_the_plan_says(comm, rng, local_rng, cases, transport):
     for _ in range(cases * 3):
         plan, source, destination, whole = draw(comm, rng, local_rng)
-        options = {"transport": f"poison:{transport}+auto", "comm": comm}
+        options = {"transport": f"{transport}+auto", "comm": comm}
         if rng.integers(2):
             options["max_bytes"] = drawn.max_bytes(rng, comm.size)
         mover = dm.Mover(plan, source.arrays, destination.arrays, **options)
@@ -95,18 +95,18 @@ def test_halos_in_place_read_and_write_what_the_plan_says(comm, transport):
     for block in u.blocks:
         u[block][...] = block
     plan = dm.halo(blocks, 1, periodic=domain)
-    dm.Mover(plan, u, u, transport=f"poison:{transport}+auto")()
+    dm.Mover(plan, u, u, transport=f"{transport}+auto")()
     for block in u.blocks:
         assert (u[block][0] == (block - 1) % comm.size).all()
         assert (u[block][-1] == (block + 1) % comm.size).all()
         assert (u[block][1:-1] == block).all()
 
 
-@pytest.mark.parametrize("transport", ["poison:collective", "poison:self+neighbour"])
-def test_what_repeats_a_collective_move_is_in_flight_beside_others(comm, transport):
-    """Some processes start the next one when the first has gone once, others before it has."""
+@pytest.mark.parametrize("transport", ["collective", "self+collective"])
+def test_collective_moves_are_in_flight_with_others(comm, transport):
+    """Some processes start the next one when the first has ended, others before it has."""
     plan = rows_to_columns(2 * comm.size, comm.size)
-    transports = [transport, transport, "collective", "poison:p2p", transport, "neighbour"]
+    transports = [transport, transport, "collective", "p2p", transport, "collective"]
     pairs = [arrays(comm, plan, False) for _ in transports]
     movers = [
         dm.Mover(plan, a, b, transport=name, comm=comm)
@@ -130,7 +130,7 @@ def test_what_repeats_a_collective_move_is_in_flight_beside_others(comm, transpo
             assert (b == 100 * turn + 10 * i + sent).all()
 
 
-@pytest.mark.parametrize("transport", ["poison:auto", "measure"])
+@pytest.mark.parametrize("transport", ["auto", "measure"])
 def test_blocks_may_lie_far_apart(comm, tuning_file, transport):
     """What lies between the blocks of an array is not the array's, and may be no memory."""
     n = comm.size
@@ -262,8 +262,8 @@ def test_one_that_cannot_carry_says_why(comm):
         assert (local(b) == 4).all()
 
 
-@pytest.mark.parametrize("names", ["", "p2p+", "+", "p2p+pigeon", "poison:", "poison:measure",
-                                   "measure+p2p", "poison:poison:p2p", "measure:1K", "p2p:",
+@pytest.mark.parametrize("names", ["", "p2p+", "+", "p2p+pigeon", "p2p:measure",
+                                   "measure+p2p", "poison:p2p", "measure:1K", "p2p:",
                                    "p2p:0", "p2p:-1", "p2p:64k", "p2p:1K ", "p2p:1025M", "p2p:1.5K",
                                    "p2p:99999999999999999999", "p2p:1K:2K", "p2p:1K+shared:1K",
                                    "p2p:sender", "shared:sender:receiver", "collective:1K",
@@ -277,8 +277,7 @@ def test_names_that_are_none(comm, names):
 
 
 @pytest.mark.parametrize("names, said", [
-    ("poison:poison:p2p", 'transport "poison:" stands once, before the names of all others'),
-    ("p2p+poison:p2p", 'transport "poison:" stands once, before the names of all others'),
+    ("p2p+measure", 'transport "measure" stands alone'),
     ("pigeon" * 1000, 'there is no transport "' + "pigeon" * 10 + "…\"; known are auto"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_name_is_said_in_short(comm, names, said):
@@ -301,7 +300,7 @@ def test_an_error_names_the_whole_of_a_word_in_one_line(comm, option, word):
     dm.Mover(plan, a, b)()
 
 
-@pytest.mark.parametrize("transport", ["collective", "neighbour"])
+@pytest.mark.parametrize("transport", ["collective"])
 class TestTurns:
     """Operations of MPI in which all processes take part."""
 
@@ -515,77 +514,6 @@ class TestSameForAll:
                 assert found == {call if size == n else f"{call} of {size} processes"}
 
 
-class TestNeighbour:
-    def shifted(self, comm, distance):
-        """Every process sends its number to one other: a graph of its own per distance."""
-        n = comm.size
-        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
-        plan = dm.MotionPlan(pieces, pieces)
-        for i in range(n):
-            to = (i + distance) % n
-            plan.copy(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
-        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
-        return plan, a, b
-
-    def test_in_flight_together_with_the_collective_one(self, comm):
-        moves = [self.shifted(comm, d) for d in range(1, comm.size + 1)]
-        movers = [
-            dm.Mover(*move, transport=transport)
-            for move in moves
-            for transport in ("neighbour", "collective")
-        ]
-        for step in range(5):
-            for _, a, b in moves:
-                a.local[...], b.local[...] = 100 * step + comm.rank, -1
-            for mover in movers:
-                mover.start()
-            for mover in movers[:: 1 - 2 * (comm.rank % 2)]:
-                mover.wait()
-            for d, (_, _, b) in enumerate(moves, 1):
-                assert b.local[0] == 100 * step + (comm.rank - d) % comm.size
-
-    def test_any_number_of_graphs_one_after_the_other_but_not_at_once(self, comm):
-        """Bit k of a graph's number says whether the first of pair k sends to the second."""
-        fresh, n = comm.Dup(), comm.size
-        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-        source = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
-        target = dm.FloorPlan([dm.Region((n * j,), (n * j + n,)) for j in range(n)], list(range(n)))
-        a, b = dm.XArray(fresh, source, "i8"), dm.XArray(fresh, target, "i8")
-        a.local[...] = comm.rank
-
-        def chosen(graph):
-            return [pair for k, pair in enumerate(pairs) if graph >> k & 1]
-
-        def bound(graph):
-            plan = dm.MotionPlan(source, target)
-            for i, j in chosen(graph):
-                at = n * j + i
-                plan.copy(i, dm.Region((i,), (i + 1,)), j, dm.Region((at,), (at + 1,)))
-            return dm.Mover(plan, a, b, transport="neighbour")
-
-        graphs = range(1, min(2 ** len(pairs), 20))
-        for graph in [*graphs, *graphs]:
-            b.local[...] = -1
-            mover = bound(graph)
-            mover()
-            mover.free()
-            senders = {i for i, j in chosen(graph) if j == comm.rank}
-            assert b.local.tolist() == [i if i in senders else -1 for i in range(n)]
-        if n < 3:
-            return
-        kept = [bound(graph) for graph in range(1, 17)]
-        with pytest.raises(dm.Unsupported, match="16"):
-            bound(17)
-        kept.pop(comm.rank).free()  # none is free on all processes
-        with pytest.raises(dm.Unsupported, match="16"):
-            bound(17)
-        for mover in kept[n - 1 :]:  # those that all still have
-            mover()
-        for mover in kept:
-            mover.free()
-        bound(17)()
-
-
 def local_order(rng, comm):
     """Draw an order of 4 that differs between processes."""
     return [rng.permutation(4) for _ in range(comm.size)][comm.rank]
@@ -610,7 +538,7 @@ class TestMeasure:
         able = [t for t in trials if not t["why_not"]]
         auto = next(t for t in able if t["transport"] == "auto")
         assert len(chosen) == 1
-        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective", "neighbour"}
+        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective"}
         assert all(t["rounds"] > 0 and t["seconds"] > 0 for t in able)
         assert chosen[0]["seconds"] <= auto["seconds"]
         for t in able:  # nothing that was faster is passed over without a word
@@ -762,8 +690,6 @@ class TestMeasure:
         with pytest.raises(dm.InvalidState):
             mover.tune()
         mover.wait()
-        with pytest.raises(dm.Unsupported):
-            dm.Mover(plan, a, b, transport="poison:p2p").tune()
         mover.free()
         with pytest.raises(dm.InvalidState):
             mover.tune()

@@ -115,12 +115,12 @@ TEST_P(Threads, SeveralThreadsWaitForOneMover) {
     EXPECT_EQ(moved.rounds(), steps());
 }
 
-/// The progress thread begins their second time when it likes: between their starts here, behind
+/// The progress thread begins their operations when it likes: between their starts here, behind
 /// them on another process.
-TEST(ThreadsAndPoison, MoversThatRepeatACollectiveMoveAreInFlightTogether) {
+TEST(ThreadsAndTickets, CollectiveMoversAreInFlightTogether) {
     const mpi_test::OwnComm comm;
     datamover::MoverOptions options;
-    options.transport = "poison:collective";
+    options.transport = "collective";
     RowsToColumns movers[] = {{comm, options}, {comm, options}, {comm, options}};
     const datamover::ProgressThread progress;
     mpi_test::Comparisons comparisons;

@@ -37,7 +37,7 @@ def test_every_contender_moves_what_it_should(tmp_path, processes, more, names):
         contenders.setdefault(row["case"], set()).add(row["contender"])
     assert set(contenders) == set(names)
     for case, present in contenders.items():
-        everywhere = {"auto", "measure", "p2p", "datatype", "collective", "neighbour"}
+        everywhere = {"auto", "measure", "p2p", "datatype", "collective"}
         everywhere |= {name for name in more if name.startswith("p2p:")}
         assert present >= BY_HAND | {f"datamover:{name}" for name in everywhere}, case
         assert ("alltoallw" in present) == (
