@@ -22,6 +22,18 @@ from datamover.files import addresses
 Shape = tuple[int, ...]
 
 
+class DefaultLimit(int):
+    """The memory limit of a move for which none is given.
+
+    It may be exceeded, up to `MOST`, if that is what a single chunk takes.
+    """
+
+    MOST = 1 << 31
+
+
+DEFAULT_LIMIT = DefaultLimit(1 << 28)
+
+
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
     """What an array is: shape, dtype, and the order ("C" or "F") of its elements in the file.
@@ -71,7 +83,12 @@ class MoveOptions:
         Replace it also where it is a Zarr group, with all arrays in it, or an HDF5 file of several
         datasets.
     max_bytes : int
-        Memory that each process may use for its part of the two arrays.
+        Memory that each process may use for its part of the two arrays. By default 256 MiB, or as
+        much as one chunk takes, up to 2 GiB.
+    temporary : path
+        Directory for the intermediate of a move in two passes, seen under the same path by all
+        processes; by default that of the output, or the system's for temporary files if the output
+        has an address. The intermediate is as large as the array and is removed at the end.
     region : tuple of (begin, end)
         Of the input, per dimension; None for its own end, negative ones count from behind. That
         part alone is moved.
@@ -100,7 +117,8 @@ class MoveOptions:
     axes: Shape | None = None
     overwrite: bool = False
     overwrite_group: bool = False
-    max_bytes: int = 1 << 28
+    max_bytes: int = DEFAULT_LIMIT
+    temporary: str | os.PathLike[str] | None = None
     region: tuple[tuple[int | None, int | None], ...] | None = None
     output_dtype: str | None = None
     check: str | None = None
