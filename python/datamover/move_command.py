@@ -168,6 +168,8 @@ def _parser() -> _Parser:
     add("--output-order", **order, help="Order of an .npy or raw output.")
     transposed = "Output dimension k is input dimension AXES[k], as in numpy.transpose."
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
+    names = "Names of the output's dimensions (Zarr, HDF5), as t,y,x."
+    add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
     add("--overwrite", action="store_true", help="Replace an output that is there.")
     whole_group = "Replace it also where it is a Zarr group, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)

@@ -17,7 +17,7 @@ import numpy as np
 
 from datamover.arguments import flag, integers
 from datamover.errors import InvalidArgument, IoError, Unsupported, WrongType
-from datamover.files import addresses
+from datamover.files import addresses, foreign
 
 Shape = tuple[int, ...]
 
@@ -98,6 +98,8 @@ class MoveOptions:
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
         Names of datasets in HDF5 files; usually said as `run.h5:/name`.
+    dims : tuple of str
+        Names of the output's dimensions, which Zarr and HDF5 have; by default those of the input.
     writers : int
         Of an HDF5 output: it is written as so many files beside it, in a directory that begins with
         its name, and is itself a virtual dataset of them, which reads as one array. They are to be
@@ -122,6 +124,7 @@ class MoveOptions:
     region: tuple[tuple[int | None, int | None], ...] | None = None
     output_dtype: str | None = None
     check: str | None = None
+    dims: tuple[str, ...] | None = None
     member: str | None = None
     output_member: str | None = None
     writers: int | None = None
@@ -293,6 +296,8 @@ def of_input(path: str, options: MoveOptions) -> Format:
     for candidate in known().values():
         if candidate.recognizes(path):
             return candidate
+    if options.shape is None and (words := foreign.advice(path)):
+        raise Unsupported(words)
     by_name = by_suffix(path)
     if by_name is not None:
         return by_name
@@ -457,6 +462,7 @@ APPLIES_TO = (
     ("shards", "output", ("zarr",)),
     ("compressor", "output", ("zarr", "hdf5")),
     ("zarr_format", "output", ("zarr",)),
+    ("dims", "output", ("zarr", "hdf5")),
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),

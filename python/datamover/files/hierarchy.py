@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "writers")
+OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims", "writers")
 #: How one is named.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 

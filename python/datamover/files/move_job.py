@@ -47,6 +47,7 @@ from datamover.files.intermediate import Intermediate
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
+from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered
 
 log = logging.getLogger("datamover")
@@ -231,7 +232,8 @@ class Job:
         dtype = converted(given.dtype, options.output_dtype)
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
-        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
+        dims = checked_names("the output", options.dims, shape)
+        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept, dims)
         self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
