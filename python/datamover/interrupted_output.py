@@ -16,10 +16,12 @@ class Output:
     ----------
     path : str
         As `names.place_of` gives it, without a dataset behind it.
+    temporary : str, optional
+        Directory for the intermediate of a move in two passes.
     """
 
-    def __init__(self, path: str):
-        self.path = path
+    def __init__(self, path: str, temporary: str | None = None):
+        self.path, self._temporary = path, temporary
         self._before = _identity(path)
         self._token = ""
 
@@ -29,8 +31,10 @@ class Output:
 
     def clean_up(self) -> None:
         """Remove what processes have left that were killed, or gave up, at a path."""
-        from datamover.files import addresses, placing
+        from datamover.files import addresses, intermediate, placing
 
+        directory = intermediate.directory_for(self.path, self._temporary)
+        intermediate.clean_up(directory, self._token)
         if not addresses.is_address(self.path):
             placing.clean_up(placing.temporary_path(self.path, self._token), self.path)
 

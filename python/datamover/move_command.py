@@ -166,11 +166,15 @@ def _parser() -> _Parser:
     add("--output-order", **order, help="Order of an .npy or raw output.")
     transposed = "Output dimension k is input dimension AXES[k], as in numpy.transpose."
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
+    names = "Names of the output's dimensions (Zarr, HDF5), as t,y,x."
+    add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
     add("--overwrite", action="store_true", help="Replace an output that is there.")
     whole_group = "Replace it also where it is a Zarr group, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)
-    memory = "Memory per process for its part, such as 512M; 256M if not given."
-    add("--max-bytes", type=_bytes, default=1 << 28, metavar="SIZE", help=memory)
+    memory = "Memory per process, such as 512M; by default 256M, or up to 2G if a chunk takes it."
+    add("--max-bytes", type=_bytes, default=argparse.SUPPRESS, metavar="SIZE", help=memory)
+    place = "Directory for the intermediate of a move in two passes; by default that of the output."
+    add("--temporary", metavar="DIR", help=place)
     add("--dry-run", action="store_true", help="Show what would be done, and write nothing.")
     add("--json", action="store_true", help="Print the report, or the plan, as JSON.")
     add("-q", "--quiet", action="store_true", help="Print errors only.")
@@ -259,7 +263,7 @@ def _start_processes(said: argparse.Namespace) -> int:
     shown = Output(said.output)
     with lifeline.signals_interrupt() as caught:
         try:
-            shown = _output_of(said.output)
+            shown = _output_of(said.output, said.temporary)
             _check_file_limit(said)
             shown.is_for_processes()
             end = launch.run_processes(nprocs, sys.argv[1:])
@@ -302,10 +306,10 @@ def _check_file_limit(said: argparse.Namespace) -> None:
         raise IoError(space.no_space(output, OSError(errno.EFBIG, ""), needed_bytes))
 
 
-def _output_of(name: str) -> Output:
+def _output_of(name: str, temporary: str | None = None) -> Output:
     from datamover.files import names
 
-    return Output(names.place_of(names.split_member(name)[0]))
+    return Output(names.place_of(names.split_member(name)[0]), temporary)
 
 
 def _tell_early_end(end: lifeline.End, output: Output) -> int:

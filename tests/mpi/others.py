@@ -5,6 +5,8 @@ import h5py
 import numpy as np
 import zarr
 
+from datamover.files import move_job, move_plan
+
 
 def stored(name, like=None):
     """The array of a file; `like` says dtype and shape of one of raw bytes."""
@@ -20,20 +22,34 @@ def stored(name, like=None):
 
 
 def drawn_input(comm, rng, place, way, dtypes):
-    """Write a random a.zarr, whose slabs are the better way where `way` says so. Collective.
+    """Write a random a.zarr, for `way` passes; chunks are crossed if they are two. Collective.
 
     Returns the array, its chunks, those wanted of the output, and the order of its dimensions.
     """
     shape = tuple(int(n) for n in rng.integers(3, 14, 3))
     array = rng.integers(0, 1000, shape).astype(rng.choice(dtypes))
     # Whole planes to whole columns: every process needs every chunk.
-    chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+    chunks = (1, *shape[1:]) if way == "two" else tuple(rng.integers(1, 5, 3).tolist())
     if comm.rank == 0:
         zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
     comm.barrier()
-    wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
-    axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+    wanted = (shape[0], 1, 1) if way == "two" else tuple(rng.integers(1, 5, 3).tolist())
+    axes = (0, 1, 2) if way == "two" else tuple(rng.permutation(3).tolist())
     return array, chunks, wanted, axes
+
+
+def go_in_passes(monkeypatch, way):
+    """Have moves go in one pass, or in two if memory allows."""
+    two_passes = move_plan._two_passes
+    if way == "one":
+        monkeypatch.setattr(move_plan, "_two_passes", lambda *_: None)
+        return
+
+    def plan_move(ends, max_bytes, threads, processes, room):
+        found = two_passes(ends, max_bytes, threads, processes)
+        return found or move_plan.plan_move(ends, max_bytes, threads, processes, room)
+
+    monkeypatch.setattr(move_job, "plan_move", plan_move)
 
 
 def least_reads(array, chunks):

@@ -65,7 +65,7 @@ def walk(plan):
             most = max(most, len(opened))
             opened -= {group for group in groups if closes[group] == i}
         assert not opened
-        # A group lies in one pass.
+        # A group lies in one step.
         for group in closes:
             a, b = box_of(group, plan.group, plan.shape)
             assert all(map(int.__ge__, a, lo)) and all(map(int.__le__, b, hi))
@@ -117,9 +117,9 @@ def test_the_bound_on_open_groups_is_above_what_is_open(data, shape):
 
 @settings(deadline=None)
 @given(st.integers(1, 500), st.integers(1, 60), st.integers(1, 60))
-def test_reads_are_counted_pass_by_pass(extent, chunk, box):
-    passes = [(lo, min(lo + box, extent)) for lo in range(0, extent, box)]
-    assert reads_of(extent, chunk, box) == sum(-(-hi // chunk) - lo // chunk for lo, hi in passes)
+def test_reads_are_counted_step_by_step(extent, chunk, box):
+    steps = [(lo, min(lo + box, extent)) for lo in range(0, extent, box)]
+    assert reads_of(extent, chunk, box) == sum(-(-hi // chunk) - lo // chunk for lo, hi in steps)
 
 
 @settings(max_examples=30, deadline=None)
@@ -140,7 +140,7 @@ def test_one_chunk_of_a_long_flat_file_is_planned_without_going_through_it(shape
     plain = tuple(range(len(shape)))
     sides = [(Side((1,) * len(shape), plain, 0, True), Side(shape, plain, 0, False))]
     plan = plan_chunks(shape, 4, sides, 1 << 43, threads=2)
-    assert plan.passes == plan.open_groups == 1
+    assert plan.steps == plan.open_groups == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -154,11 +154,11 @@ def test_enough_memory_reads_each_chunk_once(problem):
 
 @pytest.mark.parametrize("chunk", [(100, 100), (64, 1000), (7, 13)])
 def test_chunks_that_do_not_divide_each_other_go_by_in_a_band(chunk):
-    """One pass, without the whole array in memory."""
+    """One step, without the whole array in memory."""
     plain = (0, 1)
     sides = [(Side(chunk, plain, 0, False), Side((64, 64), plain, 0, False))]
     plan = plan_chunks((1000, 1000), 4, sides, 1_600_000, threads=1)
-    assert plan.passes == 1 and plan.memory_bytes <= 1_600_000 < 4_000_000
+    assert plan.steps == 1 and plan.memory_bytes <= 1_600_000 < 4_000_000
 
 
 @settings(max_examples=60, deadline=None)
@@ -189,7 +189,7 @@ def test_runs_are_the_contiguous_pieces_of_a_box(data, shape):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.integers(2, 7))
-def test_processes_share_all_passes_and_none_has_more_than_said(problem, processes):
+def test_processes_share_all_steps_and_none_has_more_than_said(problem, processes):
     shape, itemsize, sides, _ = problem
     plan = plan_chunks(shape, itemsize, [tuple(sides)], 1 << 30, threads=2, processes=processes)
     seen = np.zeros(shape, int)
@@ -211,4 +211,4 @@ def test_processes_do_not_read_the_same_chunks_where_they_need_not():
     plates = Side((64, 64, 4), (0, 1, 2), 0, is_flat=False)
     for processes in (2, 4, 8):
         plan = plan_chunks((64, 64, 64), 4, [(cubes, plates)], 1 << 30, 1, processes)
-        assert plan.reads == plan.source_chunks and plan.passes == processes
+        assert plan.reads == plan.source_chunks and plan.steps == processes

@@ -51,7 +51,7 @@ def test_npy_to_npy_keeps_dtype_and_order(tmp_path, dtype, order):
     np.save(tmp_path / "a.npy", array)
     report = move(COMM, tmp_path / "a.npy", tmp_path / "b.npy")
     assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "a.npy").read_bytes()
-    assert (report.bytes, report.slabs, report.processes) == (array.nbytes, 1, 1)
+    assert (report.bytes, report.steps, report.processes) == (array.nbytes, 1, 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.npy"]
 
 

@@ -455,7 +455,11 @@ def test_the_plan_of_a_region(tmp_path):
         tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(16, 16), region=((0, 16), (None, None)),
         dtype="f4",
     )  # fmt: skip
-    assert found.spec.shape == (16, 64) and found.spec.dtype == "f4" and found.plan.chunks == 4
+    assert (
+        found.spec.shape == (16, 64)
+        and found.spec.dtype == "f4"
+        and found.plan.passes[0].chunks == 4
+    )
 
 
 def test_strings_of_bytes_stay_attributes(tmp_path):

@@ -302,7 +302,7 @@ def test_the_chunks_of_a_vast_array_are_not_kept():
     """What metadata of a few bytes claim takes no memory."""
     side = SimpleNamespace(chunk=(1, 2))
     plan = SimpleNamespace(source=side, order=(1, 0), shape=(2**30, 2**30), box=(1, 1))
-    plan.passes, plan.processes = 2**60, 1
+    plan.steps, plan.processes = 2**60, 1
     tracemalloc.start()
     cells = ChunkPlan.source_cells(plan, (0, 0), plan.shape)
     assert [next(cells) for _ in range(3)] == [(0, 0), (1, 0), (2, 0)]

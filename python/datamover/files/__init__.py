@@ -8,32 +8,30 @@ if TYPE_CHECKING:
     from datamover.files.file_array import FileArray, open
     from datamover.files.formats import MoveOptions
     from datamover.files.intention import Intention, intend
-    from datamover.files.planning import FilePlan, plan
+    from datamover.files.rechunked import rechunk
     from datamover.files.transfer import MoveReport, move
 
 __all__ = [
     "FileArray",
-    "FilePlan",
     "Intention",
     "MoveOptions",
     "MoveReport",
     "intend",
     "move",
     "open",
-    "plan",
+    "rechunk",
 ]
 
 # The module of each, which is loaded when the name is first used.
 _MODULES = {
     "FileArray": "file_array",
-    "FilePlan": "planning",
     "Intention": "intention",
     "MoveOptions": "formats",
     "MoveReport": "transfer",
     "intend": "intention",
     "move": "transfer",
     "open": "file_array",
-    "plan": "planning",
+    "rechunk": "rechunked",
 }
 
 

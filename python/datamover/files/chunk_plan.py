@@ -2,11 +2,11 @@
 """Order in which chunks are read and written, within the memory limit and with few repeated reads.
 
 All shapes are in the dimensions of the output as stored in its file, slowest first. The output is
-made pass by pass; a pass is a box of it. Within a pass, the source chunks that meet it are read one
+made step by step; a step is a box of it. Within a step, the source chunks that meet it are read one
 after the other, in C order of some order of the dimensions. Chunks of the output are filled in
 *groups*, boxes of chunks about as large as a source chunk: a group is opened when the first source
-chunk that meets it is read, and closed after the last one. A source chunk that meets several passes
-is read in each of them. Several processes divide the passes among themselves, and each works
+chunk that meets it is read, and closed after the last one. A source chunk that meets several steps
+is read in each of them. Several processes divide the steps among themselves, and each works
 independently.
 """
 
@@ -30,11 +30,8 @@ RUN_COST_BYTES = 8 << 10
 COPY_COST_BYTES = 16
 #: More orders of the dimensions than those of so many are not tried.
 MAX_ORDERED_DIMS = 4
-#: A plan that reads each source chunk more often than that, and so many bytes, is none.
-MOST_READS = 1000
-BEARABLE_BYTES = 1 << 34
-#: At most so many boxes are tried as passes.
-MAX_PASS_SHAPES = 20_000
+#: At most so many boxes are tried as steps.
+MAX_STEP_SHAPES = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +43,8 @@ class Side:
     chunk : tuple of int
         Extents of a chunk, per dimension of the output's file.
     axes : tuple of int
-        The same dimensions as they stand in this side's file, slowest first.
+        The same dimensions as they stand in this side's file, slowest first; none if each box is
+        in one piece.
     chunk_scratch_bytes : int
         Memory that a thread needs besides, to read and decode, or encode and write, a chunk.
     is_flat : bool
@@ -71,7 +69,7 @@ class ChunkPlan:
     group : tuple of int
         Extents of the groups, multiples of the output's chunks.
     box : tuple of int
-        Extents of the passes, multiples of the groups or the whole array.
+        Extents of the steps, multiples of the groups or the whole array.
     order : tuple of int
         Dimensions from the one in which source chunks change slowest to the one where fastest.
     open_groups : int
@@ -79,7 +77,7 @@ class ChunkPlan:
     threads : int
         Of each process.
     processes : int
-        That share the passes.
+        That share the steps.
     writers : int
         So many threads at most encode and write at once; 0 means all.
     """
@@ -115,8 +113,8 @@ class ChunkPlan:
         return self.open_groups * self.group_bytes + self.scratch_bytes
 
     @property
-    def passes(self) -> int:
-        """How often the source is gone through."""
+    def steps(self) -> int:
+        """Boxes of the output that are made one after the other."""
         return math.prod(_counts(self.shape, self.box))
 
     @property
@@ -131,16 +129,10 @@ class ChunkPlan:
 
     @property
     def reads(self) -> int:
-        """Source chunks that are read, in all passes; of a flat file perhaps parts of them."""
+        """Source chunks that are read, in all steps; of a flat file perhaps parts of them."""
         return math.prod(
             reads_of(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
         )
-
-    @property
-    def is_endless(self) -> bool:
-        """Whether chunks are read so often again that nobody waits for the end."""
-        is_often = not self.source.is_flat and self.reads > MOST_READS * self.source_chunks
-        return is_often and self.read_bytes > BEARABLE_BYTES
 
     @property
     def read_bytes(self) -> int:
@@ -162,16 +154,16 @@ class ChunkPlan:
         return float(_costs(self.shape, self.itemsize, *sides, extents, self.processes).item())
 
     def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
-        """Go through the passes, as (lo, hi): all, or those of one process."""
+        """Go through the steps, as (lo, hi): all, or those of one process."""
         starts = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
-        first, last = 0, self.passes
+        first, last = 0, self.steps
         if rank is not None:
-            first, last = (self.passes * r // self.processes for r in (rank, rank + 1))
+            first, last = (self.steps * r // self.processes for r in (rank, rank + 1))
         for lo in itertools.islice(_product(starts), first, last):
             yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
-        """Go through the indices of the source chunks that a pass meets, in order."""
+        """Go through the indices of the source chunks that a step meets, in order."""
         ranges = [
             range(lo[d] // self.source.chunk[d], -(-hi[d] // self.source.chunk[d]))
             for d in self.order
@@ -212,10 +204,10 @@ def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
 
 @cache
 def reads_of(extent: int, chunk: int, box: int) -> int:
-    """Count source chunks along a dimension, each in every pass that it meets."""
-    passes = -(-extent // box)
-    ends = _sum_of_quotients(passes - 1, box, box + chunk - 1, chunk) + -(-extent // chunk)
-    return ends - _sum_of_quotients(passes, box, 0, chunk)
+    """Count source chunks along a dimension, each in every step that it meets."""
+    steps = -(-extent // box)
+    ends = _sum_of_quotients(steps - 1, box, box + chunk - 1, chunk) + -(-extent // chunk)
+    return ends - _sum_of_quotients(steps, box, 0, chunk)
 
 
 def _ends(count: int, first: int, last: int) -> np.ndarray:
@@ -228,17 +220,17 @@ def _ends(count: int, first: int, last: int) -> np.ndarray:
 def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
     """Say where groups begin along a dimension, of all that lie alike to source chunks only some.
 
-    They lie as they did before when whole chunks have gone by, in a pass and from pass to pass;
-    and otherwise where a pass ends.
+    They lie as they did before when whole chunks have gone by, in a step and from step to step;
+    and otherwise where a step ends.
     """
     near = chunk // group + 3  # no more groups meet one row of source chunks
     repeats = chunk // math.gcd(group, chunk) + near
-    passes = -(-extent // box)
+    steps = -(-extent // box)
     found = []
-    whole = _ends(passes - 1, chunk // math.gcd(box, chunk), 0) * box
+    whole = _ends(steps - 1, chunk // math.gcd(box, chunk), 0) * box
     if len(whole):
         found.append((whole[:, None] + _ends(-(-box // group), repeats, near) * group).ravel())
-    last = (passes - 1) * box
+    last = (steps - 1) * box
     found.append(last + _ends(-(-(extent - last) // group), repeats, near) * group)
     return np.concatenate(found)
 
@@ -250,7 +242,7 @@ def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[i
     Returns
     -------
     set of (through, before, after, inside)
-        How many groups, of one pass, began before this row and end after it; began before; end
+        How many groups, of one step, began before this row and end after it; began before; end
         after; lie within. Rows of fewer groups than others of them may be among it.
     """
     lo = _group_starts(extent, chunk, group, box)
@@ -277,7 +269,7 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
     Parameters
     ----------
     shape, chunk, group, box : tuple of int
-        Of the array, a source chunk, a group and a pass.
+        Of the array, a source chunk, a group and a step.
     order : tuple of int
         Dimensions, slowest first.
 
@@ -301,12 +293,12 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
 
 
 def _group_extent(extent: int, source: int, chunk: int, box: int) -> int:
-    """Whole chunks of the output that cover a source chunk, but no more than a pass."""
+    """Whole chunks of the output that cover a source chunk, but no more than a step."""
     return min(-(-min(source, extent) // chunk), -(-min(box, extent) // chunk)) * chunk
 
 
 def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
-    """Extents that passes may have along a dimension: whole groups, or parts of one."""
+    """Extents that steps may have along a dimension: whole groups, or parts of one."""
     whole_group = _group_extent(extent, source, chunk, extent)
     found = {extent}
     for unit, whole in ((whole_group, extent), (chunk, whole_group)):
@@ -362,17 +354,17 @@ def _costs(
     Parameters
     ----------
     extents : list of tuple of int
-        Extents of passes, per dimension: all combinations are looked at.
+        Extents of steps, per dimension: all combinations are looked at.
 
     Returns
     -------
     ndarray of float, a dimension for each of the array
     """
     boxes = np.meshgrid(*(np.array(n, float) for n in extents), indexing="ij", sparse=True)
-    reads, passes, elems = 1.0, 1.0, 1.0
+    reads, steps, elems = 1.0, 1.0, 1.0
     for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
         reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
-        passes = passes * np.ceil(n / box)
+        steps = steps * np.ceil(n / box)
         elems = elems * box
     nbytes = math.prod(shape) * itemsize
     if source.is_flat:
@@ -383,8 +375,8 @@ def _costs(
     if output.is_flat:
         pieces = math.prod(_counts(shape, output.chunk)) * runs(output.chunk, shape, output.axes)
         cost = cost + pieces * RUN_COST_BYTES
-    # Passes are whole, but an array has no more elements than it has.
-    share = elems * np.ceil(passes / processes) / math.prod(shape)
+    # Steps are whole, but an array has no more elements than it has.
+    share = elems * np.ceil(steps / processes) / math.prod(shape)
     return (cost + nbytes) * np.clip(share, 1 / processes, 1.0)
 
 
@@ -411,6 +403,7 @@ def plan_chunks(
     max_bytes: int,
     threads: int,
     processes: int = 1,
+    most_shapes: int = MAX_STEP_SHAPES,
 ) -> ChunkPlan:
     """Find the plan that costs least within a limit of memory.
 
@@ -429,8 +422,10 @@ def plan_chunks(
     threads : int
         As many as there are cores for a process; a plan may take fewer where memory is short.
     processes : int
-        That share the passes, each with so much memory and so many threads. Passes are chosen so
+        That share the steps, each with so much memory and so many threads. Steps are chosen so
         that the one with the most to do has least.
+    most_shapes : int
+        At most about so many boxes are tried as steps.
 
     Raises
     ------
@@ -443,19 +438,19 @@ def plan_chunks(
     >>> slices = Side((1, 64, 64), (0, 1, 2), 0, is_flat=False)
     >>> pencils = Side((64, 8, 8), (0, 1, 2), 0, is_flat=False)
     >>> whole = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 2 << 20, threads=1)
-    >>> whole.passes, whole.reads
+    >>> whole.steps, whole.reads
     (1, 64)
     >>> half = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 1 << 19, threads=1)
-    >>> half.passes, half.reads, half.memory_bytes
+    >>> half.steps, half.reads, half.memory_bytes
     (2, 128, 524288)
     """
     best: tuple[float, int, ChunkPlan] | None = None
     sides = list(sides)
     for source, output in sides:
         copied = _copy_cost_bytes(shape, itemsize, source, output)
-        for count in _thread_counts(threads):
+        for count in thread_counts(threads):
             room = max_bytes - count * _thread_bytes(source, output)
-            found = _cheapest(shape, itemsize, source, output, room, processes)
+            found = _cheapest(shape, itemsize, source, output, room, processes, most_shapes)
             if found is None:
                 continue
             cost, box, group, order, open_groups = found
@@ -486,7 +481,7 @@ def too_little(max_bytes: int, least: int) -> NoMemory:
     )
 
 
-def _thread_counts(threads: int) -> list[int]:
+def thread_counts(threads: int) -> list[int]:
     """All, and ever fewer, down to one."""
     counts = [threads]
     while counts[-1] > 1:
@@ -495,13 +490,19 @@ def _thread_counts(threads: int) -> list[int]:
 
 
 def _cheapest(
-    shape: Shape, itemsize: int, source: Side, output: Side, room_bytes: int, processes: int
+    shape: Shape,
+    itemsize: int,
+    source: Side,
+    output: Side,
+    room_bytes: int,
+    processes: int,
+    most_shapes: int,
 ) -> tuple[float, Shape, Shape, Shape, int] | None:
-    """Find the passes that cost least: (cost, box, group, order, open groups)."""
+    """Find the steps that cost least: (cost, box, group, order, open groups)."""
     dims = len(shape)
     if math.prod(output.chunk) * itemsize > room_bytes:
         return None
-    tries = max(2, int(MAX_PASS_SHAPES ** (1 / max(dims, 1))))
+    tries = max(2, int(most_shapes ** (1 / max(dims, 1))))
     extents = [
         _box_extents(n, s, c, min(tries, 24))
         for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)

@@ -53,7 +53,9 @@ class Source:
         #: Bytes of an element as it goes on.
         self.itemsize = self._converted.itemsize
         self.is_flat = isinstance(reader, FlatFile)
-        self._has_chunks = isinstance(reader, ChunkedArray)
+        #: Whether a chunk is stored in parts, one for each step that it meets.
+        self._is_cut = getattr(reader, "is_cut", False)
+        self._has_chunks = isinstance(reader, ChunkedArray) and not self._is_cut
         self._dtype = np.dtype((np.void, self._stored.itemsize))
 
     @property
@@ -94,7 +96,7 @@ class Source:
         """Describe the input as read in such boxes."""
         elems = math.prod(chunk)
         copies = 2 if self._has_chunks and self._reader.is_encoded else 1
-        if not self.is_flat and not self._has_chunks:
+        if not self.is_flat and not self._has_chunks and not self._is_cut:
             copies = READ_COPIES
         nbytes = elems * self._stored.itemsize
         if parts := getattr(self._reader, "parts", None):
@@ -105,7 +107,8 @@ class Source:
         scratch_bytes = copies * nbytes
         if self._converted != self._stored:
             scratch_bytes += elems * self.itemsize
-        return Side(chunk, self.file_axes, scratch_bytes, self.is_flat)
+        axes = () if self._is_cut else self.file_axes
+        return Side(chunk, axes, scratch_bytes, self.is_flat or self._is_cut)
 
     def read(self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch) -> tuple[np.ndarray, Shape]:
         """Read a box that lies within a chunk; or more of the chunk.
@@ -235,46 +238,36 @@ def plan_between(
     Raises
     ------
     NoMemory
-        No plan fits; says with which limit one does that is not endless.
+        No plan fits; the message gives a limit that is enough.
     """
     try:
-        return _cheapest(source, sink, max_bytes, threads, processes)
+        return cheapest(source, sink, max_bytes, threads, processes)
     except NoMemory:
-        raise _too_little(source, sink, max_bytes, threads, processes) from None
+        enough = enough_bytes(source, sink, max_bytes, threads, processes)
+        raise too_little(max_bytes, enough) from None
 
 
-def refuse_endless(
-    plan: ChunkPlan, source: Source, sink: Sink, max_bytes: int, threads: int
-) -> None:
-    """Refuse a plan of `plan_between` that reads chunks too often. NoMemory, as there."""
-    if plan.is_endless:
-        raise _too_little(source, sink, max_bytes, threads, plan.processes)
+def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, processes: int) -> int:
+    """Return a limit with which there is a plan, a little above the least one at most."""
 
-
-def _too_little(
-    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int
-) -> NoMemory:
-    """Look for the least limit that does: that with which there is a plan, else somewhat more."""
-
-    def does(limit: int) -> bool:
-        try:
-            return not _cheapest(source, sink, limit, threads, processes).is_endless
-        except NoMemory:
-            return False
+    def is_enough(limit: int) -> bool:
+        with contextlib.suppress(NoMemory):
+            cheapest(source, sink, limit, threads, processes)
+            return True
+        return False
 
     least = least_bytes(source.itemsize, _sides(source, sink, max_bytes))
-    if least > max_bytes and does(least):
-        return too_little(max_bytes, least)
+    if least > max_bytes and is_enough(least):
+        return least
     low = max(least, max_bytes)
     more = 1 << 10
-    while not does(low + more):
+    while not is_enough(low + more):
         more *= 2
-    more = next(k * more // 8 for k in range(4, 9) if does(low + k * more // 8))
-    return too_little(max_bytes, low + more)
+    return low + next(k * more // 8 for k in range(4, 9) if is_enough(low + k * more // 8))
 
 
-def _cheapest(
-    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int
+def cheapest(
+    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int, **said: Any
 ) -> ChunkPlan:
     """Find the plan that costs least.
 
@@ -282,7 +275,7 @@ def _cheapest(
     once than read.
     """
     sides = list(_sides(source, sink, max_bytes))
-    best = plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes)
+    best = plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes, **said)
     written = sides[0][1]
     if sink.is_flat or (best.threads == threads and best.reads == best.source_chunks):
         return best
@@ -291,15 +284,15 @@ def _cheapest(
     while writers > 0:
         limit = max_bytes - writers * written.chunk_scratch_bytes
         with contextlib.suppress(NoMemory):
-            plan = plan_chunks(sink.shape, source.itemsize, free, limit, threads, processes)
+            plan = plan_chunks(sink.shape, source.itemsize, free, limit, threads, processes, **said)
             if plan.threads > writers:
                 plan = dataclasses.replace(plan, output=written, writers=writers)
-                best = min(best, plan, key=_cost_per_thread)
+                best = min(best, plan, key=cost_per_thread)
         writers //= 2
     return best
 
 
-def _cost_per_thread(plan: ChunkPlan) -> float:
+def cost_per_thread(plan: ChunkPlan) -> float:
     """Give what the thread with the most to do reads and writes, in bytes that are read."""
     writers = plan.writers or plan.threads
     return max(plan.cost_bytes / plan.threads, plan.written_bytes / plan.processes / writers)

@@ -32,31 +32,7 @@ MIN_STREAMED_BYTES = 1 << 20
 PIECES_PER_PROCESS = 8
 
 
-class FlatBoxes:
-    """In which boxes a file is dealt that holds an array as one piece.
-
-    Parameters
-    ----------
-    spec : ArraySpec
-    """
-
-    def __init__(self, spec: ArraySpec):
-        self.spec = spec
-        self.granule = (1,) * len(spec.shape)
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Whole rows, planes, …: as large as leaves several for each process."""
-        ordered = shape if self.spec.order == "C" else shape[::-1]
-        unit = [1] * len(ordered)
-        pieces = 1
-        for d, extent in enumerate(ordered):
-            if pieces >= PIECES_PER_PROCESS * nprocs:
-                unit[d] = extent
-            pieces *= extent
-        return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
-
-
-class FlatFile(FlatBoxes):
+class FlatFile:
     """Elements of any kind, one behind the other in C or Fortran order, from a byte offset on.
 
     Parameters
@@ -71,7 +47,8 @@ class FlatFile(FlatBoxes):
     """
 
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool, opens: bool = True):
-        super().__init__(spec)
+        self.spec = spec
+        self.granule = (1,) * len(spec.shape)
         #: Whether short runs are written through a mapping, which counts as memory of the process.
         self.maps_short_runs = True
         self._max_gap_bytes = MAX_GAP_BYTES
@@ -84,6 +61,17 @@ class FlatFile(FlatBoxes):
         flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, flags) if opens else -1
         self._mapped: np.ndarray | None = None
+
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """Whole rows, planes, …: as large as leaves several for each process."""
+        ordered = shape if self.spec.order == "C" else shape[::-1]
+        unit = [1] * len(ordered)
+        pieces = 1
+        for d, extent in enumerate(ordered):
+            if pieces >= PIECES_PER_PROCESS * nprocs:
+                unit[d] = extent
+            pieces *= extent
+        return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
 
     def limit_to(self, lo: Shape, shape: Shape) -> None:
         """Have the file seen as that box of its array; to be read."""

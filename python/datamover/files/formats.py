@@ -17,9 +17,21 @@ import numpy as np
 
 from datamover.arguments import flag, integers
 from datamover.errors import InvalidArgument, IoError, Unsupported, WrongType
-from datamover.files import addresses
+from datamover.files import addresses, foreign
 
 Shape = tuple[int, ...]
+
+
+class DefaultLimit(int):
+    """The memory limit of a move for which none is given.
+
+    It may be exceeded, up to `MOST`, if that is what a single chunk takes.
+    """
+
+    MOST = 1 << 31
+
+
+DEFAULT_LIMIT = DefaultLimit(1 << 28)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +83,12 @@ class MoveOptions:
         Replace it also where it is a Zarr group, with all arrays in it, or an HDF5 file of several
         datasets.
     max_bytes : int
-        Memory that each process may use for its part of the two arrays.
+        Memory that each process may use for its part of the two arrays. By default 256 MiB, or as
+        much as one chunk takes, up to 2 GiB.
+    temporary : path
+        Directory for the intermediate of a move in two passes, seen under the same path by all
+        processes; by default that of the output, or the system's for temporary files if the output
+        has an address. The intermediate is as large as the array and is removed at the end.
     region : tuple of (begin, end)
         Of the input, per dimension; None for its own end, negative ones count from behind. That
         part alone is moved.
@@ -81,6 +98,8 @@ class MoveOptions:
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
         Names of datasets in HDF5 files; usually said as `run.h5:/name`.
+    dims : tuple of str
+        Names of the output's dimensions, which Zarr and HDF5 have; by default those of the input.
     """
 
     shape: Shape | None = None
@@ -96,10 +115,12 @@ class MoveOptions:
     axes: Shape | None = None
     overwrite: bool = False
     overwrite_group: bool = False
-    max_bytes: int = 1 << 28
+    max_bytes: int = DEFAULT_LIMIT
+    temporary: str | os.PathLike[str] | None = None
     region: tuple[tuple[int | None, int | None], ...] | None = None
     output_dtype: str | None = None
     check: str | None = None
+    dims: tuple[str, ...] | None = None
     member: str | None = None
     output_member: str | None = None
 
@@ -251,6 +272,8 @@ def of_input(path: str, options: MoveOptions) -> Format:
     for candidate in known().values():
         if candidate.recognizes(path):
             return candidate
+    if options.shape is None and (words := foreign.advice(path)):
+        raise Unsupported(words)
     by_name = by_suffix(path)
     if by_name is not None:
         return by_name
@@ -415,6 +438,7 @@ APPLIES_TO = (
     ("shards", "output", ("zarr",)),
     ("compressor", "output", ("zarr", "hdf5")),
     ("zarr_format", "output", ("zarr",)),
+    ("dims", "output", ("zarr", "hdf5")),
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),

@@ -96,7 +96,7 @@ def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
 def write(file: Any, name: str, spec: ArraySpec) -> None:
     """Give a dataset of an open file its attributes and names of dimensions."""
     write_attributes(file[name].name, file, name, spec)
-    hdf5_scales.name_dimensions(file, {name: dimension_names(spec.kept)})
+    hdf5_scales.name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
 
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:

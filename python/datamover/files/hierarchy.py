@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype")
+OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
 #: How one is named.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
@@ -299,7 +299,7 @@ def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
     largest = max(way.copied.values(), key=lambda spec: math.prod(spec.shape))
     seconds = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}
     processes = 1 if comm is None else comm.size
-    return MoveReport(largest, 0, processes, slabs=0, **seconds, num_arrays=0, elems=0)
+    return MoveReport(largest, 0, processes, steps=0, **seconds, num_arrays=0, elems=0)
 
 
 def _together(reports: list[Any]) -> Any:
@@ -308,6 +308,8 @@ def _together(reports: list[Any]) -> Any:
         field.name: sum(getattr(report, field.name) for report in reports)
         for field in dataclasses.fields(largest)
         if field.name.endswith("seconds")
-        or field.name in ("bytes", "slabs", "reads", "read_bytes", "num_arrays", "elems")
-    }
-    return dataclasses.replace(largest, **summed)
+        or field.name in (
+            "bytes", "steps", "reads", "read_bytes", "written_bytes", "num_arrays", "elems"
+        )
+    }  # fmt: skip
+    return dataclasses.replace(largest, **summed, passes=max(report.passes for report in reports))

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from datamover.errors import InvalidArgument
 from datamover.files import formats, hierarchy, move_words, zarr_format_2
 from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, Writer
+from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.move_job import Job, output_place, places, with_defaults
-from datamover.files.slabs import Slabs
+from datamover.files.move_plan import MovePlan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,14 +26,11 @@ class Intention:
     ----------
     spec : ArraySpec
         Of the output.
-    plan : ChunkPlan or None
-        None where there is nothing to plan: no element, or one; and where it goes by in slabs.
+    plan : MovePlan or None
+        None if there is nothing to plan: no element, or one.
     files : int
         That the output would consist of, at most: chunks that hold the fill value have none.
     nprocs : int
-    slab_figures : dict or None
-        Where it goes by in slabs, as that costs less: their extents (`slab`), `passes`,
-        `read_bytes`, `written_bytes`, and `memory_bytes` of each process.
     members : dict or None
         Of a whole file or group: the same of each array, by name; `spec` is that of the largest.
     is_copied : bool
@@ -43,10 +38,9 @@ class Intention:
     """
 
     spec: ArraySpec
-    plan: ChunkPlan | None
+    plan: MovePlan | None
     files: int
     nprocs: int = 1
-    slab_figures: dict[str, Any] | None = None
     members: dict[str, Intention] | None = None
     is_copied: bool = False
 
@@ -55,11 +49,6 @@ class Intention:
             f"{name}{move_words.array_words(one.spec)}\n{move_words.intention_words(one)}"
             for name, one in self._named()
         )
-
-    @property
-    def slab(self) -> Shape | None:
-        """Extents of the slabs that it goes by in; None: of none."""
-        return None if self.slab_figures is None else tuple(self.slab_figures["slab"])
 
     def _named(self) -> Iterator[tuple[str, Intention]]:
         """Give what is intended with each array, by how it begins to print."""
@@ -76,23 +65,33 @@ class Intention:
             moved = (one.spec.nbytes for one in self.members.values() if not one.is_copied)
             figures = {"bytes": sum(moved), "files": self.files, "processes": self.nprocs}
             return figures | {"arrays": described}
+        figures = {"files": self.files, "processes": self.nprocs}
         plan = self.plan
         if plan is None:
-            slabs = self.slab_figures or {}
-            return {"files": self.files, "processes": self.nprocs, **slabs}
-        names = (
-            "passes processes threads source_chunks chunks reads read_bytes written_bytes "
-            "memory_bytes open_groups group_bytes scratch_bytes"
-        )
-        return {
-            "files": self.files,
-            **{name: int(getattr(plan, name)) for name in names.split()},
-            "source_chunk": list(plan.source.chunk),
-            "chunk": list(plan.output.chunk),
-            "group": list(plan.group),
-            "box": list(plan.box),
-            "sweep": list(plan.order),
-        }
+            return figures
+        totals = ("reads", "read_bytes", "written_bytes", "memory_bytes")
+        figures |= {name: int(getattr(plan, name)) for name in totals}
+        passes = [
+            _of_pass(one) | {"read_bytes": read, "written_bytes": written}
+            for one, (read, written) in zip(plan.passes, plan.traffic(), strict=True)
+        ]
+        return figures | {"passes": passes, "reason": plan.reason, "lack": plan.lack}
+
+
+def _of_pass(plan: ChunkPlan) -> dict[str, Any]:
+    """Give the figures of a pass."""
+    names = (
+        "steps threads source_chunks chunks reads memory_bytes open_groups group_bytes "
+        "scratch_bytes"
+    )
+    return {
+        **{name: int(getattr(plan, name)) for name in names.split()},
+        "source_chunk": list(plan.source.chunk),
+        "chunk": list(plan.output.chunk),
+        "group": list(plan.group),
+        "box": list(plan.box),
+        "sweep": list(plan.order),
+    }
 
 
 def intend(
@@ -113,7 +112,7 @@ def intend(
     >>> with tempfile.TemporaryDirectory() as d:
     ...     np.save(d + "/a.npy", np.zeros((64, 64)))
     ...     found = intend(d + "/a.npy", d + "/b.zarr", chunks=(16, 16))
-    ...     found.plan.passes, found.plan.chunks, found.files
+    ...     len(found.plan.passes), found.plan.passes[0].chunks, found.files
     (1, 16, 17)
     """
     options = options or formats.options_of(said)
@@ -146,12 +145,6 @@ def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec
         job.close()
 
 
-def intend_to_zarr(source: str | os.PathLike[str], options: MoveOptions, nprocs: int) -> Intention:
-    """Say what a move of one array to a Zarr array, wherever that is, would do. Local."""
-    source, _, options = places(source, "-", options)
-    return _intend(source, "", options, nprocs, checks_places=False)
-
-
 def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
@@ -171,11 +164,8 @@ def _intend(
 def _of_job(job: Job) -> Intention:
     """Say what would be done, without an output."""
     job.threads = share_of_cores(job.nprocs)
-    job.plan()
-    slab_figures = None
-    if job.slabs is not None:
-        slab_figures = {"slab": list(job.slabs.shape), **job.slabs.figures()}
-    return Intention(job.spec, job.chunk_plan, _files(job), job.nprocs, slab_figures)
+    job.plan(job.free_bytes())
+    return Intention(job.spec, job.move_plan, _files(job), job.nprocs)
 
 
 def _files(job: Job) -> int:
@@ -186,37 +176,3 @@ def _files(job: Job) -> int:
     if job.spec.shape and chunks:
         chunks = formats.num_boxes(job.spec.shape, job.preview().granule)
     return chunks + zarr_format_2.metadata_files(job.options.zarr_format)
-
-
-@dataclasses.dataclass(frozen=True)
-class SlabParts:
-    """Who would read and write what of the first slab; see `slab_parts`."""
-
-    spec: ArraySpec
-    chunks: Shape
-    axes: Shape
-    slab: Shape
-    parts: list[tuple[np.ndarray, np.ndarray]]  # (regions, owners) of input and output
-
-
-def slab_parts(
-    source: str | os.PathLike[str],
-    options: MoveOptions,
-    nprocs: int,
-    preview: Callable[[ArraySpec, MoveOptions], Writer],
-) -> SlabParts:
-    """Say how so many processes would move slabs, to an output that `preview` gives. Local."""
-    source, _, options = places(source, "-", options)
-    job = Job(None, source, "", options, output_place(source, "", options, None))
-    job.nprocs = nprocs
-    try:
-        job.open_input()
-        with together(None):
-            if not job.spec.shape or job.spec.nbytes == 0:
-                raise InvalidArgument(f"{source} has no element, or one: there is nothing to plan")
-            writer = preview(job.spec, options)
-            slabs = Slabs(job.reader, writer, job.axes, job.spec, nprocs, options.max_bytes)
-            parts = slabs.deal(slabs.shape)
-            return SlabParts(job.spec, writer.granule, job.axes, slabs.shape, parts)
-    finally:
-        job.close()

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Work of one process during the move of an array from one file to another.
 
-The array is moved chunk by chunk (`chunk_plan`, `pipeline`): by one process with a thread per core,
-or by several that divide the passes of one plan, each working independently with its share of the
-cores. If many processes would then read the same source chunks, and that costs more, several
-processes move the array slab by slab (`slabs`): each part is read once and a mover sends it to the
-process that writes it. The output is written under a hidden name next to its own and gets its name
-when it is complete.
+The array is moved chunk by chunk (`chunk_plan`, `pipeline`), in one pass from the input to the
+output, or in two with an intermediate between them (`move_plan`, `intermediate`): by one process
+with a thread per core, or by several that divide the steps of each pass, each working independently
+with its share of the cores. The output is written under a hidden name next to its own and gets its
+name when it is complete.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import math
 import os
 import time
@@ -21,15 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from datamover.dtype_words import dtype_of
-from datamover.errors import InvalidArgument, NoMemory, Unsupported
+from datamover.errors import InvalidArgument, IoError, NoMemory, Unsupported
 from datamover.files import (
     address_place,
     addresses,
     formats,
     hdf5_types,
+    intermediate,
     names,
     placing,
+    space,
     write_back,
     zarr_format_2,
 )
@@ -37,15 +38,18 @@ from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
-from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between, refuse_endless
-from datamover.files.flat import FlatBoxes
-from datamover.files.formats import ArraySpec, MoveOptions, Reader, Writer
+from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
+from datamover.files.conversion import converted
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
 from datamover.files.handover import Described, Handover, needs_handover
+from datamover.files.intermediate import Intermediate
+from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
-from datamover.files.slabs import SlabMove, Slabs
+from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered
 
+log = logging.getLogger("datamover")
 MAX_DIMS = 8
 PHASES = ("set_up", "read", "redistribute", "write", "sync", "check")
 
@@ -103,9 +107,9 @@ class Job:
         self.place = place
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
-        self.slab_count = 0
-        self.chunk_plan: ChunkPlan | None = None
-        self.slabs: Slabs | None = None
+        self.move_plan: MovePlan | None = None
+        #: Where the intermediate is, while there is one.
+        self.between: Any = None
         self.threads = 1
         self.reader: Reader | None = None
         self.writer: Writer | None = None
@@ -125,23 +129,31 @@ class Job:
             is_made = getattr(self.place, "is_made", False)
             if self.is_first and not is_made:
                 self.place.check()
-            self.plan()
+        free_bytes = self.free_bytes()
+        with together(self.comm), self._timed("set_up"):
+            self.plan(free_bytes)
+            if self.move_plan and self.move_plan.lack:
+                raise IoError(f"not enough space for the intermediate: {self.move_plan.lack}")
             if self.is_first and not is_made:
                 self.place.claim(self.format.is_directory)
                 hdf5_types.tell_of_change(self.spec)
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
+        self._warn_of_rereads()
         with together(self.comm):
             self.place.hold()
             self.writer = self._open_writer(functions)
+        tell, source = self._teller(progress), self.reader
+        if self.move_plan is not None and self.move_plan.chunk is not None:
+            source = self._fill_intermediate(tell)
         if needs_handover(self.writer, self.nprocs):
             self.writer = Handover(self.comm, self.writer)
         if not self.spec.shape:
             self._move_single_element()
-        elif self.chunk_plan is not None:
-            self._move_chunks(progress)
-        elif self.slabs is not None:
-            self._move_slabs(progress)
+        elif self.move_plan is not None:
+            sink = Sink(self.writer, self.spec, self.sums)
+            self._run(self.move_plan.passes[-1], self._source(source), sink, tell, self.writer)
+            self._remove_intermediate()
         with together(self.comm), self._timed("sync"):
             self.reader.check_unchanged()
             if self.writer is not None:
@@ -177,7 +189,13 @@ class Job:
                 with contextlib.suppress(OSError):
                     file.close()
         write_back.give_up()
+        self._remove_intermediate()
         self.place.give_back()
+
+    def _remove_intermediate(self) -> None:
+        if self.between is not None:
+            self.between.give_back()
+            self.between = None
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -209,10 +227,11 @@ class Job:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
         kept = given.kept and given.kept.permuted(self.axes)
-        dtype = _converted(given.dtype, options.output_dtype)
+        dtype = converted(given.dtype, options.output_dtype)
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
-        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
+        dims = checked_names("the output", options.dims, shape)
+        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept, dims)
         self.spec = self.format.check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
@@ -241,25 +260,56 @@ class Job:
         shown = self._shown()
         return Described(shown) if needs_handover(shown, self.nprocs) else shown
 
-    def plan(self) -> None:
-        """Choose the way that costs less. Local; nothing where there is nothing to plan."""
+    @property
+    def temporary(self) -> str:
+        """The directory for an intermediate."""
+        return intermediate.directory_for(self.output, self.options.temporary)
+
+    def free_bytes(self) -> int:
+        """Return what is free for an intermediate, as the first process sees it. Collective."""
+        with together(self.comm):
+            if self.options.temporary is not None:
+                intermediate.check_directory(self.temporary)
+            mine = space.free_bytes(self.temporary)
+        return mine if self.comm is None else int(gathered(comm_address(self.comm), [mine])[0][0])
+
+    def plan(self, free_bytes: int) -> None:
+        """Choose the passes that cost least. Local; nothing where there is nothing to plan."""
         if not self.spec.shape or self.spec.nbytes == 0:
             return
-        preview, max_bytes, nprocs = self.preview(), self.options.max_bytes, self.nprocs
-        sink = Sink(preview, self.spec)
-        source = self._source()
-        plan = plan_between(source, sink, max_bytes, self.threads, nprocs)
-        if nprocs > 1 and not plan.source.is_flat and plan.reads > plan.source_chunks:
-            with contextlib.suppress(NoMemory):
-                writer = preview or FlatBoxes(self.spec)
-                taken_bytes = writer.chunk_bytes if isinstance(writer, Described) else 0
-                limit = max_bytes - taken_bytes
-                slabs = Slabs(self.reader, writer, self.axes, self.spec, nprocs, limit)
-                if slabs.cost_bytes() < plan.cost_bytes:
-                    self.slabs = slabs
-                    return
-        refuse_endless(plan, source, sink, max_bytes, self.threads)
-        self.chunk_plan = plan
+        limit, preview = self.options.max_bytes, self.preview()
+        ends = self._ends(Sink(preview, self.spec))
+        room = self._room(preview, free_bytes)
+        try:
+            self.move_plan = plan_move(ends, limit, self.threads, self.nprocs, room)
+        except NoMemory:
+            enough = enough_bytes(ends.source, ends.sink, limit, self.threads, self.nprocs)
+            if not isinstance(limit, formats.DefaultLimit) or enough > limit.MOST:
+                raise
+            self.options = dataclasses.replace(self.options, max_bytes=enough)
+            self.move_plan = plan_move(ends, enough, self.threads, self.nprocs, room)
+
+    def _ends(self, sink: Sink) -> Ends:
+        axes = file_axes(self.axes, self.spec.order)
+        plain = tuple(range(len(axes)))
+        back = np.argsort(axes)
+
+        def between(chunk: Shape) -> tuple[Sink, Source]:
+            middle = Intermediate(self.reader.spec, tuple(chunk[b] for b in back))
+            return Sink(middle, middle.spec), Source(middle, axes, self.spec.dtype)
+
+        return Ends(self._source(self.reader), Source(self.reader, plain), sink, between)
+
+    def _room(self, preview: Any, free_bytes: int) -> Room:
+        """Return what an intermediate needs; the output too, if it is on the same disk."""
+        needed_bytes = (
+            self.spec.nbytes // self.spec.dtype.itemsize * self.reader.spec.dtype.itemsize
+        )
+        if not addresses.is_address(self.output) and not getattr(preview, "is_encoded", False):
+            with contextlib.suppress(OSError):
+                disks = {os.stat(p).st_dev for p in (self.temporary, os.path.dirname(self.output))}
+                needed_bytes += self.spec.nbytes if len(disks) == 1 else 0
+        return Room(self.temporary, needed_bytes, free_bytes)
 
     def _agree_on_plan(self) -> None:
         """Refuse where processes see different inputs. Collective."""
@@ -268,30 +318,69 @@ class Job:
 
             said = {
                 "inputs": (self.spec.shape, str(self.spec.dtype)),
-                "chunks of the input": (self.chunk_plan, self.slabs and self.slabs.shape),
+                "chunks of the input": self.move_plan,
             }
             agree_on(comm_address(self.comm), said, "see")
 
-    def _source(self) -> Source:
-        return Source(self.reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
+    def _warn_of_rereads(self) -> None:
+        plan = self.move_plan
+        if self.is_first and plan is not None and plan.rereads > MOST_READS:
+            log.warning("%s is read %.3g times; %s", self.source, plan.rereads, plan.reason)
 
-    def _move_chunks(self, progress: Callable[[int], Progress] | None) -> None:
-        """Do this process's passes. Collective."""
-        plan = self.chunk_plan
-        self.slab_count = plan.passes
+    def _source(self, reader: Any) -> Source:
+        return Source(reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
+
+    def _teller(self, progress: Callable[[int], Progress] | None) -> Progress:
+        """Return what is called with the bytes of each piece that is read or written."""
+        if progress is None or self.move_plan is None:
+            return lambda nbytes: None
+        return progress(sum(map(self._own_bytes, self.move_plan.passes)))
+
+    def _own_bytes(self, plan: ChunkPlan) -> int:
+        """Count what this process reads and writes in a pass."""
+        boxes = plan.boxes(0 if self.comm is None else self.comm.rank)
+        elems = sum(math.prod(b - a for a, b in zip(lo, hi, strict=True)) for lo, hi in boxes)
+        return 2 * elems * plan.itemsize
+
+    def _fill_intermediate(self, tell: Progress) -> Intermediate:
+        """Do this process's part of the first pass; return the intermediate. Collective."""
+        first, second = self.move_plan.passes
+        token = placing.token(None if self.comm is None else comm_address(self.comm))
+        self.between = intermediate.place_in(self.temporary, token)
+        with together(self.comm):
+            if self.is_first:
+                self.between.claim(True, {})
+        with together(self.comm):
+            self._hold_intermediate()
+        back = np.argsort(file_axes(self.axes, self.spec.order))
+        granule, cut = (tuple(e[b] for b in back) for e in (self.move_plan.chunk, second.box))
+        middle = Intermediate(self.reader.spec, granule, self.between.path, cut)
+        plain = Source(self.reader, tuple(range(len(granule))))
+        self._run(first, plain, Sink(middle, middle.spec), tell, None)
+        with together(self.comm):
+            self.reader.check_unchanged()
+            self.reader.close()
+            self.reader = middle
+        return middle
+
+    def _hold_intermediate(self) -> None:
+        try:
+            self.between.hold()
+        except FileNotFoundError as e:
+            raise IoError(
+                f"{self.temporary} is another directory on another process; "
+                f"{formats.option('temporary')} must name one that all processes share"
+            ) from e
+
+    def _run(
+        self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress, writer: Any
+    ) -> None:
+        """Do this process's steps of a pass. Collective."""
         rank = 0 if self.comm is None else self.comm.rank
-        elems = sum(
-            math.prod(b - a for a, b in zip(lo, hi, strict=True)) for lo, hi in plan.boxes(rank)
-        )
-        itemsize = self.spec.dtype.itemsize
-        tell = progress(2 * elems * itemsize) if progress else lambda nbytes: None
-        handover = self.writer if isinstance(self.writer, Handover) else None
+        handover = writer if isinstance(writer, Handover) else None
         alarm = None if self.comm is None or handover else Alarm(self.comm)
         gives_up = handover.gives_up if handover else alarm and alarm.rings
-        sink = Sink(self.writer, self.spec, self.sums)
-        pipeline = Pipeline(
-            plan, self._source(), sink, self.options.max_bytes, tell, rank, gives_up
-        )
+        pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, rank, gives_up)
         with (
             handover or alarm or contextlib.nullcontext(),
             together(self.comm, handover.alarm if handover else alarm),
@@ -305,15 +394,6 @@ class Job:
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads
 
-    def _move_slabs(self, progress: Callable[[int], Progress] | None) -> None:
-        """Do this process's part of each slab. Collective."""
-        slabs = self.slabs
-        slabs.writer = self.writer
-        tell = progress(slabs.bytes_of(self.comm.rank)) if progress else lambda nbytes: None
-        move = SlabMove(self.comm, slabs, self.sums, self.threads, self._timed, tell)
-        with self.writer if isinstance(self.writer, Handover) else contextlib.nullcontext():
-            self.slab_count = move.run()
-
     def _move_single_element(self) -> None:
         with together(self.comm):
             if self.is_first:
@@ -323,26 +403,3 @@ class Job:
                 self.writer.write((), element)
                 if self.sums is not None:
                     self.sums.add((), element)
-
-
-def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
-    """Give the dtype that was said, if NumPy converts to it under "same_kind"."""
-    if wanted is None:
-        return given
-    try:
-        dtype = dtype_of(wanted)
-    except Exception as e:  # NumPy has many words for what it does not know
-        raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
-    if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
-        native = dtype.newbyteorder("=")
-        raise InvalidArgument(
-            f"elements are converted to numbers in this machine's byte order only: {native.name}, "
-            f"not {dtype.str}"
-        )
-    numbers = given.kind in "biufc" and dtype.kind in "biufc"
-    if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
-        raise InvalidArgument(
-            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
-            '"same_kind", or they are no numbers'
-        )
-    return dtype

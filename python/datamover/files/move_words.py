@@ -10,6 +10,7 @@ from datamover.counted import counted
 from datamover.time_words import as_time
 
 if TYPE_CHECKING:
+    from datamover.files.chunk_plan import ChunkPlan
     from datamover.files.intention import Intention
     from datamover.files.transfer import MoveReport
 
@@ -63,15 +64,18 @@ def time_words(report: MoveReport, strong: Strong = str) -> str:
     many = counted(report.processes, "process", "processes")
     if report.threads > 1:
         many += f" of {report.threads} threads"
-    pieces = "passes" if report.reads else "slabs"
-    in_slabs = f", in {report.slabs:,} {pieces}" if report.slabs > 1 else ""
+    parts = ""
+    if report.passes > 1:
+        parts = f", in {report.passes} passes"
+    elif report.steps > 1:
+        parts = f", in {report.steps:,} steps"
     rate = size(report.bytes / max(report.seconds, 1e-9))
     check = ""
     if report.check is not None:
         check = f", check by {report.check} {_time(report.check_seconds)}"
     return (
         f"{strong(size(report.bytes))} in {strong(_time(report.seconds))}, "
-        f"{strong(f'{rate}/s')}, on {many}{in_slabs}: "
+        f"{strong(f'{rate}/s')}, on {many}{parts}: "
         f"set up {_time(report.set_up_seconds)}, "
         f"read {_time(report.read_seconds)}, "
         f"redistribute {_time(report.redistribute_seconds)}, "
@@ -85,40 +89,36 @@ def _time(seconds: float) -> str:
 
 
 def intention_words(found: Intention) -> str:
-    """Say how one array would be moved."""
-    plan, nprocs = found.plan, found.nprocs
-    if found.slab is not None:
-        return _slab_words(found)
+    """Return the plan for one array: a line for each pass with its details, and why it is so."""
     if found.is_copied:
         return "copied by one process"
+    plan = found.plan
     if plan is None:
         return "nothing to plan: no element, or one"
+    lines = []
+    outputs = ["the intermediate"] * (len(plan.passes) - 1) + [counted(found.files, "file")]
+    for number, (one, traffic) in enumerate(zip(plan.passes, plan.traffic(), strict=True), 1):
+        read, written = map(size, traffic)
+        lines.append(f"pass {number}: reads {read}, writes {written}")
+        lines.append(_pass_words(one, outputs[number - 1], found.nprocs))
+    return "\n".join(filter(None, [*lines, plan.reason, plan.lack]))
+
+
+def _pass_words(plan: ChunkPlan, output: str, nprocs: int) -> str:
+    """Return the details of a pass, in lines that are indented."""
     again = plan.reads / plan.source_chunks
     often = "once" if plan.reads == plan.source_chunks else f"{again:.3g} times"
     often = often if plan.source_chunks == 1 else f"each {often}"
-    passes = counted(plan.passes, "pass", "passes")
-    if plan.source.is_flat and plan.passes > 1:
-        often = "cut at the ends of passes"
+    if plan.source.is_flat and plan.steps > 1:
+        often = "cut at the ends of steps"
     shared = f" of each of {nprocs} processes" if nprocs > 1 else ""
     return (
-        f"{passes} of {extents(plan.box)}, on {counted(plan.threads, 'thread')}{shared}\n"
-        f"reads    {_chunks(plan.source_chunks, plan.source)}, {often}: {size(plan.read_bytes)}\n"
-        f"writes   {_chunks(plan.chunks, plan.output)} to {counted(found.files, 'file')}: "
-        f"{size(plan.written_bytes)} before encoding\n"
-        f"memory   {size(plan.memory_bytes)}: {plan.open_groups:,} x {size(plan.group_bytes)} "
+        f"  from    {_chunks(plan.source_chunks, plan.source)}, {often}\n"
+        f"  to      {_chunks(plan.chunks, plan.output)} in {output}\n"
+        f"  in      {counted(plan.steps, 'step')} of {extents(plan.box)}, on "
+        f"{counted(plan.threads, 'thread')}{shared}\n"
+        f"  memory  {size(plan.memory_bytes)}: {plan.open_groups:,} x {size(plan.group_bytes)} "
         f"of the output at a time, {size(plan.scratch_bytes)} for the threads"
-    )
-
-
-def _slab_words(found: Intention) -> str:
-    said = found.slab_figures
-    return (
-        f"slab by slab of {extents(found.slab)}, by {found.nprocs} processes together, in "
-        f"{counted(said['passes'], 'pass', 'passes')}\n"
-        f"reads    {size(said['read_bytes'])}\n"
-        f"writes   {size(said['written_bytes'])} to {counted(found.files, 'file')}, before "
-        "encoding\n"
-        f"memory   {size(said['memory_bytes'])} of each process"
     )
 
 

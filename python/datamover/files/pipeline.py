@@ -61,7 +61,7 @@ class _Group:
 @dataclasses.dataclass(frozen=True)
 class _Read:
     cell: Shape
-    box: Box  # that part of the chunk which lies in the pass
+    box: Box  # that part of the chunk which lies in the step
     groups: list[tuple[_Group, Box]]
 
 
@@ -84,7 +84,7 @@ class Pipeline:
     tell : callable
         Called with the bytes of each piece read or written.
     rank : int
-        Which of the processes this is that share the plan's passes.
+        Which of the processes this is that share the plan's steps.
     gives_up : callable, optional
         Asked now and then, by the thread that calls `run`, whether all is to be given up.
 
@@ -204,7 +204,7 @@ class Pipeline:
         return None
 
     def _all_reads(self) -> Iterator[tuple[Shape, Box]]:
-        """Go through the plan: a source chunk, and its part that lies in the pass."""
+        """Go through the plan: a source chunk, and its part that lies in the step."""
         chunk = self._plan.source.chunk
         for lo, hi in self._plan.boxes(self._rank):
             for cell in self._plan.source_cells(lo, hi):
@@ -232,7 +232,7 @@ class Pipeline:
         return _Read(cell, box, parts)
 
     def _reads_of(self, lo: Shape) -> int:
-        """Count the source chunks that meet a group, in its pass."""
+        """Count the source chunks that meet a group, in its step."""
         plan = self._plan
         reads = 1
         for a, g, b, n, c in zip(

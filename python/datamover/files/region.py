@@ -118,10 +118,6 @@ class _RegionOfAny:
         )
         self.close = reader.close
 
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """As of the input."""
-        return self._reader.unit(shape, nprocs)
-
     def check_unchanged(self) -> None:
         """As of the input."""
         self._reader.check_unchanged()

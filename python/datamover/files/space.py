@@ -48,6 +48,17 @@ def check_room_to_grow(path: str, nbytes: int) -> None:
         os.close(fd)
 
 
+def free_bytes(directory: str) -> int:
+    """Return how many bytes are free in a directory; 2**63 - 1 if its file system does not count.
+
+    Raises
+    ------
+    OSError
+    """
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize if found.f_blocks else (1 << 63) - 1
+
+
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
     """Say which directory or file has no room, what it needs, and how much space is left."""
     directory = os.path.dirname(path) or "."

@@ -24,18 +24,34 @@ def names_said(given: Any) -> dict[str, Names]:
         return {}
     if not isinstance(given, Mapping):
         raise WrongType(f"dimensions are {given!r}, they must be a mapping of arrays to names")
-    found = {}
-    for array, names in given.items():
-        is_list = isinstance(names, Sequence) and not isinstance(names, str)
-        if not is_list or not all(isinstance(name, str) for name in names):
-            raise WrongType(f"dimensions of {array!r} are {names!r}, they must be a list of names")
-        for name in names:
-            if not name or "/" in name or not name.isprintable():
-                raise InvalidArgument(f"{name!r} is no name for a dimension of {array!r}")
-        if len(set(names)) != len(names):
-            raise InvalidArgument(f"two dimensions of {array!r} have one name: {tuple(names)}")
-        found[str(array)] = tuple(names)
+    return {str(array): _checked(repr(array), names) for array, names in given.items()}
+
+
+def checked_names(array: str, names: Any, shape: Shape) -> Names | None:
+    """Return the names of an array's dimensions, one for each; None if none are given. Local.
+
+    Raises
+    ------
+    WrongType, InvalidArgument
+    """
+    if names is None:
+        return None
+    found = _checked(array, names)
+    if len(found) != len(shape):
+        raise InvalidArgument(f"dimensions of {array} are {found}, it has {shape}")
     return found
+
+
+def _checked(array: str, names: Any) -> Names:
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise WrongType(f"dimensions of {array} are {names!r}, they must be a list of names")
+    for name in names:
+        if not name or "/" in name or not name.isprintable():
+            raise InvalidArgument(f"{name!r} is not a valid name for a dimension of {array}")
+    if len(set(names)) != len(names):
+        raise InvalidArgument(f"two dimensions of {array} have one name: {tuple(names)}")
+    return tuple(names)
 
 
 def named(said: dict[str, Names], shapes: dict[str, Shape]) -> dict[str, Names]:

@@ -33,13 +33,17 @@ class MoveReport:
     spec : ArraySpec
         Shape, dtype and order of the output; of several arrays, of the largest.
     bytes : int
-        Of the array, or of all arrays; each was read, redistributed and written once.
-    processes, threads, slabs : int
-        Threads of each process; slabs (or passes over the input) that the array went by in.
-    reads, read_bytes : int
-        Chunks or pieces of the input that were read, and their bytes when decoded; more than there
-        are where memory was too little to read each once, or several processes need the same. 0
-        where the array went by in slabs.
+        Of the array, or of all arrays.
+    processes, threads : int
+        Threads of each process.
+    passes, steps : int
+        Passes over the data, two if there was an intermediate, and boxes of the output that were
+        made one after the other.
+    reads : int
+        Chunks or pieces of the input that were read; more than there are if memory was too little
+        to read each once, or several processes need the same.
+    read_bytes, written_bytes : int
+        Of all passes: bytes that were read, after decoding, and written, before encoding.
     seconds : float
         From the opened input to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
@@ -57,7 +61,7 @@ class MoveReport:
     spec: ArraySpec
     bytes: int
     processes: int
-    slabs: int
+    steps: int
     seconds: float
     set_up_seconds: float
     read_seconds: float
@@ -65,8 +69,10 @@ class MoveReport:
     write_seconds: float
     sync_seconds: float
     threads: int = 1
+    passes: int = 1
     reads: int = 0
     read_bytes: int = 0
+    written_bytes: int = 0
     check: str | None = None
     check_seconds: float = 0.0
     num_arrays: int = 1
@@ -188,17 +194,20 @@ def move_array(
         job.close()
     slowest = _slowest(address, [*times, seconds])
     by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
-    plan = job.chunk_plan
-    of_plan = (
-        {}
-        if plan is None
-        else {"threads": plan.threads, "reads": plan.reads, "read_bytes": plan.read_bytes}
-    )
+    plan, of_plan = job.move_plan, {}
+    if plan is not None:
+        of_plan = {
+            "threads": max(one.threads for one in plan.passes),
+            "passes": len(plan.passes),
+            "reads": plan.reads,
+            "read_bytes": plan.read_bytes,
+            "written_bytes": plan.written_bytes,
+        }
     return MoveReport(
         spec=job.spec,
         bytes=job.spec.nbytes,
         processes=1 if comm is None else comm.size,
-        slabs=job.slab_count,
+        steps=0 if plan is None else plan.passes[-1].steps,
         check=job.options.check,
         elems=math.prod(job.spec.shape),
         seconds=float(slowest[-1]),

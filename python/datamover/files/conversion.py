@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Conversion of elements from one dtype to another: which ones a move allows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datamover.dtype_words import dtype_of
+from datamover.errors import InvalidArgument
+
+
+def converted(given: np.dtype, wanted: str | None) -> np.dtype:
+    """Give the dtype that was said, if NumPy converts to it under "same_kind"."""
+    if wanted is None:
+        return given
+    try:
+        dtype = dtype_of(wanted)
+    except Exception as e:  # NumPy has many words for what it does not know
+        raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
+    if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
+        native = dtype.newbyteorder("=")
+        raise InvalidArgument(
+            f"elements are converted to numbers in this machine's byte order only: {native.name}, "
+            f"not {dtype.str}"
+        )
+    numbers = given.kind in "biufc" and dtype.kind in "biufc"
+    if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
+        raise InvalidArgument(
+            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
+            '"same_kind", or they are no numbers'
+        )
+    return dtype

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Intermediate: the plain array between the two passes of a move, in a hidden directory.
+
+Each file holds elements in C order, followed by their CRC-32C as Zarr's codec "crc32c" stores it. A
+file that is missing or damaged is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from datamover._plan import crc32c
+from datamover.errors import IoError
+from datamover.files import addresses, placing
+from datamover.files.chunk_boxes import ChunkedArray, within
+from datamover.files.formats import ArraySpec, Shape, option
+from datamover.files.space import is_no_space
+
+#: The directory is called as the unfinished output of this name would be. Each user has a name, as
+#: nobody can remove what others left.
+NAME = f"datamover.rechunk.{os.getuid()}"
+
+
+def directory_for(output: str, temporary: str | os.PathLike[str] | None) -> str:
+    """Return the directory for intermediates: `temporary`, or by default that of the output.
+
+    If the output has an address, the default is the system's directory for temporary files.
+    """
+    if temporary is not None:
+        return os.path.abspath(temporary)
+    if addresses.is_address(output):
+        return tempfile.gettempdir()
+    directory = os.path.dirname(output)
+    while not os.path.isdir(directory) and directory not in ("", "/"):  # of an array in a new group
+        directory = os.path.dirname(directory)
+    return directory or os.curdir
+
+
+def check_directory(directory: str) -> None:
+    """Refuse a directory that does not exist or cannot be written. IoError."""
+    if not os.path.isdir(directory):
+        raise IoError(f"{option('temporary')} {directory} is not a directory")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise IoError(f"{option('temporary')} {directory} cannot be written")
+
+
+def place_in(directory: str, token: str) -> placing.LocalPlace:
+    """Return the place of an intermediate; it is removed when the place is given back.
+
+    Its lock shows other moves that its owner is alive. `claim` removes intermediates of killed
+    processes from the same directory.
+    """
+    return placing.LocalPlace(None, os.path.join(directory, NAME), token, False, False, None)
+
+
+def clean_up(directory: str, token: str) -> None:
+    """Remove the intermediate of processes that were killed, if there is one."""
+    base = os.path.join(directory, NAME)
+    placing.clean_up(placing.temporary_path(base, token), base)
+
+
+class Intermediate(ChunkedArray):
+    """An array in files; several threads and processes may use it at once.
+
+    Parameters
+    ----------
+    spec : ArraySpec
+        Shape and dtype; elements are in C order.
+    granule : tuple of int
+        Extents of the chunks in which it is written.
+    path : str
+        The directory.
+    cut : tuple of int
+        Extents of the boxes in which it is read, one after the other. A chunk becomes a file for
+        each box that it meets, so that each element is read once.
+    """
+
+    is_encoded = False
+    is_cut = True
+    fill_bytes = None  # chunks end with the array
+    write_copies = 1
+
+    def __init__(self, spec: ArraySpec, granule: Shape, path: str = "", cut: Shape | None = None):
+        self.spec = ArraySpec(spec.shape, spec.dtype)
+        self.granule = granule
+        self._path, self._cut = path, cut or granule
+
+    def read(self, lo: Shape, out: np.ndarray) -> None:
+        """Fill `out` with the part of a chunk that lies in a box, and verify its checksum."""
+        data, end = memoryview(out.reshape(-1).view(np.uint8)), bytearray(4)
+        try:
+            with open(self._file(lo), "rb", buffering=0) as file:
+                is_whole = _fill(file, data) and _fill(file, memoryview(end)) and not file.read(1)
+        except FileNotFoundError:
+            is_whole = False
+        if not is_whole or crc32c(data) != int.from_bytes(end, "little"):
+            raise IoError(
+                f"{self._path}, the intermediate of this move, was damaged: the part from index "
+                f"{lo} on is not what was written; run the move again"
+            )
+
+    def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Write a chunk as far as it lies within the array."""
+        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+        ends = zip(first, self.granule, self.spec.shape, self._cut, strict=True)
+        along = [_parts(a, min(a + c, n), cut) for a, c, n, cut in ends]
+        for part in itertools.product(*along):
+            lo, hi = zip(*part, strict=True)
+            self._write(lo, np.ascontiguousarray(chunk[within(lo, hi, first)]))
+
+    def _write(self, lo: Shape, part: np.ndarray) -> None:
+        data, path = memoryview(part.reshape(-1).view(np.uint8)), self._file(lo)
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.dirname(path))
+            with open(path, "xb", buffering=0) as file:
+                for piece in (data, memoryview(crc32c(data).to_bytes(4, "little"))):
+                    while piece:
+                        piece = piece[file.write(piece) :]
+        except OSError as e:
+            if is_no_space(e):
+                raise IoError(
+                    f"not enough space in {os.path.dirname(self._path)} for the intermediate of "
+                    f"{self.spec.nbytes:,} bytes; {option('temporary')} names another directory"
+                ) from e
+            raise
+
+    def _file(self, lo: Shape) -> str:
+        return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
+
+    def close(self) -> None:
+        """Nothing is open between two calls."""
+
+
+def _parts(a: int, b: int, cut: int) -> list[tuple[int, int]]:
+    """Cut a .. b where boxes of that extent end."""
+    ends = [a, *range((a // cut + 1) * cut, b, cut), b]
+    return list(itertools.pairwise(ends))
+
+
+def _fill(file: Any, data: memoryview) -> bool:
+    """Fill a buffer from a file; return False if the file is shorter."""
+    while data:
+        count = file.readinto(data)
+        if not count:
+            return False
+        data = data[count:]
+    return True

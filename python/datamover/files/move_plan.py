@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plan of a move: one pass from the input to the output, or two with an intermediate between them.
+
+If the chunks of input and output cross each other and memory is too little for all that meet, one
+pass reads chunks again and again. The idea of the second pass is rechunker's (R. Abernathey et al.,
+"Rechunker", https://rechunker.readthedocs.io/en/latest/algorithm.html): the first pass reads as
+many input chunks as memory holds and writes chunks of an intermediate, the second one reads as many
+of these as memory holds and writes output chunks. Each element is then read and written twice.
+The extents of the intermediate's chunks are searched for here, by planning both passes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from datamover.errors import NoMemory
+from datamover.files.chunk_plan import ChunkPlan, thread_counts
+from datamover.files.chunk_sides import Sink, Source, cheapest, cost_per_thread, plan_between
+from datamover.files.formats import Shape, num_boxes, option
+from datamover.files.move_words import size
+
+#: To make a file of the intermediate and to read it costs as much as so many bytes more.
+FILE_COST_BYTES = 1 << 18
+#: At most so many chunk shapes are looked at, and so many of each kind planned with, trying so many
+#: boxes as steps.
+MAX_SHAPES, MAX_PLANNED, MAX_STEPS = 20_000, 12, 216
+#: A file takes so many bytes more of the disk at most.
+BLOCK_BYTES = 4096
+#: One pass may read each chunk of the input so many times.
+MOST_READS = 2
+#: If one pass reads everything once, but in short pieces, it has to cost so many times as much.
+CLEAR_GAIN = 2
+#: If there is no room for an intermediate, one pass may cost so many times as much.
+BEARABLE = 5
+#: A plan is good enough if no other can cost less than this part of what it costs.
+ENOUGH = 0.95
+
+#: An intermediate as first and second pass see it.
+Between = tuple[Sink, Source]
+
+
+@dataclasses.dataclass(frozen=True)
+class MovePlan:
+    """Passes of a move.
+
+    Attributes
+    ----------
+    passes : tuple of ChunkPlan
+        One, or two.
+    reason : str
+        Why it is not the other number.
+    chunk : tuple of int, optional
+        Extents of the intermediate's chunks, in the dimensions of the output's file.
+    lack : str
+        Which directory has too little room for the intermediate; empty if it has enough.
+    """
+
+    passes: tuple[ChunkPlan, ...]
+    reason: str
+    chunk: Shape | None = None
+    lack: str = ""
+
+    def traffic(self) -> list[tuple[int, int]]:
+        """Return the bytes that each pass reads, after decoding, and writes, before encoding."""
+        found = [(plan.read_bytes, plan.written_bytes) for plan in self.passes]
+        if self.chunk is not None:  # which is read as it was written, perhaps in another dtype
+            found[1] = found[0][1], found[1][1]
+        return found
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that all passes read."""
+        return sum(read for read, _ in self.traffic())
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that all passes write."""
+        return sum(written for _, written in self.traffic())
+
+    @property
+    def reads(self) -> int:
+        """Chunks or pieces of the input that are read."""
+        return self.passes[0].reads
+
+    @property
+    def rereads(self) -> float:
+        """How often a chunk of the input is read on average; pieces of flat files once."""
+        first = self.passes[0]
+        return 1.0 if first.source.is_flat else first.reads / first.source_chunks
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that suffices for each pass."""
+        return max(plan.memory_bytes for plan in self.passes)
+
+    @property
+    def cost(self) -> float:
+        """What the thread with the most to do reads and writes, in bytes that are read."""
+        return sum(map(cost_per_thread, self.passes)) + self._files() * FILE_COST_BYTES
+
+    def _files(self) -> float:
+        """Return the number of files of the intermediate, for each process."""
+        if self.chunk is None:
+            return 0
+        return self.passes[1].reads / self.passes[1].processes
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """Free space, and what elements of an intermediate need; of the output, if on the same disk."""
+
+    directory: str
+    needed_bytes: int
+    free_bytes: int
+
+
+class Ends:
+    """Input and output of a move, and what may come between them.
+
+    Parameters
+    ----------
+    source : Source
+        The input, with the dimensions and dtype of the output's file.
+    plain : Source
+        The input as it is.
+    sink : Sink
+    between : callable
+        Gives the intermediate with chunks of these extents, in the dimensions of the output's file,
+        as first and second pass see it.
+    """
+
+    def __init__(
+        self, source: Source, plain: Source, sink: Sink, between: Callable[[Shape], Between]
+    ):
+        self.source, self.plain, self.sink, self.between = source, plain, sink, between
+
+
+def plan_move(ends: Ends, max_bytes: int, threads: int, processes: int, room: Room) -> MovePlan:
+    """Choose the passes: two if they read fewer bytes, or cost far less, and there is room.
+
+    Raises
+    ------
+    NoMemory
+        No plan fits; the message gives a limit that is enough.
+    """
+    plan = plan_between(ends.source, ends.sink, max_bytes, threads, processes)
+    one = MovePlan((plan,), "")
+    if one.rereads > MOST_READS:
+        plan = _reading_least(ends.source, ends.sink, max_bytes, threads, processes)
+        one = MovePlan((plan,), "")
+    if not plan.source.is_flat and one.rereads <= MOST_READS:
+        times = "once" if one.rereads == 1 else "twice at most"
+        return _because(one, f"no intermediate: one pass reads each chunk {times}")
+    two = _two_passes(ends, max_bytes, threads, processes)
+    if two is None:
+        return _because(one, "no intermediate: none fits the memory limit")
+    reads_less = two.read_bytes < one.read_bytes
+    if not reads_less and CLEAR_GAIN * two.cost >= one.cost:
+        return _because(one, "no intermediate: one pass costs less")
+    lack = ""
+    needed_bytes = room.needed_bytes + two.passes[1].reads * BLOCK_BYTES
+    if needed_bytes > room.free_bytes:
+        lack = (
+            f"{room.directory} has {size(room.free_bytes)} free, {size(needed_bytes)} are needed; "
+            f"{option('temporary')} names another directory"
+        )
+        if one.cost <= BEARABLE * two.cost:
+            return _because(one, f"no intermediate: {lack}")
+    why = f"{size(one.read_bytes)} would be read" if reads_less else "its pieces would be short"
+    return dataclasses.replace(two, reason=f"not in one pass: {why}", lack=lack)
+
+
+def _because(plan: MovePlan, reason: str) -> MovePlan:
+    return dataclasses.replace(plan, reason=reason)
+
+
+def _two_passes(ends: Ends, max_bytes: int, threads: int, processes: int) -> MovePlan | None:
+    """Find the intermediate with which two passes cost least; None if there is none."""
+    best: MovePlan | None = None
+    for count in thread_counts(threads):
+        least = 4 * math.prod(ends.sink.shape) * ends.plain.itemsize / count / processes
+        for chunk, files in _chunks(ends, max_bytes, count):
+            if (
+                best
+                and best.rereads == 1
+                and least + files / processes * FILE_COST_BYTES >= ENOUGH * best.cost
+            ):
+                continue
+            to, back = ends.between(chunk)
+            with contextlib.suppress(NoMemory):
+                first = _reading_least(ends.plain, to, max_bytes, threads, processes)
+                second = cheapest(
+                    back, ends.sink, max_bytes, threads, processes, most_shapes=MAX_STEPS
+                )
+                found = MovePlan((first, second), "", chunk)
+                best = min((best or found, found), key=lambda plan: (plan.rereads > 1, plan.cost))
+        if best:
+            break
+    return best
+
+
+def _reading_least(
+    source: Source, to: Sink, max_bytes: int, threads: int, processes: int
+) -> ChunkPlan:
+    """Find the plan that reads least, with fewer threads if need be."""
+    plans = (
+        cheapest(source, to, max_bytes, n, processes, most_shapes=MAX_STEPS)
+        for n in thread_counts(threads)
+    )
+    return min(plans, key=lambda plan: plan.reads)
+
+
+def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, int]]:
+    """Go through extents that chunks of the intermediate may have: (extents, number of chunks).
+
+    With each, so many threads have memory to cover a chunk of the input in the first pass. First
+    come those that end where chunks of the input end, so that the first pass reads these once, and
+    among them those that output chunks can cover in the second pass.
+    """
+    plain, sink, shape = ends.plain, ends.sink, ends.sink.shape
+    read = (1,) * len(shape) if plain.is_flat else ends.source.chunk_within(max_bytes)
+    written = (1,) * len(shape) if sink.is_flat else sink.chunk
+    most = max(3, int(MAX_SHAPES ** (1 / len(shape))))
+    extents = [_extents(*along, most) for along in zip(shape, read, written, strict=True)]
+    chunks = np.meshgrid(*(np.array(e, float) for e in extents), indexing="ij", sparse=True)
+    count, elems, covering_input, covered = 1.0, 1.0, 1.0, 1.0
+    is_aligned = np.array(True)
+    for n, r, w, c in zip(shape, read, written, chunks, strict=True):
+        count = count * np.ceil(n / c)
+        elems = elems * c
+        covering_input = covering_input * np.ceil(min(r, n) / c) * c
+        covered = covered * np.ceil(c / w) * w
+        is_aligned = is_aligned & ((c % r == 0) | (r % c == 0) | (np.maximum(c, r) >= n))
+    scratch = [
+        0 if file.is_flat else file.side(chunk).chunk_scratch_bytes
+        for file, chunk in ((plain, plain.chunk_within(max_bytes)), (sink, written))
+    ]
+    room = max_bytes - threads * np.maximum(scratch[1], elems * plain.itemsize)
+    fits = covering_input * plain.itemsize <= max_bytes - threads * scratch[0]
+    fits &= math.prod(written) * ends.source.itemsize <= room
+    is_covered = covered * ends.source.itemsize <= room
+    for some in (is_aligned & is_covered, is_aligned & ~is_covered, ~is_aligned & is_covered):
+        at = np.flatnonzero(fits & some)
+        at = at[np.argsort(count.ravel()[at], kind="stable")][:MAX_PLANNED]
+        for places in zip(*np.unravel_index(at, fits.shape), strict=True):
+            chunk = tuple(e[int(p)] for e, p in zip(extents, places, strict=True))
+            yield chunk, num_boxes(shape, chunk)
+
+
+def _extents(n: int, read: int, written: int, most: int) -> list[int]:
+    """Return extents that chunks may have along a dimension: multiples and divisors of the others.
+
+    Examples
+    --------
+    >>> from datamover.files.move_plan import _extents
+    >>> _extents(24, 1, 8, 20)
+    [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 17, 22, 24]
+    """
+    found = {min(read, n), min(written, n), n}
+    for unit in (read, written):
+        count = 1
+        while count * unit < n:
+            found.add(count * unit)
+            count = max(count + 1, count * 4 // 3)
+        for k in range(1, math.isqrt(unit) + 1):
+            if unit % k == 0:
+                found |= {k, unit // k}
+    kept = sorted(extent for extent in found if extent <= n)
+    if len(kept) <= most:
+        return kept
+    thinned = {kept[i * (len(kept) - 1) // (most - 1)] for i in range(most)}
+    return sorted(thinned | {min(read, n), min(written, n)})
