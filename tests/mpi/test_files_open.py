@@ -657,6 +657,7 @@ def test_a_file_that_one_process_alone_leaves_is_an_error_on_the_others(comm, pl
     if mode == "r":
         store(comm, f"{place}/a.npy", np.zeros(4))
     file = dm.files.open(f"{place}/a.npy", rows, comm=alone, mode=mode, dtype="f8")
+    comm.Barrier()
     if comm.rank != comm.size - 1:
         dm.set_timeout(0.05 if how == "dropped" else None)
         try:
