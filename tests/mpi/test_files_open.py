@@ -431,12 +431,15 @@ def test_a_new_file_has_its_name_when_it_is_closed(comm, place):
     with pytest.raises(dm.InvalidState):
         dm.Mover(dm.redistribute(rows, rows), file, dm.XArray(comm, rows, "i4"))
     comm.Barrier()
+    alone = comm.Dup()  # nothing moves on it afterwards
     with (
         pytest.raises(KeyError),
-        dm.files.open(name, rows, comm=comm, mode="w", dtype="f4", overwrite=True),
+        dm.files.open(name, rows, comm=alone, mode="w", dtype="f4", overwrite=True),
     ):
+        comm.Barrier()  # all are in it
         raise KeyError("of the program")
     comm.Barrier()
+    alone.Free()
     assert np.load(name).dtype == "i4"
     if comm.rank == 0:
         assert os.listdir(place) == ["a.npy"]
@@ -657,6 +660,7 @@ def test_a_file_that_one_process_alone_leaves_is_an_error_on_the_others(comm, pl
     if mode == "r":
         store(comm, f"{place}/a.npy", np.zeros(4))
     file = dm.files.open(f"{place}/a.npy", rows, comm=alone, mode=mode, dtype="f8")
+    comm.Barrier()
     if comm.rank != comm.size - 1:
         dm.set_timeout(0.05 if how == "dropped" else None)
         try:

@@ -227,6 +227,7 @@ def test_a_block_that_fails_gives_no_output_and_frees_the_place(comm, place, end
     alone = comm.Dup()  # an exception that datamover does not know ends all on it
     part = np.ones(array.layout.local_shape(comm.rank)), array.layout
     with pytest.raises(KeyError), dm.save(path, {"u": part}, comm=alone, wait=False):
+        comm.Barrier()  # all are in it
         raise KeyError("of the program")
     comm.Barrier()
     alone.Free()
@@ -284,6 +285,7 @@ def test_a_save_for_which_one_process_does_not_wait_is_an_error_on_the_others(co
     last = comm.rank == comm.size - 1
     others = threading.enumerate()
     saving = dm.save(f"{place}/a.npy", given, comm=alone, wait=False)
+    comm.Barrier()
     if not last:
         dm.set_timeout(0.05 if how == "dropped" else None)
         try:

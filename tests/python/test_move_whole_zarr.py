@@ -298,5 +298,5 @@ def test_files_of_others_beside_strings_are_no_chunks(tmp_path, zarr_format, sha
         (tmp_path / "a.zarr/t" / name).write_bytes(b"\x7f" * 64)
     move(None, tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert np.all(zarr.open_array(tmp_path / "b.zarr/t", mode="r")[...] == "text")
-    with pytest.raises(dm.NoMemory, match=r"a.zarr/t has 53 bytes of strings"):
+    with pytest.raises(dm.NoMemory, match=r"a.zarr/t has \d+ bytes of strings"):
         move(None, tmp_path / "a.zarr", tmp_path / "c.zarr", max_bytes=40)

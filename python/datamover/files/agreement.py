@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from datamover.errors import Error, IoError, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
-from datamover.mpi import comm_address, core, gathered, take_part_with
+from datamover.mpi import comm_address, core, gathered, take_part_with, told
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -81,6 +81,17 @@ def is_agreed(error: BaseException | None) -> bool:
     if isinstance(error, Timeout):  # of this one alone
         return False
     return error is None or isinstance(error, Error) or getattr(error, "is_told", False)
+
+
+def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
+    """Tell the others that an exception of this process alone has ended its `with` block. Local.
+
+    They may be anywhere: from now on they raise PeerFailed in whatever they do on `comm`.
+    """
+    if comm.size > 1 and not is_agreed(error):
+        words = f"the block of {what} was left by {type(error).__name__}: {told(error)[1]}"
+        core().fail(comm_address(comm), words)
+        error.is_told = True  # see tell_that_left
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ from datamover.files import (
     write_back,
     zarr_format_2,
 )
-from datamover.files.agreement import is_agreed, threads_here, together
+from datamover.files.agreement import leave_block, threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
@@ -52,7 +52,7 @@ from datamover.files.state_steps import file_ranks
 from datamover.files.state_work import MAX_BYTES
 from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
-from datamover.mpi import collectively, comm_address, tell_that_left
+from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
 from datamover.uninterrupted import uninterrupted
 
@@ -497,8 +497,7 @@ class FileArray:
             if kind is None:
                 self.close()
             elif not self.closed:
-                if not is_agreed(error):
-                    tell_that_left(self.comm, error)
+                leave_block(self.comm, self.path, error)
                 self._give_up()
         finally:
             self._drop()

@@ -24,7 +24,7 @@ from datamover.files import (
     unfinished,
     write_back,
 )
-from datamover.files.agreement import is_agreed, threads_here, together
+from datamover.files.agreement import leave_block, threads_here, together
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -37,7 +37,7 @@ from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
 from datamover.files.state_work import Work, limit_of
 from datamover.files.stripes import writers_of
-from datamover.mpi import collectively, tell_that_left
+from datamover.mpi import collectively
 from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
@@ -339,8 +339,7 @@ class Saving:
             self.wait()
             return
         try:
-            if not is_agreed(error):
-                tell_that_left(self._comm, error)
+            leave_block(self._comm, self._output, error)
             self._written.wait()
         finally:
             self._drop()
