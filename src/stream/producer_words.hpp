@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "geometry/difference_text.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/connection.hpp"
 #include "stream/together.hpp"

@@ -14,7 +14,7 @@
 #include "mpi/all_to_all.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "mpi/part_communicators.hpp"
+#include "mpi/communicators.hpp"
 #include "turn_transport.hpp"
 
 #if MPI_VERSION >= 4

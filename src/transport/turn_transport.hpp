@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "mpi/datatype.hpp"
+#include "mpi/byte_message.hpp"
 #include "order_check.hpp"
 #include "transport.hpp"
 

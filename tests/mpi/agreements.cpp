@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/bell.hpp"
+#include "memory/shared_segment.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/failure_board.hpp"
 #include "mpi/process_group.hpp"
