@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "datamover/x_array.hpp"
-#include "memory/offer.hpp"
+#include "memory/segment_pool.hpp"
 
 namespace bench {
 

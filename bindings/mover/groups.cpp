@@ -19,7 +19,7 @@
 #include "module.hpp"
 #include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
-#include "mpi/passed_values.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/said_call.hpp"

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <utility>
 
-#include "element_keys.hpp"
 #include "geometry/make_error.hpp"
+#include "splitters.hpp"
 
 namespace datamover::distribute {
 namespace {

@@ -16,7 +16,7 @@
 #include "geometry/make_error.hpp"
 #include "geometry/record_index.hpp"
 #include "geometry/word_digest.hpp"
-#include "mpi/passed_values.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {

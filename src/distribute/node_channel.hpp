@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "memory/offer.hpp"
+#include "memory/segment_pool.hpp"
 #include "mpi/message_tags.hpp"
 #include "mpi/process_group.hpp"
 

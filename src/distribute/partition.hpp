@@ -79,4 +79,8 @@ void put_at(std::span<const std::int64_t> numbers, const std::byte* from, std::b
 /// Counts entries per rank in a range of elements, added to `counts`.
 void count_range(const ElementRange& range, std::int64_t* counts);
 
+/// Deals dense elements of 4 or 8 bytes to few processes by one compressing store per target and
+/// vector; false where elements, processes or processor do not suit, and nothing is done.
+bool fan_out_compressed(const ElementRange& range, const ElementColumn& column, std::byte** places);
+
 }  // namespace datamover::distribute

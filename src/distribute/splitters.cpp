@@ -7,7 +7,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "element_keys.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 

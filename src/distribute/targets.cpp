@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cell_targets.hpp"
-#include "element_keys.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "splitters.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Building error messages from texts and numbers.
+// Errors with values in their text, and how two processes differ.
 #pragma once
 
 #include <array>
@@ -76,6 +76,18 @@ std::string concat(const Parts&... parts) {
 template <class... Parts>
 Error make_error(ErrorCode code, const Parts&... parts) {
     return make_error_of(code, {said_part(as_text_or_number(parts))...});
+}
+
+/// True on every process:
+/// `processes 0 and 2 passed different options: op="add" on process 0, op="min" on process 2`.
+inline std::string difference_text(std::string_view verb, std::string_view what, std::int64_t first,
+                                   std::string_view of_first, std::int64_t second,
+                                   std::string_view of_second) {
+    const std::string values = of_first == of_second ? concat("both ", of_first)
+                                                     : concat(of_first, " on process ", first, ", ",
+                                                              of_second, " on process ", second);
+    return concat("processes ", first, " and ", second, " ", verb, " different ", what, ": ",
+                  values);
 }
 
 }  // namespace datamover

@@ -17,7 +17,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "io/whole_file.hpp"
-#include "mpi/passed_values.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
 

@@ -3,7 +3,7 @@
 #include "group_together.hpp"
 
 #include "mpi/byte_message.hpp"
-#include "mpi/thread_level.hpp"
+#include "mpi/environment.hpp"
 #include "mpi/waiting.hpp"
 
 namespace datamover::io {

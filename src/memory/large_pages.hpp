@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Large pages for shared memory, if the system does not provide them by default.
+// Memory of the system: how much is available, and large pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -31,5 +31,13 @@ std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes);
 /// a third of the time of touching all small pages, loops with strides miss fewer addresses, and
 /// processes that map the memory later have fewer pages to enter.
 void use_large_pages(std::byte* data, std::int64_t bytes);
+
+/// Bytes that can still be taken, of the system (with what it can swap out) and of this process's
+/// control group (version 2); the largest number where neither tells.
+std::int64_t available_bytes();
+
+/// Throws no_memory where an allocation of so many bytes is large and more than is left: a system
+/// that runs out while pages are touched kills processes.
+void require_available(std::int64_t bytes);
 
 }  // namespace datamover::memory

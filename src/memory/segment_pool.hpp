@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pool of shared segments that library arrays are allocated from.
+// Pools of shared segments, and offers: which process finds which memory where.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "datamover/point.hpp"
 #include "shared_segment.hpp"
 
 namespace datamover::memory {
@@ -83,6 +86,34 @@ private:
     std::mutex mutex_;
     std::map<SegmentName, std::weak_ptr<SharedSegment>> open_;
     std::deque<std::shared_ptr<SharedSegment>> kept_;  ///< the last one mapped at the end
+};
+
+/// A place in the shared memory of a process.
+struct SharedPlace {
+    SegmentName name;
+    std::int64_t offset_bytes = 0;  ///< in the segment
+};
+
+/// The place of an allocation, or of `begin` in it; none for private memory and for null.
+std::optional<SharedPlace> place_of(const Allocation* allocation, const std::byte* begin = nullptr);
+
+void put_offer(std::vector<std::int64_t>& words, const std::optional<SharedPlace>& place);
+inline void put_offer(std::vector<std::int64_t>& words, const Allocation* allocation) {
+    put_offer(words, place_of(allocation));
+}
+void put_offer(std::vector<std::int64_t>& words, const Point& point);
+
+/// Reads words in the order in which they were put. Throws invalid_state where there are no more.
+class OfferReader {
+public:
+    explicit OfferReader(std::span<const std::int64_t> words) : words_(words) {}
+
+    std::int64_t next();
+    Point point(int dims);
+    std::optional<SharedPlace> shared_place();
+
+private:
+    std::span<const std::int64_t> words_;
 };
 
 }  // namespace datamover::memory

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 
-#include "binding_arguments.hpp"
 #include "check.hpp"
 #include "choice.hpp"
 #include "geometry/checked.hpp"
@@ -23,7 +22,6 @@
 #include "mpi/message_tags.hpp"
 #include "plan/in_place.hpp"
 #include "plan/run_length.hpp"
-#include "slot_offers.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
 #include "tuning_memory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks of a move: that all processes pass the same, and that it is sound.
+// Checks when a mover is bound: arguments, what processes passed, bytes that are written twice.
 #pragma once
 
 #include "binding.hpp"
@@ -24,5 +24,16 @@ void check_overlaps(const Moves& moves, std::int64_t rank);
 /// and that none is read that is written. Throws mismatch, invalid_argument or out_of_range on all
 /// processes, naming process, blocks and regions. Collective; memory O(processes).
 void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options);
+
+/// Throws what is wrong with a process's arrays and with what is said of their moves: mismatch,
+/// wrong_type, invalid_argument, invalid_state. Local.
+void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
+                     const MoverOptions& options);
+
+/// Throws wrong_type or invalid_argument where elements of one type do not become those of the
+/// other: bytes can be moved between equal elements of any type; all else is arithmetic on numbers.
+/// Local.
+void check_types(const ArrayPart& source, const ArrayPart& destination,
+                 const MoverOptions& options);
 
 }  // namespace datamover

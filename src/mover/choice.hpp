@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of the transport of each pair, and of message sizes.
+// Choice of the transport of each pair, and the slots that receivers offer for it.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "binding.hpp"
 #include "datamover/transport_rates.hpp"
-#include "slot_offers.hpp"
 #include "transport/transport.hpp"
 
 namespace datamover {
@@ -92,6 +93,25 @@ std::vector<std::int64_t> bytes_through_slots(const transport::BindContext& cont
                                               const Moves& moves, const FactFinder& facts,
                                               const std::string& transport);
 
+/// How much memory slots may take, and in which portions (measured; see docs/decisions).
+struct SlotSizes {
+    std::int64_t chunk_bytes = std::int64_t{512} << 10;
+    std::int64_t slots = 2;
+    std::int64_t most_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
+    std::int64_t ring_bytes = std::numeric_limits<std::int64_t>::max();  ///< of one ring
+};
+
+/// The rings of this process, in order of node_ranks; those without slots do not exist.
+struct SlotOffers {
+    std::vector<transport::SlotRing> in;   ///< from each process to this one
+    std::vector<transport::SlotRing> out;  ///< from this process to each
+
+    static SlotOffers none(std::size_t node_size);
+    /// Whether there is a ring; false for position -1.
+    bool receives_from(int position) const;
+    bool sends_to(int position) const;
+};
+
 /// Pairs sorted by the transport that carries them, in order of transport_kinds(), and why.
 struct ChosenPairs {
     std::vector<std::vector<transport::Pair>> kinds;
@@ -102,5 +122,14 @@ struct ChosenPairs {
 ChosenPairs choose_pairs(const transport::BindContext& context, const Moves& moves,
                          const FactFinder& facts, const SlotOffers& slots,
                          const std::string& transports, const std::string& why);
+
+/// Sets rings aside for the messages that come from each process of the node (`incoming_bytes`, 0
+/// for none), for elements of at most `elem_bytes`, and offers them to the senders; maps those that
+/// this process sends through. A process that cannot have the memory offers nothing, one that
+/// cannot map a ring throws no_memory. `binding` is this process's number of the binding.
+/// Collective on the node.
+SlotOffers offer_slots(const mpi::ProcessGroup& group,
+                       const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
+                       const SlotSizes& sizes, std::uint64_t binding);
 
 }  // namespace datamover

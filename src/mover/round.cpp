@@ -7,7 +7,7 @@
 
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
-#include "mpi/thread_level.hpp"
+#include "mpi/environment.hpp"
 #include "mpi/waiting.hpp"
 
 namespace datamover {

@@ -74,8 +74,7 @@ std::vector<ScratchArrays::Span> apart(std::vector<ScratchArrays::Span> spans) {
 
 }  // namespace
 
-ScratchArrays::ScratchArrays(const std::vector<Moves>& phases)
-    : spans_(apart(spans_of(phases))) {
+ScratchArrays::ScratchArrays(const std::vector<Moves>& phases) : spans_(apart(spans_of(phases))) {
     for (Span& span : spans_) {
         const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(span.user) %
                                                      alignment_bytes);

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "geometry/difference_text.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {

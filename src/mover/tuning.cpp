@@ -19,7 +19,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
-#include "memory/available_memory.hpp"
+#include "memory/large_pages.hpp"
 #include "mpi/waiting.hpp"
 #include "scratch_arrays.hpp"
 #include "tuning_file.hpp"

@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "datamover/version.h"
 #include "geometry/word_digest.hpp"
-#include "mpi/usable_processors.hpp"
+#include "mpi/environment.hpp"
 
 namespace datamover {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of any 64-bit size for an MPI with int counts.
+// Messages of MPI: lengths beyond int, derived datatypes and requests; whether MPI can be called.
 #include "byte_message.hpp"
 
 #include <pthread.h>
@@ -10,6 +10,50 @@
 #include "checked_call.hpp"
 
 namespace datamover::mpi {
+
+Datatype::~Datatype() {
+    if (type_ != MPI_DATATYPE_NULL && is_running()) MPI_Type_free(&type_);
+}
+
+void Datatype::commit() {
+    check(MPI_Type_commit(&type_), "MPI_Type_commit");
+}
+
+Datatype sequence(std::vector<PlacedDatatype> parts) {
+    if (parts.size() == 1 && parts.front().displacement_bytes == 0)
+        return std::move(parts.front().type);
+    const std::vector<int> lengths(parts.size(), 1);
+    std::vector<MPI_Aint> displacements;
+    std::vector<MPI_Datatype> types;
+    for (const PlacedDatatype& p : parts) {
+        displacements.push_back(static_cast<MPI_Aint>(p.displacement_bytes));
+        types.push_back(p.type.get());
+    }
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_struct(to_int(static_cast<std::int64_t>(parts.size()), "a list"),
+                                 lengths.data(), displacements.data(), types.data(), &made),
+          "MPI_Type_create_struct");
+    return Datatype(made);
+}
+
+Datatype bytes_at(const void* memory, std::int64_t bytes) {
+    const ByteMessage message(bytes);
+    const int count = message.count();
+    const auto displacement = static_cast<MPI_Aint>(displacement_of(memory));
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_hindexed(1, &count, &displacement, message.type(), &made),
+          "MPI_Type_create_hindexed");
+    Datatype type(made);
+    type.commit();
+    return type;
+}
+
+std::int64_t displacement_of(const void* memory) {
+    MPI_Aint displacement = 0;
+    check(MPI_Get_address(memory, &displacement), "MPI_Get_address");
+    return displacement;
+}
+
 namespace {
 
 /// Whether this process was forked from one that used MPI, and whether MPI_Finalize was called.
@@ -148,6 +192,35 @@ bool is_ending() {
 
 bool is_forked_child() {
     return is_forked.load(std::memory_order_relaxed);
+}
+
+void ActiveRequests::assign(std::size_t count) {
+    requests_.assign(count, MPI_REQUEST_NULL);
+    ended_.assign(count, 0);  // of one request, this is what has ended
+    statuses_.resize(count);
+}
+
+/// MPI says of a persistent request that is not under way that it has ended: forgotten here once it
+/// has.
+bool ActiveRequests::has_ended(MPI_Request& request) {
+    if (request == MPI_REQUEST_NULL) return false;
+    int ended = 0;
+    check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+    if (ended != 0) request = MPI_REQUEST_NULL;
+    return ended != 0;
+}
+
+std::span<const int> ActiveRequests::ended() {
+    if (requests_.size() == 1) return std::span(ended_).first(has_ended(requests_.front()) ? 1 : 0);
+    int count = 0;
+    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
+                                  ended_.data(), statuses_.data());
+    if (is_of_class(code, MPI_ERR_IN_STATUS))
+        for (int k = 0; k < count; ++k)
+            check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
+    check(code, "MPI_Testsome");
+    // Without a request under way the count is MPI_UNDEFINED, below 0.
+    return std::span(ended_).first(count > 0 ? static_cast<std::size_t>(count) : 0);
 }
 
 }  // namespace datamover::mpi

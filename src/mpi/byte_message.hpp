@@ -1,15 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of any 64-bit size for an MPI with int counts.
+// Messages of MPI: lengths beyond int, derived datatypes and requests; whether MPI can be called.
 #pragma once
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include "datatype.hpp"
-
 namespace datamover::mpi {
+
+/// A derived datatype, freed with this object.
+class Datatype {
+public:
+    Datatype() = default;
+    explicit Datatype(MPI_Datatype type) : type_(type) {}
+    Datatype(Datatype&& other) noexcept : type_(other.release()) {}
+    Datatype& operator=(Datatype&& other) noexcept {
+        std::swap(type_, other.type_);
+        return *this;
+    }
+    ~Datatype();
+
+    MPI_Datatype get() const { return type_; }
+    MPI_Datatype release() { return std::exchange(type_, MPI_DATATYPE_NULL); }
+    /// Before it is used for messages.
+    void commit();
+
+private:
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+struct PlacedDatatype {
+    std::int64_t displacement_bytes;
+    Datatype type;
+};
+
+/// One of each, in this order.
+Datatype sequence(std::vector<PlacedDatatype> parts);
+
+/// The bytes at a place in memory, counted from MPI_BOTTOM, committed.
+Datatype bytes_at(const void* memory, std::int64_t bytes);
+
+/// The place of memory as a displacement from MPI_BOTTOM.
+std::int64_t displacement_of(const void* memory);
 
 /// A count and a datatype that together stand for `bytes` bytes: MPI_BYTE below 2^31, above it a
 /// datatype of its own (so that it works without MPI-4's large counts), freed with this object.
@@ -88,5 +124,24 @@ bool is_ending();
 /// In a child forked from the process that uses MPI: it has copies of objects whose memory and
 /// communicators are its parent's, and letting them go must change nothing there.
 bool is_forked_child();
+
+/// Room for requests that are tested together; MPI_REQUEST_NULL where none is under way.
+class ActiveRequests {
+public:
+    void assign(std::size_t count);
+    std::size_t size() const { return requests_.size(); }
+    MPI_Request& operator[](std::size_t i) { return requests_[i]; }
+    MPI_Request* data() { return requests_.data(); }
+    /// The numbers of those that have ended since the last call, valid until the next one. Throws
+    /// what MPI says of any of them. Allocates nothing.
+    std::span<const int> ended();
+
+private:
+    static bool has_ended(MPI_Request& request);
+
+    std::vector<MPI_Request> requests_;
+    std::vector<int> ended_;
+    std::vector<MPI_Status> statuses_;
+};
 
 }  // namespace datamover::mpi

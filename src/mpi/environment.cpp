@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Environment variables, read and checked.
+// Surroundings of this process: environment variables, threads that may call MPI, and processors.
 #include "environment.hpp"
 
-#include <cmath>
-#include <cstdlib>
+#include <mpi.h>
+#include <unistd.h>
 
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <tuple>
+
+#include "checked_call.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"
+
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 namespace datamover::mpi {
 namespace {
@@ -54,6 +65,78 @@ std::optional<Error> environment_error() {
     if (is_set(timeout_variable) && !environment_timeout())
         return wrong(timeout_variable, "a number of seconds above 0");
     return std::nullopt;
+}
+
+namespace {
+
+int level() {
+    // The level is settled when MPI is initialised, which it is here.
+    static const int provided = [] {
+        int value = MPI_THREAD_SINGLE;
+        check(MPI_Query_thread(&value), "MPI_Query_thread");
+        return value;
+    }();
+    return provided;
+}
+
+}  // namespace
+
+bool any_thread_may_call() {
+    return level() == MPI_THREAD_MULTIPLE;
+}
+
+bool may_call() {
+    if (level() >= MPI_THREAD_SERIALIZED) return true;
+    thread_local const bool is_main = [] {
+        int main = 0;
+        check(MPI_Is_thread_main(&main), "MPI_Is_thread_main");
+        return main != 0;
+    }();
+    return is_main;
+}
+
+bool may_call_unasked() {
+    return level() != MPI_THREAD_SERIALIZED && may_call();
+}
+
+void check_thread() {
+    if (!may_call())
+        throw Error(ErrorCode::invalid_state,
+                    "MPI was initialised for calls from its main thread only; another thread needs "
+                    "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+}
+
+namespace {
+
+constexpr int word_bits = 64;
+
+void add(ProcessorSet& processors, int number) {
+    processors[static_cast<std::size_t>(number / word_bits)] |= std::uint64_t{1}
+                                                                << number % word_bits;
+}
+
+}  // namespace
+
+ProcessorSet usable_processors() {
+    ProcessorSet usable{};
+    constexpr int most = word_bits * static_cast<int>(std::tuple_size_v<ProcessorSet>);
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+        for (int n = 0; n < most && n < CPU_SETSIZE; ++n)
+            if (CPU_ISSET(n, &allowed)) add(usable, n);
+        return usable;
+    }
+#endif
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    for (int n = 0; n < most && n < online; ++n) add(usable, n);
+    return usable;
+}
+
+std::int64_t count(const ProcessorSet& processors) {
+    std::int64_t found = 0;
+    for (const std::uint64_t word : processors) found += std::popcount(word);
+    return found;
 }
 
 }  // namespace datamover::mpi

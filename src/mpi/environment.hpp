@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Environment variables, read and checked.
+// Surroundings of this process: environment variables, threads that may call MPI, and processors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -19,5 +20,24 @@ std::optional<double> environment_timeout();
 /// The first variable of the library that holds what cannot be, with what it may be; the functions
 /// above take such a one for not set. Local.
 std::optional<Error> environment_error();
+
+/// Whether MPI was initialised with MPI_THREAD_MULTIPLE. Throws mpi.
+bool any_thread_may_call();
+/// Whether this thread may call MPI at the level that it was initialised with. Cheap.
+bool may_call();
+/// The same where the program does not expect it: with MPI_THREAD_SERIALIZED another of its threads
+/// may be in a call.
+bool may_call_unasked();
+/// Throws invalid_state when this thread may not call MPI at the level that it was initialised
+/// with. Cheap.
+void check_thread();
+
+/// A bit for each processor that this process may run on: a batch system, a container or `taskset`
+/// may leave it fewer than the machine has.
+using ProcessorSet = std::array<std::uint64_t, 16>;
+
+/// Local. Where the system does not say: as many as are online.
+ProcessorSet usable_processors();
+std::int64_t count(const ProcessorSet& processors);
 
 }  // namespace datamover::mpi

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "memory/bell.hpp"
 #include "memory/segment_pool.hpp"
+#include "memory/shared_segment.hpp"
 
 namespace datamover::mpi {
 

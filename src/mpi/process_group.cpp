@@ -13,16 +13,13 @@
 #include <set>
 #include <utility>
 
-#include "arrival.hpp"
-#include "attribute.hpp"
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "communicators.hpp"
 #include "environment.hpp"
-#include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
+#include "memory/segment_pool.hpp"
 #include "message_tags.hpp"
-#include "thread_level.hpp"
-#include "usable_processors.hpp"
 
 namespace datamover::mpi {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
-#include "mpi/attribute.hpp"
 #include "mpi/checked_call.hpp"
+#include "mpi/communicators.hpp"
 
 namespace datamover {
 namespace {

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "geometry/difference_text.hpp"
 #include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 

@@ -5,17 +5,24 @@
 // others, it is packed once and goes by MPI_Ibcast (one sends) or MPI_Iallgatherv (several do). The
 // others may be all, or those of its part where the processes fall into parts between which nothing
 // goes: a panel goes to the rows of a grid by a broadcast in each row, all of them at once.
+//
+// One operation per chunk, of which one at a time is under way: as many as the process with the
+// longest message needs, by all processes. Data is packed, unless a chunk is stored in memory as in
+// the message. MPI matches such operations by their order, which therefore has to be the same
+// everywhere: that of the movers' starts (ProcessGroup::take_ticket). They cannot be cancelled:
+// memory that MPI may still access after a failure is kept.
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "exchange.hpp"
 #include "mpi/all_to_all.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "mpi/part_communicators.hpp"
-#include "turn_transport.hpp"
+#include "mpi/communicators.hpp"
 
 #if MPI_VERSION >= 4
 // Null where there is none (mpi::has_large_counts).
@@ -53,18 +60,94 @@ struct Sending {
     }
 };
 
-class CollectiveTransport final : public TurnTransport {
+class CollectiveTransport final : public Transport {
 public:
     CollectiveTransport(const BindContext& context, const std::vector<Pair>& pairs)
-        : TurnTransport(context, pairs, "collective", "MPI_Ialltoallw", mpi::has_large_counts()) {
-        const auto ranks = static_cast<std::size_t>(context.group->size());
-        exchange().sent.resize(ranks);
-        exchange().received.resize(ranks);
+        : group_(context.group),
+          number_(context.first_tag),
+          exchange_(std::make_shared<Exchange>()) {
+        for (const Pair& pair : pairs)
+            exchange_->pairs.push_back(exchanged(context, pair, mpi::has_large_counts()));
+        const auto ranks = static_cast<std::size_t>(group_->size());
+        exchange_->sent.resize(ranks);
+        exchange_->received.resize(ranks);
+    }
+
+    ~CollectiveTransport() override {
+        MPI_Request& request = exchange_->request;
+        if (request == MPI_REQUEST_NULL || !mpi::is_running()) return;
+        int ended = 0;
+        if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS || !ended)
+            group_->abandon(exchange_);
     }
 
     void all_have_bound(std::int64_t operations) override {
-        TurnTransport::all_have_bound(operations);
-        if (operations > 0 && group().size() >= least_processes) choose_form();
+        operations_ = next_ = operations;
+        if (operations == 0) return;
+        group_->prepare_tickets();
+        mpi::collectively(*group_, [this] { order_.emplace(group_, number_); });
+        if (group_->size() >= least_processes) choose_form();
+    }
+
+    std::int64_t operations() const override {
+        std::size_t most = 0;
+        for (const ExchangedPair& pair : exchange_->pairs)
+            most = std::max(most, pair.program.chunks());
+        return static_cast<std::int64_t>(most);
+    }
+
+    void take_ticket() override {
+        if (operations_ > 0) turn_ = group_->take_ticket();
+    }
+
+    void start() override {
+        if (operations_ == 0) return;
+        next_ = 0;
+        if (group_->is_served(turn_)) begin();
+    }
+
+    Progress progress() override {
+        if (operations_ == 0) return Progress::complete;
+        if (next_ < operations_ && exchange_->request == MPI_REQUEST_NULL) {
+            if (!group_->is_served(turn_)) return Progress::none;
+            begin();
+        }
+        // Before anything that another order could keep from ending.
+        const bool is_same_order = order_->is_done();
+        if (next_ == operations_) return is_same_order ? Progress::complete : Progress::none;
+        int ended = 0;
+        mpi::check(MPI_Test(&exchange_->request, &ended, MPI_STATUS_IGNORE), call_);
+        if (!ended) return Progress::none;
+        const auto chunk = static_cast<std::size_t>(next_);
+        for (const ExchangedPair& pair : exchange_->pairs)
+            if (!pair.sends && pair.buffer && chunk < pair.program.chunks())
+                pair.program.unpack(chunk, pair.buffer->data);
+        if (++next_ < operations_) begin();
+        return next_ == operations_ && is_same_order ? Progress::complete : Progress::some;
+    }
+
+    /// A process without a pair waits for all.
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> peers;
+        for (const ExchangedPair& pair : exchange_->pairs) peers.push_back(pair.peer);
+        for (int rank = 0; exchange_->pairs.empty() && rank < group_->size(); ++rank)
+            if (rank != group_->rank()) peers.push_back(rank);
+        return peers;
+    }
+
+    void report(std::vector<MoverPair>& lines) const override {
+        for (const ExchangedPair& p : exchange_->pairs) {
+            lines.push_back(pair_line(p.peer, p.sends, "collective", p.program));
+            lines.back().why = why_call_;
+        }
+    }
+
+    bool needs_polls() const override { return true; }
+
+    std::int64_t extra_bytes() const override {
+        std::int64_t bytes = 0;
+        for (const ExchangedPair& p : exchange_->pairs) bytes += p.buffer ? p.buffer->bytes : 0;
+        return bytes;
     }
 
 private:
@@ -73,14 +156,14 @@ private:
     Sending own_sending() const {
         Sending own;
         const ExchangedPair* first = nullptr;
-        for (const ExchangedPair& pair : exchange().pairs) {
+        for (const ExchangedPair& pair : exchange_->pairs) {
             own.most_bytes = std::max(own.most_bytes, pair.program.most_chunk_bytes());
             if (!pair.sends) continue;
             if (!first) {
                 first = &pair;
                 for (std::size_t i = 0; i < pair.program.chunks(); ++i)
                     own.message_bytes += pair.program.chunk_bytes(i);
-                own.part = group().rank();
+                own.part = group_->rank();
                 own.processes = 1;
             }
             own.fits = own.fits && pair.program.packs_as(first->program);
@@ -93,14 +176,14 @@ private:
     /// The part of the processes to which this one belongs, or -1 where those that send to it and
     /// itself do not agree.
     std::int64_t own_part(const std::vector<Sending>& sending) const {
-        std::int64_t part = sending[static_cast<std::size_t>(group().rank())].part;
-        for (const ExchangedPair& pair : exchange().pairs) {
+        std::int64_t part = sending[static_cast<std::size_t>(group_->rank())].part;
+        for (const ExchangedPair& pair : exchange_->pairs) {
             if (pair.sends) continue;
             const std::int64_t theirs = sending[pair.place].part;
             if (part >= 0 && part != theirs) return -1;
             part = theirs;
         }
-        return part < 0 ? group().rank() : part;
+        return part < 0 ? group_->rank() : part;
     }
 
     /// Every part consists of each of its senders and all to whom that one sends. `parts` holds
@@ -122,7 +205,7 @@ private:
     /// the rows of a grid, in each of which every sender has one message for all others.
     void choose_form() {
         std::vector<Sending> sending;
-        for (const auto& words : group().gather(own_sending().words()))
+        for (const auto& words : group_->gather(own_sending().words()))
             sending.push_back(Sending::of(words));
         std::int64_t most_bytes = 0;
         for (const Sending& s : sending) {
@@ -130,19 +213,19 @@ private:
             most_bytes = std::max(most_bytes, s.most_bytes);
         }
         std::vector<std::int64_t> parts;
-        for (const auto& words : group().gather({own_part(sending)})) parts.push_back(words[0]);
+        for (const auto& words : group_->gather({own_part(sending)})) parts.push_back(words[0]);
         if (!divides(parts, sending) ||
-            most_bytes * group().size() > std::numeric_limits<int>::max() ||
+            most_bytes * group_->size() > std::numeric_limits<int>::max() ||
             !find_comm(parts, sending))
             return;
-        const std::int64_t part = parts[static_cast<std::size_t>(group().rank())];
+        const std::int64_t part = parts[static_cast<std::size_t>(group_->rank())];
         std::vector<std::size_t> senders;
         for (std::size_t rank = 0; rank < parts.size(); ++rank) {
             if (parts[rank] != part) continue;
             if (sending[rank].part >= 0) senders.push_back(members_.size());
             members_.push_back(static_cast<std::int64_t>(rank));
         }
-        mpi::collectively(group(), [&] {
+        mpi::collectively(*group_, [&] {
             if (senders.size() > 1)
                 all_gather();
             else
@@ -152,13 +235,13 @@ private:
 
     /// False where there can be no communicators of the parts, or where they do not pay.
     bool find_comm(const std::vector<std::int64_t>& parts, const std::vector<Sending>& sending) {
-        comm_ = group().ticket_comm();
+        comm_ = group_->ticket_comm();
         if (std::ranges::all_of(parts, [](std::int64_t p) { return p == 0; })) return true;
         if (std::ranges::all_of(
                 sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
             return false;
-        const std::int64_t part = parts[static_cast<std::size_t>(group().rank())];
-        part_ = mpi::PartCommunicators::of(group(), mpi::to_int(part, "rank"));
+        const std::int64_t part = parts[static_cast<std::size_t>(group_->rank())];
+        part_ = mpi::PartCommunicators::of(*group_, mpi::to_int(part, "rank"));
         if (part_) comm_ = part_->comm();
         return part_ != nullptr;
     }
@@ -170,7 +253,7 @@ private:
         place_ = static_cast<std::size_t>(members_[root]);
         use_call("MPI_Ibcast", members_.size());
         bool is_first = true;
-        for (ExchangedPair& pair : exchange().pairs) {
+        for (ExchangedPair& pair : exchange_->pairs) {
             if (!pair.sends) continue;
             if (is_first)
                 place_ = pair.place;
@@ -182,7 +265,7 @@ private:
 
     /// Every process's message has a place in one buffer; also where it would need none.
     void all_gather() {
-        Exchange& e = exchange();
+        Exchange& e = *exchange_;
         Exchange::Gathered& g = e.gathered;
         std::vector<std::int64_t> starts_bytes, bytes(members_.size(), 0);
         for (const ExchangedPair& pair : e.pairs)
@@ -209,14 +292,40 @@ private:
 
     /// The place among the members of who sends.
     std::size_t sender(const ExchangedPair& pair) const {
-        const std::int64_t rank = pair.sends ? group().rank() : pair.peer;
+        const std::int64_t rank = pair.sends ? group_->rank() : pair.peer;
         return static_cast<std::size_t>(std::lower_bound(members_.begin(), members_.end(), rank) -
                                         members_.begin());
     }
 
-    int begin_operation(const Exchange& e, std::size_t chunk, MPI_Request* request) override {
+    void use_call(const char* call, std::size_t processes) {
+        call_ = call;
+        why_call_ = concat("by ", call);
+        if (processes < static_cast<std::size_t>(group_->size()))
+            why_call_ += concat(" of ", processes, " processes");
+    }
+
+    /// The turn ends with the last operation of the round that begins, so that other movers' come
+    /// neither between these nor only after they have ended.
+    void begin() {
+        if (next_ == 0) {
+            group_->claim_ticket(turn_, number_);
+            order_->begin();
+        }
+        Exchange& e = *exchange_;
+        const auto chunk = static_cast<std::size_t>(next_);
+        for (const ExchangedPair& pair : e.pairs) {
+            (pair.sends ? e.sent : e.received).set(pair, chunk);
+            if (pair.sends && pair.buffer && chunk < pair.program.chunks())
+                pair.program.pack(chunk, pair.buffer->data);
+        }
+        mpi::check(begin_operation(e, chunk, &e.request), call_);
+        if (next_ + 1 == operations_) group_->serve_next();
+    }
+
+    /// Begins the operation of a chunk. Returns MPI's code.
+    int begin_operation(const Exchange& e, std::size_t chunk, MPI_Request* request) {
         if (form_ == Form::broadcast) {
-            const bool is_root = members_[static_cast<std::size_t>(root_)] == group().rank();
+            const bool is_root = members_[static_cast<std::size_t>(root_)] == group_->rank();
             const Exchange::Half& half = is_root ? e.sent : e.received;
             return MPI_Ibcast(half.address(place_), half.counts[place_], half.types[place_], root_,
                               comm_, request);
@@ -232,23 +341,31 @@ private:
             return MPI_Ialltoallw_c(MPI_BOTTOM, e.sent.long_counts.data(),
                                     e.sent.displacements.data(), e.sent.types.data(), MPI_BOTTOM,
                                     e.received.long_counts.data(), e.received.displacements.data(),
-                                    e.received.types.data(), group().ticket_comm(), request);
+                                    e.received.types.data(), group_->ticket_comm(), request);
 #endif
         return MPI_Ialltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.zeros.data(),
                               e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
                               e.received.zeros.data(), e.received.types.data(),
-                              group().ticket_comm(), request);
+                              group_->ticket_comm(), request);
     }
 
     /// Bytes of a chunk from each process.
     void count(std::size_t chunk) {
-        std::vector<int>& counts = exchange().gathered.counts_bytes;
+        std::vector<int>& counts = exchange_->gathered.counts_bytes;
         std::ranges::fill(counts, 0);
-        for (const ExchangedPair& pair : exchange().pairs)
+        for (const ExchangedPair& pair : exchange_->pairs)
             if (chunk < pair.program.chunks())
                 counts[sender(pair)] = static_cast<int>(pair.program.chunk_bytes(chunk));
     }
 
+    mpi::ProcessGroupPtr group_;
+    const char* call_ = "MPI_Ialltoallw";
+    std::string why_call_;  ///< for explain
+    int number_;            ///< of the binding, the same on all processes
+    std::shared_ptr<Exchange> exchange_;
+    std::int64_t operations_ = 0, next_ = 0;
+    std::uint64_t turn_ = 0;
+    std::optional<OrderCheck> order_;  ///< none where nothing moves
     Form form_ = Form::all_to_all;
     std::shared_ptr<const mpi::PartCommunicator> part_;  ///< unless it is all processes
     MPI_Comm comm_ = MPI_COMM_NULL;                      ///< of the part

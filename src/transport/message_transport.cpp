@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages: the chunks of pairs by point-to-point MPI, for "p2p" and "datatype". Packed, unless a
-// chunk lies in memory as it lies in the message, or MPI is told by a datatype where its elements
-// lie.
+// The transports "p2p" and "datatype": the chunks of pairs by point-to-point MPI. They are packed,
+// unless a chunk is stored in memory as in the message, or ("datatype") MPI packs it by a derived
+// datatype made from the relation. What is converted or combined on the way is always packed.
 //
 // Receives are posted and messages sent in the order of the chunks, which MPI keeps. A pair has a
 // few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
@@ -10,14 +10,22 @@
 #include <utility>
 
 #include "memory/cache_lines.hpp"
-#include "message_transport.hpp"
-#include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "plan/piece_length.hpp"
+#include "relation_words.hpp"
+#include "transport.hpp"
 
 namespace datamover::transport {
 namespace {
+
+/// What a transport by messages is called, and how MPI is told where the elements of a chunk lie.
+struct MessageForm {
+    const char* name;
+    /// The elements of a chunk in the arrays, counted from MPI_BOTTOM, in the order of the message;
+    /// null: they are packed. Asked only where elements move unchanged.
+    mpi::Datatype (*datatype)(const PairProgram&, std::size_t chunk);
+};
 
 /// Messages of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_width = 4;
@@ -258,11 +266,56 @@ private:
     std::size_t complete_ = 0;  ///< pairs that are through in this round
 };
 
-}  // namespace
-
 std::unique_ptr<Transport> bind_messages(const BindContext& context, const std::vector<Pair>& pairs,
                                          const MessageForm& form) {
     return std::make_unique<MessageTransport>(context, pairs, form);
 }
+
+mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
+    // One list for all arrays: MPI looks at each level of a datatype for every element.
+    std::vector<mpi::PlacedDatatype> parts;
+    for (const auto& [relation, base] : program.arrays(chunk)) {
+        const std::int64_t start = mpi::displacement_of(base);
+        for (auto& part : relation_in_words(*relation, program.array_side(), base))
+            parts.push_back({start + part.displacement_bytes, std::move(part.type)});
+    }
+    mpi::Datatype all = mpi::sequence(std::move(parts));
+    all.commit();
+    return all;
+}
+
+}  // namespace
+
+extern const TransportKind p2p_kind;
+const TransportKind p2p_kind{
+    "p2p",
+    MessageMemory::buffers,
+    AcceptedOption::chunk_bytes,
+    true,
+    [](const PairFacts& facts) { return !facts.same_process; },
+    [](const PairFacts&) { return true; },
+    [](const PairFacts& facts) {
+        if (!facts.why_not_shared.empty()) return facts.why_not_shared;
+        return std::string(facts.same_node ? "there is no shared memory for it"
+                                           : "on another node");
+    },
+    [](const BindContext& context, const std::vector<Pair>& pairs) {
+        return bind_messages(context, pairs, {"p2p", nullptr});
+    },
+};
+
+extern const TransportKind datatype_kind;
+const TransportKind datatype_kind{
+    "datatype",
+    MessageMemory::buffers,
+    AcceptedOption::nothing,
+    true,
+    [](const PairFacts& facts) { return !facts.same_process; },
+    [](const PairFacts&) { return false; },
+    [](const PairFacts&) { return std::string("MPI packs"); },
+    [](const BindContext& context, const std::vector<Pair>& pairs) {
+        return bind_messages(context, pairs, {"datatype", elements_of});
+    },
+};
 
 }  // namespace datamover::transport

@@ -9,7 +9,6 @@
 
 #include "datamover/array_part.hpp"
 #include "datamover/side.hpp"
-#include "memory/offer.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"
 #include "signal_lines.hpp"

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registry of transports, and the choice for a pair.
+// The registry of transports, their names with options, and the choice for a pair.
+//
+// Names of kinds and "auto", joined by "+". A name may be followed by ":" and which side copies, or
+// how long messages are at most: "shared:receiver", "p2p:64K", "auto:sender:256K".
+#include "registry.hpp"
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -112,6 +119,153 @@ MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
                    f.bytes, f.encoding, f.relation_bytes, f.kernel};
     line.chunks = std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()));
     return line;
+}
+
+namespace {
+
+constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
+constexpr std::array side_words{":sender", ":receiver"};
+/// Lengths of messages that are tried; each is four times the one before.
+constexpr std::array size_words{":16K", ":64K", ":256K", ":1M", ":4M"};
+
+const TransportKind* kind_of(std::string_view name) {
+    const auto& kinds = transport_kinds();
+    const auto found = std::ranges::find(kinds, name, &TransportKind::name);
+    return found == kinds.end() ? nullptr : &*found;
+}
+
+/// A number of bytes, K and M behind it for powers of 1024; none where it is no such.
+std::optional<std::int64_t> bytes_in(std::string_view word) {
+    std::int64_t unit = 1, count = 0;
+    if (word.ends_with('K')) unit = std::int64_t{1} << 10;
+    if (word.ends_with('M')) unit = std::int64_t{1} << 20;
+    if (unit > 1) word.remove_suffix(1);
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (read.ec != std::errc{} || read.ptr != word.data() + word.size()) return {};
+    if (count < 1 || count > most_chunk_bytes / unit) return {};
+    return count * unit;
+}
+
+/// Takes one word of a manner; whether it is one.
+bool take(TransportOptions& options, std::string_view word) {
+    if (word == "sender" || word == "receiver") {
+        if (options.receivers_copy) return false;
+        options.receivers_copy = word == "receiver";
+        return true;
+    }
+    const auto bytes = bytes_in(word);
+    if (!bytes || options.chunk_bytes > 0) return false;
+    options.chunk_bytes = *bytes;
+    return true;
+}
+
+/// What stands behind a name: nothing, or words that each follow a ":". None where a word is
+/// unknown or says what another one has said.
+std::optional<TransportOptions> manner_in(std::string_view words) {
+    TransportOptions options;
+    while (!words.empty()) {
+        words.remove_prefix(1);
+        const std::size_t end = std::min(words.find(':'), words.size());
+        if (!take(options, words.substr(0, end))) return {};
+        words.remove_prefix(end);
+    }
+    return options;
+}
+
+bool is_taken(const TransportOptions& options, std::string_view name) {
+    if (name == "auto") return true;
+    const AcceptedOption takes = kind_of(name)->takes;
+    return (options.chunk_bytes == 0 || takes == AcceptedOption::chunk_bytes) &&
+           (!options.receivers_copy || takes == AcceptedOption::who_copies);
+}
+
+std::string manners_of(std::string_view name) {
+    if (name == "auto") return "\"auto:sender\", \"auto:receiver\" and \"auto:64K\"";
+    switch (kind_of(name)->takes) {
+        case AcceptedOption::chunk_bytes:
+            return concat("\"", name, ":64K\", the bytes of the longest message, 1 to 1024M");
+        case AcceptedOption::who_copies:
+            return concat("\"", name, ":sender\" and \"", name, ":receiver\"");
+        case AcceptedOption::nothing:
+            break;
+    }
+    return concat("\"", name, "\" alone");
+}
+
+/// For an error: not a book.
+std::string shown(std::string_view text) {
+    constexpr std::size_t most = 60;
+    if (text.size() <= most) return std::string(text);
+    return concat(text.substr(0, most), "…");
+}
+
+void check_name(std::string_view name, std::string_view words) {
+    if (name == "measure")
+        throw Error(
+            ErrorCode::invalid_argument,
+            "transport \"measure\" stands alone: nothing is joined to it, before or behind");
+    if (!is_transport_name(name)) {
+        std::string known = "auto";
+        for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", shown(name),
+                         "\"; known are ", known, ", and several of them joined by \"+\"");
+    }
+    const auto options = manner_in(words);
+    if (!options || !is_taken(*options, name))
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,
+                         shown(words), "\"; there is ", manners_of(name));
+}
+
+}  // namespace
+
+bool is_transport_name(std::string_view name) {
+    return name == "auto" || kind_of(name) != nullptr;
+}
+
+bool names_transport(std::string_view names, std::string_view kind) {
+    return any_transport_name(
+        names, [&](std::string_view name, std::string_view) { return name == kind; });
+}
+
+void check_transport_names(std::string_view names) {
+    any_transport_name(names, [](std::string_view name, std::string_view words) {
+        check_name(name, words);
+        return false;
+    });
+}
+
+TransportOptions options_of_transport(std::string_view names, std::string_view kind) {
+    // What comes behind "auto" carries nothing: that takes every pair.
+    std::string_view found;
+    const bool any = any_transport_name(names, [&](std::string_view name, std::string_view words) {
+        found = words;
+        return name == kind || name == "auto";
+    });
+    return any ? *manner_in(found) : TransportOptions{};
+}
+
+bool concerns(std::string_view names, const TransportKind& kind) {
+    if (names_transport(names, kind.name)) return true;
+    const TransportOptions options = options_of_transport(names, kind.name);
+    return (kind.takes == AcceptedOption::chunk_bytes && options.chunk_bytes > 0) ||
+           (kind.takes == AcceptedOption::who_copies && options.receivers_copy);
+}
+
+std::vector<std::string> other_options(std::string_view names) {
+    std::vector<std::string> made;
+    any_transport_name(names, [&](std::string_view name, std::string_view words) {
+        const auto at = static_cast<std::size_t>(name.data() - names.data()) + name.size();
+        const bool both = name == "auto";
+        const AcceptedOption takes = both ? AcceptedOption::nothing : kind_of(name)->takes;
+        const auto add = [&](std::string_view word) {
+            made.push_back(std::string(names).insert(at, word));
+        };
+        if (!words.empty()) return false;
+        if (both || takes == AcceptedOption::who_copies) std::ranges::for_each(side_words, add);
+        if (both || takes == AcceptedOption::chunk_bytes) std::ranges::for_each(size_words, add);
+        return false;
+    });
+    return made;
 }
 
 }  // namespace datamover::transport

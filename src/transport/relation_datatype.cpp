@@ -13,7 +13,6 @@
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "mpi/datatype.hpp"
 #include "relation/encodings.hpp"
 #include "relation_words.hpp"
 

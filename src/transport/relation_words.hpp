@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
-#include "mpi/datatype.hpp"
+#include "mpi/byte_message.hpp"
 
 namespace datamover::transport {
 

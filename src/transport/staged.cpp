@@ -16,8 +16,7 @@
 #include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
-#include "memory/streamed_copy.hpp"
-#include "slot_ring.hpp"
+#include "signal_lines.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {

@@ -15,8 +15,8 @@
 #include "mpi/process_group.hpp"
 #include "node_memory.hpp"
 #include "pair_program.hpp"
-#include "slot_ring.hpp"
-#include "transport_names.hpp"
+#include "registry.hpp"
+#include "signal_lines.hpp"
 
 namespace datamover::transport {
 

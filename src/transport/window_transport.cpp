@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided transports, for "get" and "put".
+// The transports "get" and "put": one-sided operations of MPI. On request only.
 //
 // One side of a pair, the host, has memory attached to a window; the other, the caller, reads or
 // writes it. For each chunk the host tells the address where it is, or may be put ("ready"), and
@@ -10,21 +10,22 @@
 // A put is complete at the host only after a flush, which blocks until the host's MPI has answered.
 // So it is called when a word that was read from there after the put has come: then it has nothing
 // to wait for, also where the host has died or computes meanwhile.
-#include "window_transport.hpp"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
-#include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/window.hpp"
+#include "transport.hpp"
 
 namespace datamover::transport {
 namespace {
+
+/// Which side of a pair calls MPI: the receiver reads, or the sender writes.
+enum class WindowAccess { get, put };
 
 /// Chunks of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_window_width = 8;
@@ -394,8 +395,7 @@ private:
     bool is_in_flight_ = false;
 };
 
-}  // namespace
-
+/// All processes bind it, since MPI makes windows together.
 TransportKind window_kind(const char* name, WindowAccess access, const char* reason) {
     return {
         name,
@@ -412,5 +412,14 @@ TransportKind window_kind(const char* name, WindowAccess access, const char* rea
         true,
     };
 }
+
+}  // namespace
+
+extern const TransportKind get_kind;
+const TransportKind get_kind =
+    window_kind("get", WindowAccess::get, "the receiver reads by itself");
+
+extern const TransportKind put_kind;
+const TransportKind put_kind = window_kind("put", WindowAccess::put, "the sender writes by itself");
 
 }  // namespace datamover::transport

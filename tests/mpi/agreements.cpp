@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "memory/bell.hpp"
 #include "memory/segment_pool.hpp"
+#include "memory/shared_segment.hpp"
 #include "mpi/failure_board.hpp"
 #include "mpi/process_group.hpp"
 #include "mpi/waiting.hpp"

@@ -78,7 +78,7 @@ TEST(Compile, HalvesJoinedAreTheDirectRelation) {
     }
 }
 
-std::int64_t address(const MemoryLayout& memory, std::int64_t block, const Point& local) {
+std::int64_t address_of_index(const MemoryLayout& memory, std::int64_t block, const Point& local) {
     const BlockMemory* m = memory.find(block);
     std::int64_t at = m->offset_bytes;
     for (int d = 0; d < local.dims(); ++d) at += local[d] * m->strides_bytes[d];
@@ -104,8 +104,8 @@ TEST(Compile, ElementsOfAPartAreThoseOfItsRelation) {
         const PairPart part = plan.part(from_rank, to_rank);
         CompiledPairs listed;
         part.for_each_element([&](const BlockPair& blocks, const PerSide<Point>& local) {
-            listed.source.push_back(address(from, blocks.source_block, local.source));
-            listed.destination.push_back(address(to, blocks.destination_block, local.destination));
+            listed.source.push_back(address_of_index(from, blocks.source_block, local.source));
+            listed.destination.push_back(address_of_index(to, blocks.destination_block, local.destination));
         });
         ASSERT_EQ(static_cast<std::int64_t>(listed.source.size()), part.size()) << "case " << i;
         ASSERT_EQ(listed, compiled_pairs(plan::compile(part, side(plan.source(), from, 8),

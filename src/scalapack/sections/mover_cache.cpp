@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "mpi/attribute.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/communicators.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies with streaming stores, for data that another core reads next.
-#include "streamed_copy.hpp"
+// Cache lines: their length, and copies that are stored around the caches.
+#include "cache_lines.hpp"
 
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace datamover::memory {
 #ifdef __SSE2__
 
 void streamed_copy(std::byte* to, const std::byte* from, std::int64_t bytes) noexcept {
-    constexpr std::int64_t line_bytes = 64, part_bytes = sizeof(__m128i);
+    constexpr std::int64_t part_bytes = sizeof(__m128i);
     for (std::int64_t line = 0; line < bytes; line += line_bytes)
         for (std::int64_t at = line; at < line + line_bytes; at += part_bytes)
             _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parsing of transport names and their options.
+// The registry of transports, their names with options, and the choice for a pair.
 //
-// Names of kinds and "auto", joined by "+". Behind a name, ":" and who copies or how long messages
-// are at the most: "shared:receiver", "p2p:64K", "auto:sender:256K".
+// Names of kinds and "auto", joined by "+". A name may be followed by ":" and which side copies, or
+// how long messages are at most: "shared:receiver", "p2p:64K", "auto:sender:256K".
 #pragma once
 
 #include <algorithm>

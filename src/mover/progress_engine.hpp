@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The environment variable that requests a progress thread.
+// The progress engine: pushes rounds on in waits of this process, or in a thread of its own.
 #pragma once
 
 namespace datamover {

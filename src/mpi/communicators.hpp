@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Communicators: values kept with them, their first and last use by all processes, parts of a
+// group.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mpi/checked_call.hpp"
+#include "process_group.hpp"
+
+namespace datamover::mpi {
+
+/// One value of a type with each communicator; copies of communicators begin with none. The type is
+/// one of an unnamed namespace: of two libraries in a program, none sees what the other one keeps.
+template <class Value>
+class Attribute {
+public:
+    /// Null where none is kept yet.
+    static Value* find(MPI_Comm comm) {
+        void* found = nullptr;
+        int present = 0;
+        check(MPI_Comm_get_attr(comm, key(), static_cast<void*>(&found), &present),
+              "MPI_Comm_get_attr");
+        return present ? static_cast<Value*>(found) : nullptr;
+    }
+    static Value& keep(MPI_Comm comm, std::unique_ptr<Value> value) {
+        check(MPI_Comm_set_attr(comm, key(), value.get()), "MPI_Comm_set_attr");
+        return *value.release();
+    }
+    static void drop(MPI_Comm comm) {
+        check(MPI_Comm_delete_attr(comm, key()), "MPI_Comm_delete_attr");
+    }
+
+private:
+    /// Called by MPI when the communicator goes, or at MPI_Finalize.
+    static int delete_value(MPI_Comm, int, void* value, void*) {
+        delete static_cast<Value*>(value);
+        return MPI_SUCCESS;
+    }
+    static int key() {
+        static const int key = [] {
+            int made = MPI_KEYVAL_INVALID;
+            check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_value, &made, nullptr),
+                  "MPI_Comm_create_keyval");
+            return made;
+        }();
+        return key;
+    }
+};
+
+/// A duplicate of a communicator, made once all its processes have called this. Throws timeout at
+/// the deadline, Interrupted, mpi; where some processes have thrown and others have not, a call by
+/// all of them makes up for it. Collective.
+MPI_Comm duplicate_when_all_came(MPI_Comm comm);
+
+/// Frees communicators of the same processes, or of some of them, once each process of the first
+/// one has called this; before that, another one may still send messages with them, such as the
+/// notice of a failure. MPI could otherwise give their contexts to new communicators, which would
+/// receive these. What can be freed is freed by the next call of this or of `free_left`; what some
+/// process never leaves, never. Local: begins a barrier and does not wait for it.
+void free_when_all_left(std::vector<MPI_Comm> comms) noexcept;
+/// Frees what all processes have left by now. Local, from any thread.
+void free_left() noexcept;
+
+/// The communicator of this process's part. Freed with its last reference.
+class PartCommunicator {
+public:
+    /// Of the processes that pass the same part, in order of their ranks. Collective.
+    PartCommunicator(const ProcessGroup& group, int part);
+    ~PartCommunicator();
+    PartCommunicator(const PartCommunicator&) = delete;
+    PartCommunicator& operator=(const PartCommunicator&) = delete;
+
+    MPI_Comm comm() const { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+/// Those of one group, least recently used first. A few are kept for later movers, because
+/// communicators are scarce.
+class PartCommunicators {
+public:
+    static constexpr std::size_t most = 16;
+
+    /// The communicator of the part whose lowest rank is `part`, made at the first use of such
+    /// parts, which blocks in MPI until all processes have called; null if too many are in use.
+    /// Collective.
+    static std::shared_ptr<const PartCommunicator> of(const ProcessGroup& group, int part);
+
+private:
+    struct Entry {
+        std::uint64_t digest = 0;  ///< of the parts of all processes
+        std::shared_ptr<const PartCommunicator> communicator;
+    };
+
+    std::shared_ptr<const PartCommunicator> find(std::uint64_t digest);
+    bool make_room(const ProcessGroup& group);
+
+    std::vector<Entry> entries_;
+};
+
+}  // namespace datamover::mpi
