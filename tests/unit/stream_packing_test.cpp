@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layout_oracle.hpp"
-#include "stream/outbox.hpp"
+#include "stream/sender/outbox.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -19,10 +19,10 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/listening.hpp"
-#include "stream/producer.hpp"
-#include "stream/said_call.hpp"
-#include "stream/together.hpp"
+#include "stream/sender/producer.hpp"
+#include "stream/sender/said_call.hpp"
+#include "stream/wire/listening.hpp"
+#include "stream/wire/together.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {

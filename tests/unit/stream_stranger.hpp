@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "datamover/layout.hpp"
-#include "stream/connection.hpp"
-#include "stream/fields.hpp"
-#include "stream/frames.hpp"
-#include "stream/keyed_hash.hpp"
-#include "stream/plan_between.hpp"
+#include "stream/wire/connection.hpp"
+#include "stream/wire/fields.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/keyed_hash.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 
