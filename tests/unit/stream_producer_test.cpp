@@ -48,6 +48,7 @@ public:
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
+        if (mine.front() == 0) return {mine};  // the options of a stream, of which none is a call
         const SaidCall here = calls_of({mine}).front();
         if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");
