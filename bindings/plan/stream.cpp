@@ -28,13 +28,13 @@
 #include "errors.hpp"
 #include "interpreter_lock.hpp"
 #include "relation_apply.hpp"
-#include "stream/consumer.hpp"
-#include "stream/crc32c.hpp"
-#include "stream/listening.hpp"
-#include "stream/outbox.hpp"
-#include "stream/places.hpp"
-#include "stream/plan_between.hpp"
-#include "stream/producer.hpp"
+#include "stream/receiver/consumer.hpp"
+#include "stream/sender/outbox.hpp"
+#include "stream/sender/places.hpp"
+#include "stream/sender/producer.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/listening.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -12,7 +12,7 @@
 
 #include "mpi/process_group.hpp"
 #include "mpi/waiting.hpp"
-#include "stream/together.hpp"
+#include "stream/wire/together.hpp"
 
 namespace datamover::io {
 

@@ -5,7 +5,7 @@
 #include "geometry/make_error.hpp"
 #include "io/group_together.hpp"
 #include "npy_header.hpp"
-#include "stream/producer.hpp"
+#include "stream/sender/producer.hpp"
 
 namespace datamover {
 

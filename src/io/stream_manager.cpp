@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "io/group_together.hpp"
-#include "stream/places.hpp"
-#include "stream/producer.hpp"
+#include "stream/sender/places.hpp"
+#include "stream/sender/producer.hpp"
 
 namespace datamover {
 

@@ -5,7 +5,7 @@
 #include "geometry/make_error.hpp"
 #include "io/group_together.hpp"
 #include "npy_header.hpp"
-#include "stream/consumer.hpp"
+#include "stream/receiver/consumer.hpp"
 
 namespace datamover {
 

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "datamover/error.hpp"
-#include "stream/crc32c.hpp"
-#include "stream/fields.hpp"
-#include "stream/message_words.hpp"
-#include "stream/plan_between.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/fields.hpp"
+#include "stream/wire/message_words.hpp"
+#include "stream/wire/plan_between.hpp"
 
 using namespace datamover;
 using namespace datamover::stream;

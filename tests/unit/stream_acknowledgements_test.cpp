@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "stream/data_sender.hpp"
-#include "stream/message_words.hpp"
+#include "stream/sender/data_sender.hpp"
+#include "stream/wire/message_words.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {

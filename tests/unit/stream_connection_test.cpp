@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "stream/connection.hpp"
+#include "stream/wire/connection.hpp"
 
 namespace {
 

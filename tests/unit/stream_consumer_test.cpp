@@ -15,8 +15,8 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/consumer.hpp"
-#include "stream/producer.hpp"
+#include "stream/receiver/consumer.hpp"
+#include "stream/sender/producer.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "stream/fields.hpp"
-#include "stream/frames.hpp"
-#include "stream/plan_between.hpp"
-#include "stream/reception.hpp"
-#include "stream/step_queue.hpp"
+#include "stream/sender/reception.hpp"
+#include "stream/sender/step_queue.hpp"
+#include "stream/wire/fields.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/plan_between.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {

@@ -16,9 +16,9 @@
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
 #include "datamover/floor_plan.hpp"
-#include "stream/crc32c.hpp"
-#include "stream/incoming_steps.hpp"
-#include "stream/plan_between.hpp"
+#include "stream/receiver/incoming_steps.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 namespace {

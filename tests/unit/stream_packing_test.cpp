@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layout_oracle.hpp"
-#include "stream/outbox.hpp"
+#include "stream/sender/outbox.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -25,10 +25,10 @@ std::vector<std::byte> numbered(std::int64_t bytes) {
 
 TEST(StreamPacking, PiecesMakeUpTheMessage) {
     std::size_t long_ones = 0;
-    for (std::int64_t i = 0; i < layout_oracle::cases(40); ++i) {
+    for (std::int64_t i = 0; i < layout_oracle::cases(10); ++i) {
         layout_oracle::Random random(layout_oracle::seed_of(i));
         Point shape = layout_oracle::random_shape(random, static_cast<int>(random.integer(1, 3)));
-        shape[0] *= 40;
+        shape[0] *= 20;
         const auto kind = [&] { return static_cast<layout_oracle::Kind>(random.integer(0, 2)); };
         const Layout a = layout_oracle::random_layout(random, kind(), shape, 2);
         const Layout b = layout_oracle::random_layout(random, kind(), shape, 2);
@@ -59,7 +59,7 @@ TEST(StreamPacking, PiecesMakeUpTheMessage) {
         }
         ASSERT_EQ(end, whole.size());
     }
-    EXPECT_GT(long_ones, 4u);
+    EXPECT_GT(long_ones, 1u);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Places: streams that share them take turns in order, and no more than the limit hold one.
-#include "stream/places.hpp"
+#include "stream/sender/places.hpp"
 
 #include <gtest/gtest.h>
 

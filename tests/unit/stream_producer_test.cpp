@@ -19,10 +19,10 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
-#include "stream/listening.hpp"
-#include "stream/producer.hpp"
-#include "stream/said_call.hpp"
-#include "stream/together.hpp"
+#include "stream/sender/producer.hpp"
+#include "stream/sender/said_call.hpp"
+#include "stream/wire/listening.hpp"
+#include "stream/wire/together.hpp"
 #include "stream_stranger.hpp"
 
 namespace datamover::stream {
@@ -48,6 +48,7 @@ public:
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
+        if (mine.front() == 0) return {mine};  // the options of a stream, of which none is a call
         const SaidCall here = calls_of({mine}).front();
         if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "stream/crc32c.hpp"
-#include "stream/outbox.hpp"
+#include "stream/sender/outbox.hpp"
+#include "stream/wire/crc32c.hpp"
 
 namespace datamover::stream {
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "datamover/layout.hpp"
-#include "stream/connection.hpp"
-#include "stream/fields.hpp"
-#include "stream/frames.hpp"
-#include "stream/plan_between.hpp"
+#include "stream/wire/connection.hpp"
+#include "stream/wire/fields.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "stream/crc32c.hpp"
-#include "stream/data_sender.hpp"
-#include "stream/message_words.hpp"
-#include "stream/outbox.hpp"
-#include "stream/segment.hpp"
+#include "stream/sender/data_sender.hpp"
+#include "stream/sender/outbox.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/message_words.hpp"
+#include "stream/wire/segment.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {

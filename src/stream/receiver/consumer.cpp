@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Consumers: connecting to a stream, agreeing on the requested arrays, and leaving the stream.
+#include "stream/receiver/consumer.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "geometry/make_error.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/message_words.hpp"
+#include "stream/wire/plan_between.hpp"
+#include "stream/wire/together.hpp"
+#include "stream/wire/token.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_ahead = 64;
+constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
+constexpr std::int64_t max_port = 65535;
+/// Of names and layouts: with what stands between them they fit into a frame.
+constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
+
+/// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
+template <class Work>
+void collectively_unless_interrupted(Together& together, const Work& work) {
+    std::exception_ptr interrupted;
+    try {
+        collectively(together, [&] {
+            try {
+                work();
+            } catch (const Error&) {
+                throw;
+            } catch (const std::bad_alloc&) {
+                throw;
+            } catch (...) {
+                interrupted = std::current_exception();
+                throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                                 " was interrupted");
+            }
+        });
+    } catch (...) {
+        if (interrupted) std::rethrow_exception(interrupted);
+        throw;
+    }
+}
+
+/// Whether each process that receives gets elements of each array.
+bool all_get_messages(const std::vector<WantedArray>& wanted) {
+    return std::ranges::all_of(wanted, [](const WantedArray& one) {
+        for (std::int64_t rank = 0; rank < one.layout.nprocs(); ++rank)
+            if (one.layout.local_elems(rank) == 0) return false;
+        return true;
+    });
+}
+
+/// As a frame can say it, and whoever reads the frame takes it.
+void check_array_name(const std::string& name) {
+    if (!is_plain_text(name))
+        throw Error(
+            ErrorCode::invalid_argument,
+            "the name of an array must be UTF-8 text of 1 to 256 characters, without control "
+            "characters");
+}
+
+}  // namespace
+
+Consumer::Consumer(std::shared_ptr<Together> together, const std::string& address,
+                   StreamSourceOptions options)
+    : together_(std::move(together)), options_(std::move(options)), process_(::getpid()) {
+    Address first;
+    collectively(*together_, [&] {
+        first = Address::of_text(address);
+        if (first.port == 0)
+            throw make_error(
+                ErrorCode::invalid_argument, "'", address,
+                "' lets the stream choose its port; connect to the address that it reports");
+        check_seconds(options_.timeout_seconds);
+        token_ = given_token(options_.token);
+        if (options_.ahead < 0 || options_.ahead > max_ahead)
+            throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,
+                             "; it must be 1 to ", max_ahead,
+                             ", or 0 to choose by the arrays' size");
+    });
+    limit_ = deadline_after(options_.timeout_seconds);
+    collectively_unless_interrupted(*together_, [&] {
+        if (rank() == 0) read_welcome(introduce(first, Record().add("nprocs", size())), first);
+    });
+    share_welcome();
+    collectively_unless_interrupted(*together_, [&] {
+        if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
+        control_ = std::make_unique<FrameLink>(connection_);
+        steps_ = std::make_unique<IncomingSteps>(
+            *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
+        wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (wake_ < 0)
+            throw Error(ErrorCode::io,
+                        "cannot create an event descriptor: too many files are open");
+    });
+}
+
+Consumer::~Consumer() {
+    close();
+    if (!is_own_process()) [[maybe_unused]]
+        Turns* const kept = turns_.release();
+    if (wake_ >= 0) ::close(wake_);
+}
+
+Dialing Consumer::dialing() {
+    const auto look = [this] {
+        together_->look_around();
+        if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
+    };
+    // Without a token, the first process looks for the one that the stream has stored.
+    const auto token = [this](const Connection& stream) {
+        if (!token_) token_ = stored_token(peer_address(stream.socket()));
+        return *token_;
+    };
+    return {token, {look, together_->look_time()}};
+}
+
+/// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
+/// raised when all are made. A second time it is raised at once, and ends the consumer.
+Dialing Consumer::dialing_to_the_end() {
+    Dialing how = dialing();
+    how.look.around = [this, look = std::move(how.look.around)] {
+        try {
+            look();
+        } catch (const Error&) {
+            throw;
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (...) {
+            if (interrupted_) {
+                interrupted_ = nullptr;  // what it holds may hold this consumer
+                throw;
+            }
+            interrupted_ = std::current_exception();
+        }
+    };
+    return how;
+}
+
+/// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
+/// them are told, and none takes the end of the stream for an orderly one that another cannot see.
+Value Consumer::introduce(const Address& address, const Record& words) {
+    const Dialing how = dialing();
+    Value said;
+    try {
+        // The first process may be there before the stream.
+        connection_ = dial(address, Record(words).add("role", "control"), how, limit_, rank() == 0);
+        said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
+    } catch (const Error& error) {
+        const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
+        if (error.code() != ErrorCode::peer_failed && !has_gone) throw;
+        throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
+                         " has ended, or accepts no more processes: ", error.what());
+    }
+    const Value* const type = said.find("type");
+    if (type != nullptr && type->is("end"))
+        throw Error(ErrorCode::invalid_state, "the stream has ended");
+    if (type != nullptr && type->is("failed")) throw said_error(said);
+    return said;
+}
+
+/// What the stream says of itself.
+void Consumer::read_welcome(const Value& said, const Address& address) {
+    for (const Value& item : said.list("producers", max_producers)) {
+        const auto& parts = item.items();
+        if (parts.size() != 3)
+            throw Error(ErrorCode::io,
+                        "the stream's welcome has a malformed address of a sending process");
+        const auto port = static_cast<int>(parts[1].as_number("port", 1, max_port));
+        senders_.push_back({{parts[0].as_name("host"), port}, parts[2].as_name("name")});
+    }
+    // The first one was reached; where a tunnel leads there, it knows itself otherwise.
+    if (!senders_.empty()) senders_.front().address = address;
+    key_ = said.name("key");
+    pathways_ = static_cast<int>(said.number("pathways", 1, max_pathways));
+    habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
+    habits_.is_pressed = said.flag("pressed");
+    habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
+    habits_.hears_taken_by_data = said.flag("hears_taken_by_data");
+}
+
+/// Has all processes know what the first was told.
+void Consumer::share_welcome() {
+    const auto pass = [this](Words& words) {
+        words.pass(*token_).pass(key_).pass(pathways_);
+        words.pass(habits_.goes_ahead).pass(habits_.is_pressed);
+        words.pass(habits_.tells_by_messages).pass(habits_.hears_taken_by_data);
+        words.pass(senders_, [&words](Sender& sender) {
+            words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
+        });
+    };
+    Words mine;
+    if (rank() == 0) pass(mine);
+    Words said(together_->gather(mine.numbers()).front());
+    if (!token_) token_.emplace();
+    pass(said);
+}
+
+/// Connects to a sending process: by shared memory if it is here, else by all pathways.
+IncomingSteps::Links Consumer::dial_to(int producer) {
+    if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
+        throw make_error(ErrorCode::io,
+                         "the stream named a sending process that it does not have: ", producer);
+    const Sender& sender = senders_[static_cast<std::size_t>(producer)];
+    const Dialing how = dialing_to_the_end();
+    const auto words = [this](int pathway) {
+        return Record()
+            .add("role", "data")
+            .add("key", key_)
+            .add("rank", rank())
+            .add("pathway", pathway);
+    };
+    IncomingSteps::Links links;
+    if (options_.shared_memory && !sender.local_name.empty()) {
+        if (auto connection = dial_local(sender.local_name, words(0), how)) {
+            links.push_back(
+                std::make_unique<DataReceiver>(std::move(connection), producer, 0, 1, counters_));
+            return links;
+        }
+    }
+    const Deadline limit = greeting_end(std::nullopt);
+    try {
+        for (int pathway = 0; pathway < pathways_; ++pathway)
+            links.push_back(std::make_unique<DataReceiver>(
+                dial(sender.address, words(pathway), how, limit, false), producer, pathway,
+                pathways_, counters_));
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::timeout) throw;
+        throw make_error(ErrorCode::peer_failed, "sending process ", producer,
+                         " has ended, or did not answer within 10 s");
+    }
+    return links;
+}
+
+std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
+    std::vector<KnownArray> known;
+    collectively_unless_interrupted(*together_, [&] {
+        check_seconds(timeout_seconds);
+        require_own_process();
+        if (rank() != 0) return;
+        wait_for_arrays(timeout_seconds);
+        const Entered entered(*this);
+        for (const auto& [number, array] : steps_->known()) known.push_back(array);
+    });
+    const auto pass = [](Words& words, KnownArray& array) {
+        std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
+        std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
+        words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
+        words.pass(nprocs).pass(layout);
+        if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+    };
+    Words mine;
+    if (rank() == 0) mine.pass(known, [&](KnownArray& array) { pass(mine, array); });
+    Words said(together_->gather(mine.numbers()).front());
+    said.pass(known, [&](KnownArray& array) { pass(said, array); });
+    return known;
+}
+
+void Consumer::require_unsubscribed() const {
+    require_own_process();
+    if (closed_ || is_subscribed_)
+        throw Error(
+            ErrorCode::invalid_state,
+            "the consumer is closed, or its arrays were already requested; connect again to "
+            "request others");
+}
+
+void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
+    require_unsubscribed();
+    if (wanted.empty() || wanted.size() > max_wanted_arrays)
+        throw make_error(ErrorCode::invalid_argument, wanted.size(),
+                         " arrays were requested; request 1 to ", max_wanted_arrays);
+    std::set<std::string> names;
+    std::size_t told_bytes = 0;
+    for (const WantedArray& one : wanted) {
+        check_array_name(one.name);
+        if (!names.insert(one.name).second)
+            throw make_error(ErrorCode::invalid_argument, "array '", one.name,
+                             "' was requested twice");
+        if (!one.layout.valid() || one.layout.nprocs() != size())
+            throw make_error(ErrorCode::mismatch, "the layout of array '", one.name, "' has ",
+                             one.layout.valid() ? one.layout.nprocs() : 0,
+                             " processes; the consumer has ", size());
+        told_bytes += one.name.size() + bytes_of_layout(one.layout).size();
+    }
+    if (told_bytes > most_told_bytes)
+        throw make_error(ErrorCode::out_of_range, "the requested layouts take ", told_bytes,
+                         " bytes to describe; at most ", most_told_bytes, " are possible");
+}
+
+void Consumer::subscribe(std::vector<WantedArray> wanted) {
+    collectively(*together_, [&] { check_wanted(wanted); });
+    is_subscribed_ = true;
+    std::ranges::sort(wanted,
+                      [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
+    ValueList words;
+    for (const WantedArray& one : wanted)
+        words.add(ValueList().add(one.name).add(bytes_of_layout(one.layout)));
+    const std::string same = Record().add("arrays", words).bytes();
+    const std::int64_t sum = crc32c(std::as_bytes(std::span(same.data(), same.size())));
+    const auto everyone = together_->gather({sum});
+    const Entered entered(*this);
+    for (const auto& numbers : everyone)
+        if (numbers != Together::Numbers{sum})
+            fail_here(
+                Error(ErrorCode::mismatch,
+                      "the processes of the consumer requested different arrays or layouts, or "
+                      "made different collective calls"));
+    raise_error();
+    habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
+    habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
+    steps_->want(std::move(wanted), options_.ahead, habits_);
+    begin_steps(words, false);
+}
+
+void Consumer::subscribe_to_all() {
+    collectively(*together_, [&] {
+        require_unsubscribed();
+        if (size() != 1)
+            throw make_error(ErrorCode::invalid_argument,
+                             "only a consumer of one process can request all arrays; this one has ",
+                             size());
+    });
+    is_subscribed_ = true;
+    const Entered entered(*this);
+    raise_error();
+    habits_.tells_by_messages = habits_.hears_taken_by_data = false;
+    steps_->want_all(options_.ahead, habits_);
+    begin_steps({}, true);
+}
+
+/// Says what is wanted, and lets the stream send; under the lock.
+void Consumer::begin_steps(const ValueList& words, bool takes_all) {
+    if (rank() == 0)
+        control_->say(Record()
+                          .add("type", "subscribe")
+                          .add("arrays", words)
+                          .add("all", takes_all)
+                          .add("newest", options_.newest)
+                          .add("hears_by_messages", habits_.tells_by_messages)
+                          .add("says_taken_by_data", habits_.hears_taken_by_data)
+                          .bytes());
+    steps_->give_credit();
+    try {
+        start_thread();
+    } catch (const Error& why) {  // it sends from now on, and hears that nobody takes it
+        fail_here(why);
+        throw;
+    }
+}
+
+void Consumer::unpack(const std::string& name, const DestinationMemory& destination) {
+    const auto& [array, messages] = array_of(name);
+    array->unpack(messages, destination);
+}
+
+std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::size_t bytes) {
+    auto& arrived = array_of(name);
+    if (bytes != arrived.first->new_bytes())
+        throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
+                         arrived.first->type().elem_bytes, " bytes; its dtype ",
+                         arrived.first->type().text, " has others");
+    return steps_->unpack_new(arrived);
+}
+
+std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& name) {
+    if (open_)
+        for (auto& one : open_->arrays)
+            if (one.first->name() == name) return one;
+    throw make_error(ErrorCode::invalid_state, "the step does not contain array '", name, "'");
+}
+
+void Consumer::taken() {
+    const Entered entered(*this);
+    if (open_) steps_->taken(*std::exchange(open_, std::nullopt));
+}
+
+bool Consumer::is_own_process() const {
+    return ::getpid() == process_;
+}
+
+void Consumer::require_own_process() const {
+    if (!is_own_process())
+        throw Error(
+            ErrorCode::invalid_state,
+            "this process was forked from the one that connected; connect again in this process");
+}
+
+void Consumer::fail(const Error& why) {
+    if (!is_own_process()) return;
+    const Entered entered(*this);
+    fail_here(why);
+}
+
+void Consumer::refuse(const Error& why) {
+    together_->agree(why);
+    throw why;
+}
+
+void Consumer::close() {
+    if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
+    ::eventfd_write(wake_, 1);
+    {
+        const Entered entered(*this);
+        if (!error_) say_bye({});
+        control_->end();
+        turns_->program_left.notify_all();
+    }
+    if (turns_->thread.joinable()) turns_->thread.join();
+}
+
+/// Says that this process leaves, and which steps it has taken: others may still wait for these.
+void Consumer::say_bye(Record words) {
+    words.add("type", "bye").add("place", static_cast<std::int64_t>(steps_->taken_before()));
+    control_->say(words.bytes());
+    control_->finish();
+    steps_->end_data();
+}
+
+StreamSourceCounters Consumer::counters() const {
+    return {counters_.bytes_received, counters_.checksum_errors, counters_.connections,
+            counters_.connections_local, dropped()};
+}
+
+}  // namespace datamover::stream

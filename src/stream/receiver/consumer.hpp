@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Consumer: the processes of a program that receive another program's arrays, step by step.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datamover/stream_source_options.hpp"
+#include "stream/receiver/dialing.hpp"
+#include "stream/receiver/incoming_steps.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/together.hpp"
+
+namespace datamover::stream {
+
+/// The receiving end of a stream. The program that waits for a step reads the connections itself,
+/// so that a step takes no hand-over between threads. A thread takes over where the program stays
+/// away.
+class Consumer {
+public:
+    /// Connects. Collective. Throws invalid_argument, timeout (nobody listens), io (somebody else
+    /// does), invalid_state (the stream has ended).
+    Consumer(std::shared_ptr<Together> together, const std::string& address,
+             StreamSourceOptions options);
+    /// Leaves it, as `close`.
+    ~Consumer();
+    Consumer(const Consumer&) = delete;
+    Consumer& operator=(const Consumer&) = delete;
+
+    /// The arrays that the stream has sent so far, at least one. Waits so long (nothing: for ever).
+    /// Collective. Throws timeout, and as `next`.
+    std::vector<KnownArray> arrays(std::optional<double> timeout_seconds);
+    /// Says what is wanted, once: steps come from those on that begin from now on. Collective.
+    /// Throws invalid_state, invalid_argument, mismatch, unsupported.
+    void subscribe(std::vector<WantedArray> wanted);
+    /// As subscribe, of a process alone: it gets each array, also those that are sent first later,
+    /// whole, and each as a step of its own.
+    void subscribe_to_all();
+
+    // Local.
+
+    /// The arrays of a step that has come.
+    struct Step {
+        std::int64_t number = 0;
+        std::vector<IncomingArray*> arrays;
+    };
+    /// Waits so long (nothing: for ever) for the next step, or returns the last one again if it was
+    /// not taken; none if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
+    /// (a process of either program failed), io (what came makes no sense, or was damaged again and
+    /// again), mismatch, wrong_type, no_memory, and what an interruption throws.
+    std::optional<Step> next(std::optional<double> timeout_seconds);
+    /// Puts this process's part of an array of that step into memory. Throws invalid_state where
+    /// the step does not have it, and as AddressRelation::bind_scatter.
+    void unpack(const std::string& name, const DestinationMemory& destination);
+    /// The same of an array that comes in new memory: that, densely, for as long as it is kept.
+    /// Throws io unless it has so many bytes: its dtype says something else than the stream.
+    std::shared_ptr<std::byte> unpack_new(const std::string& name, std::size_t bytes);
+    /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
+    Layout layout_of(const std::string& name) { return array_of(name).first->wanted(); }
+    /// All that is wanted of the step was unpacked: another one may come for it. Does nothing if
+    /// it was called before.
+    void taken();
+
+    /// Has `next` throw an error, here and, instead of the steps that this process has not taken,
+    /// on the other processes. Nothing after another one.
+    void fail(const Error& why);
+    /// Has the others throw `why` from the call that they make, and throws it here. Collective.
+    [[noreturn]] void refuse(const Error& why);
+    /// Leaves the stream. Local. Other processes get the steps that this one took; `next` throws
+    /// peer_failed there in place of a further one. Does nothing in a forked process, whose parent
+    /// the connections belong to.
+    void close();
+
+    std::uint64_t dropped() const { return steps_->dropped(); }
+    StreamSourceCounters counters() const;
+    int rank() const { return together_->rank(); }
+    int size() const { return together_->size(); }
+
+    // For tests: so long the reason of a failure is looked for.
+    std::atomic<int> reason_milliseconds{10'000};
+
+private:
+    /// A process that sends: where it listens, and under which name on its machine.
+    struct Sender {
+        Address address;
+        std::string local_name;
+    };
+    /// What a forked process must not touch, since threads that it does not have use it.
+    struct Turns {
+        std::mutex lock;
+        std::condition_variable program_left;
+        std::thread thread;
+    };
+    class Entered;
+    using Lock = std::unique_lock<std::mutex>;
+
+    Value introduce(const Address& address, const Record& words);
+    void read_welcome(const Value& said, const Address& address);
+    void share_welcome();
+    void check_wanted(const std::vector<WantedArray>& wanted) const;
+    void require_unsubscribed() const;
+    void begin_steps(const ValueList& words, bool takes_all);
+    std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
+    IncomingSteps::Links dial_to(int producer);
+    Dialing dialing();
+    Dialing dialing_to_the_end();
+    bool is_own_process() const;
+    void require_own_process() const;
+
+    // Under the lock.
+    void say_bye(Record words);
+    void raise_error() const;
+    void fail_here(const Error& why);
+    template <class IsDone>
+    bool wait(Lock& lock, const Deadline& deadline, const IsDone& is_done);
+    bool take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program);
+    void take_in(const std::vector<pollfd>& waiting, bool is_program);
+    void look_for_lost();
+    bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
+
+    void wait_for_arrays(std::optional<double> timeout_seconds);
+    void start_thread();
+    void run();
+    void rest(Lock& lock, int& dozes);
+
+    const std::shared_ptr<Together> together_;
+    const StreamSourceOptions options_;
+    const pid_t process_;
+    Deadline limit_;  ///< of connecting
+    std::string key_;
+    std::optional<std::string> token_;  ///< known once the first process has connected
+    int pathways_ = 1;
+    StreamHabits habits_;
+    std::vector<Sender> senders_;
+    std::shared_ptr<Connection> connection_;
+    std::unique_ptr<FrameLink> control_;
+    ReceptionCounters counters_;
+    std::unique_ptr<IncomingSteps> steps_;
+    std::optional<ArrivedStep> open_;  ///< that the program looks at
+    int wake_ = -1;                    ///< an eventfd, written when it is over
+
+    std::unique_ptr<Turns> turns_ = std::make_unique<Turns>();
+    std::atomic<int> wanting_{0};  ///< calls of the program that want the lock
+    int waiting_ = 0;              ///< calls of the program that wait for the stream
+    Clock::time_point left_;       ///< when the last of them returned
+    Clock::time_point awake_end_;  ///< until then the program that waits stays awake
+    bool thread_rests_ = false;    ///< until a call returns
+    std::optional<Error> error_;
+    std::optional<Error> failing_;  ///< an error whose reason is looked for
+    Clock::time_point reason_end_;
+    std::exception_ptr interrupted_;             ///< while it connected: raised when it has
+    std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
+    std::atomic<bool> closed_{false};
+    bool is_subscribed_ = false;
+};
+
+/// Has the lock of a consumer.
+class Consumer::Entered {
+public:
+    explicit Entered(Consumer& consumer) {
+        ++consumer.wanting_;
+        lock_ = Lock(consumer.turns_->lock);
+        --consumer.wanting_;
+    }
+    Lock& lock() { return lock_; }
+
+private:
+    Lock lock_;
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receiving end of a data connection: reads chunks and verifies them. No input is trusted.
+#include "stream/receiver/data_receiver.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "geometry/make_error.hpp"
+#include "stream/wire/crc32c.hpp"
+#include "stream/wire/segment.hpp"
+
+namespace datamover::stream {
+namespace {
+
+/// Other connections have their turn after so many reads.
+constexpr int reads_in_turn = 16;
+constexpr std::size_t files_at_once = 4;
+
+iovec piece_of(std::span<std::byte> bytes) {
+    return {bytes.data(), bytes.size()};
+}
+
+}  // namespace
+
+DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
+                           int pathways, ReceptionCounters& counters)
+    : connection_(std::move(connection)),
+      unsent_(*connection_),
+      producer_(producer),
+      pathway_(pathway),
+      pathways_(pathways),
+      counters_(counters) {
+    ++counters_.connections;
+    counters_.connections_local += connection_->is_local();
+}
+
+DataReceiver::~DataReceiver() {
+    for (const int file : files_) ::close(file);
+}
+
+void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
+    unsent_.send(Grant{taken, may, alone}.write());
+}
+
+template <class Work>
+void DataReceiver::naming_producer(const Work& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        throw make_error(error.code(), "sending process ", producer_, ": ", error.what());
+    }
+}
+
+void DataReceiver::receive(MessageFinder& finder) {
+    naming_producer([&] {
+        for (int n = 0; n < reads_in_turn && !is_paused_ && receive_once(finder); ++n) {
+        }
+    });
+}
+
+void DataReceiver::resume(MessageFinder& finder) {
+    is_paused_ = false;
+    naming_producer([&] { begin(finder); });
+}
+
+/// Whether more may have come.
+bool DataReceiver::receive_once(MessageFinder& finder) {
+    const std::span<std::byte> header = std::span(header_).subspan(header_bytes_);
+    const std::size_t wanted = body_.size() + header.size();
+    const std::optional<std::size_t> come = read(body_, header);
+    if (!come) return false;
+    std::size_t count = *come;
+    const bool is_all = count == wanted;
+    if (!body_.empty()) {
+        const std::size_t of_body = std::min(count, body_.size());
+        body_ = body_.subspan(of_body);
+        count -= of_body;
+        if (!body_.empty()) return is_all;
+        const auto& [message, chunk] = *coming_;
+        check(finder, crc32c(message->bytes().subspan(chunk.offset, chunk.bytes)));
+    }
+    header_bytes_ += count;
+    if (header_bytes_ < header_.size()) return is_all;
+    begin(finder);
+    return true;
+}
+
+/// How many bytes have come; nothing where none have.
+std::optional<std::size_t> DataReceiver::read(std::span<std::byte> body,
+                                              std::span<std::byte> header) {
+    std::array<iovec, 2> pieces{piece_of(body), piece_of(header)};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(files_at_once * sizeof(int))> rights;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    if (connection_->is_local()) {
+        message.msg_control = rights.data();
+        message.msg_controllen = rights.size();
+    }
+    ssize_t count = 0;
+    do {
+        count = ::recvmsg(socket(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+    if (count <= 0) {
+        has_ended_ = true;
+        return std::nullopt;
+    }
+    for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+         control = CMSG_NXTHDR(&message, control))
+        if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
+            keep_files(CMSG_DATA(control), control->cmsg_len - CMSG_LEN(0));
+    if (files_.size() > Segment::max_of_connection)
+        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
+                         " memory segments");
+    return static_cast<std::size_t>(count);
+}
+
+void DataReceiver::keep_files(void* control, std::size_t bytes) {
+    for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
+        int file = -1;
+        std::memcpy(&file, static_cast<const std::byte*>(control) + at, sizeof file);
+        files_.push_back(file);
+    }
+}
+
+/// Reads a header and finds the place of its bytes.
+void DataReceiver::begin(MessageFinder& finder) {
+    const ChunkHeader header = ChunkHeader::read(header_);
+    const auto message = finder.find(producer_, header);
+    if (message == nullptr) {
+        is_paused_ = true;
+        return;
+    }
+    header_bytes_ = 0;
+    message->go_on(header.offset, header.bytes, pathway_, pathways_);
+    coming_ = Coming{message, header};
+    if (!header.is_shared) {
+        body_ = message->place(header.offset, header.bytes);
+        return;
+    }
+    auto found = segment(header.segment);
+    const std::uint64_t size = found->memory().size();
+    if (header.position < header.offset || message->size() > size ||
+        header.position - header.offset > size - message->size())
+        throw Error(ErrorCode::peer_failed,
+                    "it sent a message that is longer than its shared memory");
+    const std::uint64_t begins = header.position - header.offset;
+    check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
+}
+
+std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
+    if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
+    if (files_.empty() || segments_.size() >= Segment::max_of_connection)
+        throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
+    const int file = files_.front();
+    files_.pop_front();
+    try {
+        auto mapped = SegmentView::of_file(file);
+        ::close(file);
+        return segments_.emplace(number, std::move(mapped)).first->second;
+    } catch (...) {
+        ::close(file);
+        throw;
+    }
+}
+
+/// Compares the checksum of the chunk that has come with what its header says.
+void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
+    const auto [message, header] = *std::exchange(coming_, std::nullopt);
+    counters_.bytes_received += header.bytes;
+    if (checksum != header.checksum) {
+        ++counters_.checksum_errors;
+        throw make_error(ErrorCode::io, "bytes ", header.offset, " to ",
+                         header.offset + header.bytes, " of its message with array ", header.array,
+                         " of step ", header.place, " arrived damaged");
+    }
+    message->verified(header.bytes);
+    if (message->is_whole()) finder.finished(header.place);
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages that a receiving process gets of an array: their bytes, their senders, and the places of
+// their elements.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/memory_layout.hpp"
+#include "datamover/motion_plan.hpp"
+#include "stream/wire/memory_pool.hpp"
+#include "stream/wire/message_words.hpp"
+#include "stream/wire/segment.hpp"
+
+namespace datamover::stream {
+
+/// A message of one sending process.
+class IncomingMessage {
+public:
+    /// Takes memory from the pool, which must outlive it, where it has to have its own.
+    IncomingMessage(std::uint64_t bytes, MemoryPool& pool)
+        : bytes_(bytes), missing_(bytes), pool_(&pool) {}
+    /// Comes where its elements belong.
+    IncomingMessage(std::uint64_t bytes, std::shared_ptr<std::byte> memory)
+        : bytes_(bytes), missing_(bytes), memory_(std::move(memory)) {}
+    IncomingMessage(const IncomingMessage&) = delete;
+    IncomingMessage& operator=(const IncomingMessage&) = delete;
+
+    std::uint64_t size() const { return bytes_; }
+    /// All of its bytes: this process's, or the sending one's.
+    std::span<const std::byte> bytes() const;
+    bool is_whole() const { return missing_ == 0; }
+    /// So many bytes have come undamaged.
+    void verified(std::uint64_t count) { missing_ -= count; }
+
+    /// Takes note of the next chunk of a connection. Throws peer_failed where it is not the next.
+    void go_on(std::uint64_t offset, std::uint64_t count, int pathway, int pathways);
+    /// Where bytes are put that come over a connection; memory is taken for the first. Throws
+    /// no_memory, and peer_failed if others of the message came in a segment.
+    std::span<std::byte> place(std::uint64_t offset, std::uint64_t count);
+    /// The checksum of bytes that lie in a segment, in which the message begins at `begin`. They
+    /// are copied meanwhile where the message has memory. Throws peer_failed where they lie
+    /// elsewhere than those before.
+    std::uint32_t taken_from(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
+                             std::uint64_t offset, std::uint64_t count);
+
+private:
+    const std::uint64_t bytes_;
+    std::uint64_t missing_;
+    MemoryPool* pool_ = nullptr;
+    std::shared_ptr<std::byte> memory_;
+    std::shared_ptr<const SegmentView> segment_;
+    std::uint64_t begin_ = 0;                           ///< in the segment
+    std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
+};
+
+inline constexpr std::int64_t max_elem_bytes = 1 << 16;
+
+/// The dtype of an array's elements. Nothing but their size is known here: who makes sense of the
+/// text checks that it says the same.
+struct ArrayType {
+    std::string text;  ///< in the notation of NumPy's file headers, as JSON
+    std::int64_t elem_bytes = 0;
+};
+
+/// An array of a stream, as the sending program told of it.
+struct KnownArray {
+    std::string name;
+    ArrayType type;
+    Layout layout;  ///< of the sending processes
+};
+
+/// An array that a process wants its part of, in every step.
+struct WantedArray {
+    std::string name;
+    Layout layout;  ///< of the receiving processes
+    /// The type that it must have, as JSON; empty: any.
+    std::string dtype;
+    /// Whether it comes in memory of its own in each step, which is `dense_memory`'s.
+    bool comes_in_new_memory = false;
+};
+
+/// The memory of this process's part of an array.
+struct DestinationMemory {
+    std::byte* data = nullptr;
+    const MemoryLayout* memory = nullptr;  ///< offsets from `data`
+    AddressBounds bounds;                  ///< what may be written, from `data`
+};
+
+/// What has come of an array in one step.
+struct ArrayMessages {
+    /// By the sending process that they come from.
+    std::map<int, std::shared_ptr<IncomingMessage>> by_producer;
+    /// Where the array comes in new memory: that, once any message of it came.
+    std::shared_ptr<std::byte> new_memory;
+};
+
+/// The plan of an array that is wanted and sent.
+class IncomingArray {
+public:
+    /// Throws mismatch (the layouts do not fit), wrong_type (it has another type), out_of_range.
+    IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank);
+
+    const std::string& name() const { return name_; }
+    const ArrayType& type() const { return type_; }
+    /// Of the receiving processes.
+    const Layout& wanted() const { return wanted_; }
+    /// Bytes of the message from each sending process.
+    const std::map<int, std::uint64_t>& sizes() const { return sizes_; }
+    /// Bytes of the memory that it comes in, where that is new in each step; else 0.
+    std::size_t new_bytes() const;
+    /// Where a message lies in it that needs no unpacking: it comes there.
+    std::optional<std::size_t> place_of(int producer) const;
+    /// Puts messages where their elements belong. Throws as AddressRelation::bind_scatter.
+    void unpack(const ArrayMessages& messages, const DestinationMemory& destination);
+    /// The same in the new memory, with those that did not come where they belong.
+    void unpack_rest(const ArrayMessages& messages);
+
+private:
+    void compile_for(const MemoryLayout& memory);
+
+    std::string name_;
+    ArrayType type_;
+    Layout wanted_;
+    int rank_;
+    MotionPlan plan_;
+    std::map<int, std::uint64_t> sizes_;
+    std::optional<MemoryLayout> memory_;  ///< that the relations are for
+    std::vector<std::pair<int, AddressRelation>> relations_;
+    std::optional<MemoryLayout> new_memory_;
+    std::map<int, std::size_t> places_;  ///< in the new memory, by sending process
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// State of the steps of one receiving process. All input is checked against what was requested and
+// granted.
+#include "stream/receiver/incoming_steps.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "geometry/make_error.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/plan_between.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
+constexpr std::size_t max_dtype_characters = 1 << 16;
+
+bool is_of_type(const Value& said, std::string_view type) {
+    const Value* const found = said.find("type");
+    return found != nullptr && found->is(type);
+}
+
+/// The arrays of a step. Throws io.
+std::vector<std::uint32_t> arrays_of(const Value& said) {
+    std::vector<std::uint32_t> arrays;
+    for (const Value& item : said.list("arrays", max_array_number))
+        arrays.push_back(static_cast<std::uint32_t>(item.as_number("arrays", 0, max_array_number)));
+    return arrays;
+}
+
+/// Whether any of the connections to a sending process has.
+bool has_ended(const IncomingSteps::Links& links) {
+    return std::ranges::any_of(links, [](const auto& link) { return link->has_ended(); });
+}
+
+Error ended(int producer) {
+    return make_error(ErrorCode::peer_failed, "sending process ", producer,
+                      ": it closed the connection");
+}
+
+}  // namespace
+
+void IncomingSteps::want_whole(const KnownArray& known) {
+    wanted_.push_back({known.name, whole_of(known.layout), "", true});
+}
+
+const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
+    const auto found =
+        std::ranges::find_if(wanted_, [&name](const WantedArray& one) { return one.name == name; });
+    return found != wanted_.end() ? &*found : nullptr;
+}
+
+void IncomingSteps::check_names() const {
+    std::string sent;
+    for (const auto& [number, array] : known_) {
+        if (takes_all_ || wanted_of(array.name) != nullptr) return;
+        sent += (sent.empty() ? "'" : ", '") + array.name + "'";
+    }
+    if (sent.empty()) return;
+    throw make_error(ErrorCode::mismatch, "the stream has ended without sending array '",
+                     wanted_.front().name, "'; it sent ", sent);
+}
+
+void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
+    const auto add = [&waiting](int socket, bool reads, bool writes) {
+        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
+        if (events != 0) waiting.push_back({socket, static_cast<short>(events), 0});
+    };
+    // Frames that were not heard yet are enough.
+    add(control_.socket(), !has_ended_ && frames_.empty(), !control_.unsent().is_empty());
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links)
+            if (!link->has_ended())
+                add(link->socket(), !link->is_paused(), !link->unsent().is_empty());
+}
+
+void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
+    // Connections come in the order in which they were added, but for those that came or went.
+    auto at = waiting.begin();
+    const auto events_of = [&waiting, &at](int socket) -> short {
+        const auto is_it = [socket](const pollfd& one) { return one.fd == socket; };
+        auto found = std::find_if(at, waiting.end(), is_it);
+        if (found == waiting.end()) found = std::find_if(waiting.begin(), at, is_it);
+        if (found == waiting.end() || !is_it(*found)) return 0;
+        at = std::next(found);
+        return found->revents;
+    };
+    constexpr short comes = POLLIN | POLLHUP | POLLERR;
+    for (const auto& [producer, links] : links_) {
+        for (const auto& link : links) {
+            if (link->has_ended()) continue;
+            const short events = events_of(link->socket());
+            if ((events & POLLOUT) != 0) link->unsent().send_more();
+            if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
+        }
+    }
+    const short events = events_of(control_.socket());
+    if ((events & POLLOUT) != 0) control_.unsent().send_more();
+    if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
+        for (Value& said : control_.receive(max_frame_bytes)) {
+            // What has failed is not begun any more.
+            if (is_of_type(said, "failed")) hear(said);
+            frames_.push_back(std::move(said));
+        }
+    }
+    hear_frames(may_connect);
+    announce_what_came();
+    deliver();
+}
+
+void IncomingSteps::hear_frames(bool may_connect) {
+    while (!frames_.empty() && !has_ended_) {
+        if (!may_connect && takes_connecting(frames_.front())) return;
+        const Value said = std::move(frames_.front());
+        frames_.pop_front();
+        hear(said);
+    }
+}
+
+/// Whether an array begins with what is said, perhaps.
+bool IncomingSteps::takes_connecting(const Value& said) const {
+    if (!is_of_type(said, "step")) return false;
+    const auto arrays = arrays_of(said);
+    return std::ranges::any_of(arrays, [this](std::uint32_t number) {
+        const auto array = begun_.find(number);
+        return array == begun_.end() || !is_connected(*array->second);
+    });
+}
+
+bool IncomingSteps::is_connected(const IncomingArray& array) const {
+    return std::ranges::all_of(array.sizes(),
+                               [this](const auto& entry) { return links_.contains(entry.first); });
+}
+
+void IncomingSteps::hear(const Value& said) {
+    if (is_of_type(said, "array")) {
+        learn(said);
+    } else if (is_of_type(said, "arrays")) {
+        arrays_are_known_ = true;
+        asks_for_arrays_ = false;
+    } else if (is_of_type(said, "step")) {
+        hear_of_step(said);
+    } else if (is_of_type(said, "end")) {
+        hear_of_end(said);
+    } else if (is_of_type(said, "failed")) {
+        const Error error = said_error(said);
+        was_told_ = true;
+        throw error;
+    } else {
+        throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
+    }
+}
+
+void IncomingSteps::ask_for_arrays() {
+    if (std::exchange(asks_for_arrays_, true)) return;
+    arrays_are_known_ = false;
+    control_.say(Record().add("type", "arrays").bytes());
+}
+
+/// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
+void IncomingSteps::learn(const Value& said) {
+    if (known_.size() >= static_cast<std::size_t>(max_array_number))
+        throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
+                         " arrays");
+    const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
+    const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
+    const ArrayType type{said.name("dtype", max_dtype_characters),
+                         said.number("elem_bytes", 1, max_elem_bytes)};
+    KnownArray known{said.name("name"), type, layout_of_bytes(said.bytes("layout"), nprocs)};
+    if (known_.contains(number))
+        throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
+    if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
+    const WantedArray* const wanted = wanted_of(known.name);
+    known_.emplace(number, std::move(known));
+    if (wanted != nullptr) begin(number, *wanted);
+    resume_paused();
+}
+
+void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
+    for (const auto& [other, array] : begun_)
+        if (array->name() == wanted.name)
+            throw make_error(ErrorCode::io, "the stream described two arrays named '", wanted.name,
+                             "'");
+    begun_.emplace(number, std::make_unique<IncomingArray>(known_.at(number), wanted, rank_));
+    if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
+}
+
+/// Has its sending processes send. With its first step: before, not all of them need know of this
+/// consumer.
+void IncomingSteps::connect(const IncomingArray& array) {
+    for (const auto& [producer, bytes] : array.sizes()) {
+        if (links_.contains(producer)) continue;
+        Links links = dial_(producer);
+        for (const auto& link : links) grant_to(*link);
+        links_.emplace(producer, std::move(links));
+    }
+}
+
+/// What came of arrays that were not known may make sense now.
+void IncomingSteps::resume_paused() {
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links)
+            if (link->is_paused()) link->resume(*this);
+}
+
+void IncomingSteps::hear_of_step(const Value& said) {
+    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
+    Announced step;
+    step.place = static_cast<std::uint64_t>(said.number("place"));
+    step.number = said.number("step");
+    step.arrays = arrays_of(said);
+    announce_all_before(step.place);
+    std::set<std::uint32_t> different;
+    bool has_begun = false;
+    for (const std::uint32_t number : step.arrays) {
+        const auto known = known_.find(number);
+        const WantedArray* const wanted =
+            known != known_.end() ? wanted_of(known->second.name) : nullptr;
+        if (wanted == nullptr || !different.insert(number).second)
+            throw make_error(ErrorCode::io, "the stream announced array ", number,
+                             ", which was not requested");
+        if (!begun_.contains(number)) {
+            begin(number, *wanted);
+            has_begun = true;
+        }
+        connect(*begun_.at(number));
+        arrays_announced_.insert(number);
+    }
+    announce(std::move(step));
+    if (has_begun) resume_paused();
+}
+
+/// Whether a step of which all wanted arrays come is not announced but by its messages. The stream
+/// finds the same: see Audience::Consumer::is_told_by_messages.
+bool IncomingSteps::is_told_by_messages() const {
+    return habits_.tells_by_messages && !wanted_.empty() &&
+           arrays_announced_.size() == wanted_.size();
+}
+
+/// Takes the steps for announced whose messages say that they are whole, or that are before
+/// `places_`.
+void IncomingSteps::announce_what_came() {
+    if (!is_told_by_messages()) return;
+    const auto is_whole = [this] {
+        const auto found = coming_.find(next_);
+        return next_ < places_ || (found != coming_.end() && found->second.number != no_number);
+    };
+    while (is_whole()) {
+        Announced step;
+        step.place = next_;
+        for (const auto& [number, array] : begun_) step.arrays.push_back(number);
+        announce(std::move(step));
+    }
+}
+
+/// Takes note of a step that comes next.
+void IncomingSteps::announce(Announced step) {
+    for (const std::uint32_t number : step.arrays)
+        step.messages += begun_.at(number)->sizes().size();
+    if (step.place < next_ || steps_open_ >= ahead_)
+        throw make_error(ErrorCode::io, "the stream announced step ", step.place,
+                         ", for which it has no credit");
+    ++steps_open_;
+    next_ = step.place + 1;
+    if (!habits_.goes_ahead) awaited_.push_back(step.place);
+    announced_.push_back(std::move(step));
+    if (!habits_.goes_ahead) grant();
+}
+
+void IncomingSteps::hear_of_end(const Value& said) {
+    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
+    if (is_told_by_messages())
+        announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
+    has_ended_ = was_told_ = true;
+}
+
+/// What is announced comes behind the steps before it whose messages are still to come.
+void IncomingSteps::announce_all_before(std::uint64_t place) {
+    if (is_told_by_messages()) places_ = std::max(places_, place);
+    announce_what_came();
+}
+
+/// Hands over the steps that are complete.
+void IncomingSteps::deliver() {
+    while (!announced_.empty()) {
+        const Announced& step = announced_.front();
+        Coming& coming = coming_[step.place];
+        if (coming.finished < step.messages) {
+            cut_by_ = cut_by(step, coming);
+            if (!cut_by_ || !has_ended_) return;
+            drop_cut();
+            continue;
+        }
+        if (coming.count > step.messages)
+            throw make_error(ErrorCode::io, "step ", step.place,
+                             " has more messages than the stream announced");
+        ArrivedStep arrived{step.place, step.number, {}};
+        if (step.number == no_number) arrived.number = coming.number;
+        if (arrived.number == no_number)
+            throw make_error(ErrorCode::io, "step ", step.place, " came without its number");
+        for (const std::uint32_t number : step.arrays) {
+            ArrayMessages& come = coming.arrays[number];
+            if (come.by_producer.size() != begun_.at(number)->sizes().size())
+                throw make_error(ErrorCode::io, "step ", arrived.number,
+                                 " has other arrays than the stream announced");
+            arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
+        }
+        coming.arrays.clear();
+        coming.is_delivered = true;
+        announced_.pop_front();
+        ready_.push_back(std::move(arrived));
+    }
+}
+
+/// The sending process whose connection has ended before all of a step came from it.
+std::optional<int> IncomingSteps::cut_by(const Announced& step, Coming& coming) const {
+    for (const auto& [producer, links] : links_) {
+        if (!has_ended(links)) continue;
+        for (const std::uint32_t number : step.arrays) {
+            if (!begun_.at(number)->sizes().contains(producer)) continue;
+            const auto& messages = coming.arrays[number].by_producer;
+            const auto message = messages.find(producer);
+            if (message == messages.end() || !message->second->is_whole()) return producer;
+        }
+    }
+    return std::nullopt;
+}
+
+/// Takes the first step that was announced for dropped by a stream that has ended. Of several
+/// processes others may have it: they would not end alike.
+void IncomingSteps::drop_cut() {
+    if (wanted_.front().layout.nprocs() > 1)
+        throw Error(ErrorCode::timeout,
+                    "the stream was closed before this process had received all steps");
+    const std::uint64_t place = announced_.front().place;
+    announced_.pop_front();
+    coming_.erase(place);
+    std::erase(awaited_, place);
+    --steps_open_;
+    ++dropped_;
+}
+
+std::optional<Error> IncomingSteps::lost() const {
+    if (has_ended_) return std::nullopt;
+    if (cut_by_) return ended(*cut_by_);
+    if (!is_told_by_messages()) return std::nullopt;
+    for (const auto& [producer, links] : links_)
+        if (has_ended(links)) return ended(producer);
+    return std::nullopt;
+}
+
+void IncomingSteps::end_data() {
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links) link->end();
+    links_.clear();
+}
+
+void IncomingSteps::add_control_to(std::vector<pollfd>& waiting) const {
+    waiting.push_back({control_.socket(), POLLIN, 0});
+}
+
+std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
+    const bool has_come = std::ranges::any_of(waiting, [this](const pollfd& one) {
+        return one.fd == control_.socket() && one.revents != 0;
+    });
+    if (!has_come) return std::nullopt;
+    for (const Value& said : control_.receive(max_frame_bytes))
+        if (is_of_type(said, "failed")) return said_error(said);
+    return std::nullopt;
+}
+
+std::optional<ArrivedStep> IncomingSteps::next() {
+    if (ready_.empty()) return std::nullopt;
+    ArrivedStep step = std::move(ready_.front());
+    ready_.pop_front();
+    return step;
+}
+
+/// Runs beside the thread that reads: the step is the program's.
+std::shared_ptr<std::byte> IncomingSteps::unpack_new(
+    std::pair<IncomingArray*, ArrayMessages>& arrived) {
+    auto& [array, messages] = arrived;
+    if (messages.new_memory == nullptr) messages.new_memory = array_pool_.take(array->new_bytes());
+    array->unpack_rest(messages);
+    return messages.new_memory;
+}
+
+/// A message that comes at once where it belongs, if it can.
+std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& array,
+                                                           ArrayMessages& come, int producer,
+                                                           std::uint64_t bytes) {
+    const std::optional<std::size_t> place = array.place_of(producer);
+    if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
+    if (come.new_memory == nullptr) come.new_memory = array_pool_.take(array.new_bytes());
+    return std::make_shared<IncomingMessage>(
+        bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
+}
+
+std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
+    const auto [array, place] = std::pair(chunk.array, chunk.place);
+    const auto begun = begun_.find(array);
+    if (begun == begun_.end()) {
+        const auto known = known_.find(array);
+        if (known == known_.end() ? array <= max_array_number
+                                  : wanted_of(known->second.name) != nullptr)
+            return nullptr;
+        throw make_error(ErrorCode::peer_failed, "it sent array ", array,
+                         ", which was not requested");
+    }
+    const bool is_granted = habits_.goes_ahead
+                                ? place >= taken_ && place < taken_ + ahead_
+                                : std::ranges::find(awaited_, place) != awaited_.end();
+    if (!is_granted)
+        throw make_error(ErrorCode::peer_failed, "it sent step ", place, ", which was not granted");
+    Coming& coming = coming_[place];
+    if (coming.is_delivered || chunk.number < no_number)
+        throw Error(ErrorCode::peer_failed, "it sent a part of a step out of order");
+    ArrayMessages& come = coming.arrays[array];
+    std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
+    if (message == nullptr) {
+        const auto& sizes = begun->second->sizes();
+        const auto size = sizes.find(producer);
+        if (size == sizes.end())
+            throw make_error(ErrorCode::peer_failed, "it sent array ", array,
+                             ", of which it holds nothing for this process");
+        message = message_of(*begun->second, come, producer, size->second);
+        ++coming.count;
+    }
+    if (chunk.number != no_number) coming.number = chunk.number;
+    return message;
+}
+
+}  // namespace datamover::stream

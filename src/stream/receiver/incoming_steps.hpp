@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// IncomingSteps: assembles the steps of one receiving process from the stream's announcements and
+// from the data of the sending processes. It blocks only while it connects. It holds memory only
+// for the steps that were granted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+#include "datamover/error.hpp"
+#include "stream/receiver/data_receiver.hpp"
+#include "stream/receiver/incoming_array.hpp"
+#include "stream/wire/frames.hpp"
+
+namespace datamover::stream {
+
+/// A step whose messages are all here.
+struct ArrivedStep {
+    std::uint64_t place = 0;
+    std::int64_t number = 0;
+    std::vector<std::pair<IncomingArray*, ArrayMessages>> arrays;
+};
+
+/// How the stream goes about its steps.
+struct StreamHabits {
+    /// Sending processes send what they have, without its being announced first.
+    bool goes_ahead = false;
+    /// It waits for steps to be taken that could be many more by its credits.
+    bool is_pressed = false;
+    /// It announces no step that has all arrays that are wanted, where each was in one that it has
+    /// announced: their messages say what there is to say.
+    bool tells_by_messages = false;
+    /// Its first process hears over data connections to it what was taken.
+    bool hears_taken_by_data = false;
+};
+
+class IncomingSteps final : public MessageFinder {
+public:
+    using Links = std::vector<std::unique_ptr<DataReceiver>>;
+    /// Connects to a sending process, by one or several connections.
+    using Dial = std::function<Links(int producer)>;
+
+    /// What is said of them goes over `control`, which must outlive them.
+    IncomingSteps(FrameLink& control, int rank, Dial dial, ReceptionCounters& counters)
+        : control_(control), rank_(rank), dial_(std::move(dial)), counters_(counters) {}
+
+    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
+    /// 0: for as many as suit the arrays.
+    void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
+    /// As want: all arrays are wanted, whole, also those that are told of later.
+    void want_all(std::int64_t ahead, StreamHabits habits);
+    /// Lets the stream send, once it knows what is wanted.
+    void give_credit();
+
+    /// Whether something has come that only a call of take_in with `may_connect` hears.
+    bool has_unheard() const { return !has_ended_ && !frames_.empty(); }
+    /// Adds what to wait for.
+    void add_to(std::vector<pollfd>& waiting) const;
+    /// Takes in what has come over connections that were waited for. What takes connecting is left
+    /// for the next call with `may_connect`. Throws as DataReceiver::receive; io where what the
+    /// stream says makes no sense; the error that it says it had; mismatch, wrong_type.
+    void take_in(const std::vector<pollfd>& waiting, bool may_connect);
+    /// Ends the connections to sending processes.
+    void end_data();
+    /// What the stream says of why they ended; none where it has said nothing yet. `waiting` is as
+    /// add_control_to made it. Throws peer_failed where it says no more.
+    std::optional<Error> reason(const std::vector<pollfd>& waiting);
+    void add_control_to(std::vector<pollfd>& waiting) const;
+    /// peer_failed where a sending process has ended its connection within a step, or although more
+    /// steps come that only messages tell of, unless the stream says soon that it has ended, too.
+    std::optional<Error> lost() const;
+
+    /// The next step, with all its messages.
+    std::optional<ArrivedStep> next();
+    /// The new memory that an array comes in, with all elements of this process's part.
+    std::shared_ptr<std::byte> unpack_new(std::pair<IncomingArray*, ArrayMessages>& arrived);
+    /// Takes note that a step was unpacked; another one may come for it.
+    void taken(const ArrivedStep& step);
+    /// Whether it may be said later what was taken, together with what is taken next. Not for long:
+    /// the stream keeps it so long.
+    bool may_say_later() const;
+    /// Says what was taken; to be called before anybody waits, or soon after.
+    void say_taken();
+    /// The place behind all steps that were taken.
+    std::uint64_t taken_before() const { return taken_; }
+    /// Whether no more steps come.
+    bool is_over() const {
+        return has_ended_ && announced_.empty() && ready_.empty() && next_ >= places_;
+    }
+    /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
+    void check_names() const;
+    bool has_ready() const { return !ready_.empty(); }
+    /// Whether the stream has told why its connections end.
+    bool was_told() const { return was_told_; }
+
+    /// By number.
+    const std::map<std::uint32_t, KnownArray>& known() const { return known_; }
+    /// Asks which arrays there are, unless an answer is on its way.
+    void ask_for_arrays();
+    /// Whether the stream has answered that.
+    bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
+    std::uint64_t dropped() const { return dropped_; }
+
+    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) override;
+    void finished(std::uint64_t place) override { ++coming_[place].finished; }
+
+private:
+    struct Announced {
+        std::uint64_t place = 0;
+        std::int64_t number = no_number;  ///< else its messages say it
+        std::vector<std::uint32_t> arrays;
+        std::size_t messages = 0;  ///< of all sending processes and arrays
+    };
+    /// What has come of one step.
+    struct Coming {
+        std::map<std::uint32_t, ArrayMessages> arrays;
+        std::size_t count = 0, finished = 0;  ///< of messages
+        std::int64_t number = no_number;      ///< as ChunkHeader's
+        bool is_delivered = false;
+    };
+
+    /// Arrays that the program has given back are kept for the next steps, of a size so many.
+    static constexpr std::size_t most_unused_arrays = 4;
+
+    void hear_frames(bool may_connect);
+    bool takes_connecting(const Value& said) const;
+    void hear(const Value& said);
+    void want_whole(const KnownArray& known);
+    void learn(const Value& said);
+    void begin(std::uint32_t number, const WantedArray& wanted);
+    bool is_connected(const IncomingArray& array) const;
+    void connect(const IncomingArray& array);
+    void look_further_ahead();
+    void say_credit(std::uint64_t steps) const;
+    void resume_paused();
+    void hear_of_step(const Value& said);
+    void hear_of_end(const Value& said);
+    bool is_told_by_messages() const;
+    void announce_what_came();
+    void announce_all_before(std::uint64_t place);
+    void announce(Announced step);
+    void deliver();
+    std::optional<int> cut_by(const Announced& step, Coming& coming) const;
+    void drop_cut();
+    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
+                                                int producer, std::uint64_t bytes);
+    void grant();
+    void grant_to(DataReceiver& link) const;
+    const WantedArray* wanted_of(const std::string& name) const;
+
+    FrameLink& control_;
+    const int rank_;
+    const Dial dial_;
+    ReceptionCounters& counters_;
+    MemoryPool message_pool_;  ///< which outlives the messages
+    MemoryPool array_pool_{most_unused_arrays};
+    std::vector<WantedArray> wanted_;
+    std::uint64_t ahead_ = 0;
+    StreamHabits habits_;
+    bool suits_arrays_ = false, takes_all_ = false;
+    std::deque<Value> frames_;  ///< heard later
+    std::map<std::uint32_t, KnownArray> known_;
+    std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
+    std::map<int, Links> links_;                                     ///< by sending process
+    std::uint64_t taken_ = 0, steps_open_ = 0;
+    std::map<std::uint64_t, Coming> coming_;  ///< by place
+    std::deque<Announced> announced_;
+    std::set<std::uint32_t> arrays_announced_;
+    std::uint64_t next_ = 0;              ///< place behind all that were announced
+    std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
+    std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
+    std::deque<ArrivedStep> ready_;
+    std::vector<std::uint64_t> unsaid_;  ///< places taken
+    std::uint64_t unsaid_bytes_ = 0;     ///< of one sending process, at most
+    std::atomic<std::uint64_t> dropped_{0};
+    bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
+    bool was_told_ = false;
+    std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Audience: the consumers of a stream and the next decision for each of them, kept on sending
+// process 0. The other sending processes receive its decisions in the collective calls of the
+// sending program. The processes of a consumer receive them over one control connection each, in
+// the same order.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "datamover/layout.hpp"
+#include "stream/sender/places.hpp"
+#include "stream/sender/step_queue.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/message_words.hpp"
+
+namespace datamover::stream {
+
+/// How a stream bounds what waits for a consumer.
+struct Flow {
+    Policy policy = Policy::block;
+    std::int64_t queue_steps = 2;
+    std::int64_t queue_bytes = 1 << 30;
+};
+
+/// An array that a stream sends: the same in every step.
+struct SentArray {
+    int number = 0;
+    std::string name;
+    std::string dtype;   ///< in the words of NumPy, as JSON
+    std::string layout;  ///< see layout_of_bytes
+    std::int64_t nprocs = 0;
+    std::int64_t elem_bytes = 0;
+};
+
+/// What all sending processes have to know before they pack an array.
+struct Decision {
+    struct Newcomer {
+        std::string key;
+        std::int64_t nprocs = 0;
+        std::vector<std::pair<std::string, std::string>> wanted;  ///< names and layouts
+        bool takes_all = false;                                   ///< each array, whole
+    };
+    using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
+    std::vector<Newcomer> joined;
+    std::vector<std::string> gone;
+    std::vector<Place> dropped;
+    std::vector<Place> to;
+    /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
+    bool is_told_by_messages = false;
+    std::int64_t turn = -1;   ///< of the stream's place among those of its manager
+    std::vector<Turn> ended;  ///< of its manager's streams
+};
+
+/// Every consumer that came gets steps now, or left, or was lost.
+struct AudienceCounters {
+    std::int64_t consumers = 0;  ///< that get steps now
+    std::int64_t came = 0;
+    std::int64_t left = 0;  ///< without an error: by themselves, or at the end of the stream
+    std::int64_t lost = 0;
+    std::int64_t steps_dropped = 0;
+};
+
+/// The consumers of a stream; called by the sending program and by the threads of connections.
+class Audience : private PlaceHolder {
+public:
+    /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
+    /// added. Null `places` are this stream's alone.
+    Audience(Flow flow, std::int64_t least, Record welcome,
+             std::shared_ptr<Places> places = nullptr, const std::string& name = "");
+    ~Audience() override;
+    Audience(const Audience&) = delete;
+    Audience& operator=(const Audience&) = delete;
+
+    // What the sending program calls.
+
+    /// Takes note of an array before its first step. Throws as layout_of_bytes.
+    void add_array(SentArray array);
+    /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
+    /// place, also not after `time`. Throws invalid_state where it can get none.
+    std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
+                                   std::chrono::milliseconds time);
+    /// What `decide` would decide, where that needs nothing but to add the array to queues; waits
+    /// as `decide` does. Nothing has changed then.
+    struct Foreseen {
+        std::optional<Decision> decision;
+        bool needs_more = false;  ///< somebody joins, or a step is dropped, or such: see `decide`
+    };
+    Foreseen foresee(int array, std::int64_t sequence, std::chrono::milliseconds time);
+    /// Does what was foreseen last.
+    void carry_out(int array, std::int64_t sequence, std::int64_t number);
+    /// All processes have packed an array for these consumers.
+    void sent(const std::vector<std::string>& keys, std::int64_t sequence);
+    /// No decision is waited for any more.
+    void stop_waiting();
+    /// What was decided last was perhaps not done: consumers that it concerns are ended by `why`.
+    /// Nothing after `sent`.
+    void withdraw(const Error& why);
+    /// Ends a consumer for which a sending process cannot do its part.
+    void refuse(const std::string& key, const Error& error);
+    /// There is no more for any of them.
+    void refuse_all(const Error& why);
+    /// No more arrays come.
+    void finish_steps();
+    /// Waits until every consumer has all its steps, or so long; whether they have.
+    bool wait_until_taken(std::chrono::milliseconds time);
+    /// Tells all consumers that this was all.
+    void end();
+    /// Others may have its place for good.
+    void leave_places();
+    AudienceCounters counters();
+
+    // What the threads of connections call.
+
+    /// Serves the control connection of one process of a consumer until it ends. Throws peer_failed
+    /// where it does without a word, timeout, io or others where what came makes no sense.
+    void serve(std::shared_ptr<const Connection> connection, const Value& words);
+
+    /// A process of a consumer has taken all steps before a place, as it says over its data
+    /// connection; heard of consumers that have said that they say it so. Throws io where it
+    /// cannot have, and ends the consumer.
+    void taken_before(const std::string& key, std::int64_t rank, std::uint64_t place);
+
+    // For tests: consumers at most, and how long one that wants nothing keeps its place from
+    // others.
+    std::atomic<std::size_t> max_consumers{most_consumers};
+    std::atomic<int> subscribe_milliseconds{30'000};
+
+private:
+    struct Array;
+    struct Consumer;
+    using ConsumerPtr = std::shared_ptr<Consumer>;
+    using LinkPtr = std::shared_ptr<ControlLink>;
+    /// How a process left its consumer.
+    struct Departure {
+        std::int64_t place = 0;  ///< all steps before it were taken
+        Error why;
+        bool is_orderly = false;
+    };
+
+    // What other streams ask that want its place.
+    bool is_taken() const override;
+    bool is_within_step() const override;
+    void end_stalled(Clock::time_point since) override;
+
+    // All of these under the lock.
+    std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
+                                          std::int64_t number);
+    Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
+    bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
+    bool admits_nobody() const;
+    bool admit();
+    void answer_about_arrays();
+    void tell_arrays(Consumer& consumer);
+    void tell_array(Consumer& consumer, const Array& array);
+    static Record words_of(const Array& array);
+    bool wants(const ConsumerPtr& consumer, const Array& array);
+    bool fits(const ConsumerPtr& consumer, const Array& array);
+    bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
+                std::int64_t bytes);
+    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
+    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
+    void subscribe(Consumer& consumer, const Value& said);
+    bool says_all_by_data(const Consumer& consumer) const;
+    void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
+    void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
+    void taken(Consumer& consumer, std::int64_t place);
+    void pump(Consumer& consumer);
+    void send(Consumer& consumer, const Step& step);
+    std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
+    ConsumerPtr newcomer(const Value& words, const LinkPtr& link);
+    void make_place();
+    void leave(const ConsumerPtr& consumer, const Error& error);
+    void part_with(Consumer& consumer, std::int64_t rank);
+    void tell_who_left(const ConsumerPtr& consumer);
+    void forget(const ConsumerPtr& consumer);
+    void end(const ConsumerPtr& consumer);
+    std::vector<ConsumerPtr> consumers() const;
+
+    void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
+
+    const Flow flow_;
+    std::int64_t least_;
+    const Record welcome_;
+    const std::shared_ptr<Places> places_;
+    std::mutex& lock_;
+    std::condition_variable& changed_;
+    std::map<std::string, ConsumerPtr> consumers_;  ///< by key
+    std::set<LinkPtr> links_;
+    std::vector<Array> arrays_;  ///< by number
+    bool arrays_known_ = false, has_ended_ = false;
+    Decision news_;
+    Decision undone_;    ///< what was decided last, until it has been done
+    Decision foreseen_;  ///< other processes perhaps know it, and send what it says
+    std::int64_t came_ = 0, left_ = 0, lost_ = 0, dropped_ = 0;
+    std::int64_t sequence_ = -1;  ///< of the step that is being sent
+    std::int64_t count_ = 0;      ///< of consumers that ever connected
+};
+
+}  // namespace datamover::stream

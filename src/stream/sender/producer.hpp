@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Producer: sends the arrays of a distributed program, step by step. Its processes agree on every
+// call. Its own threads serve the consumers between calls.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/layout.hpp"
+#include "datamover/memory_layout.hpp"
+#include "datamover/motion_plan.hpp"
+#include "datamover/stream_options.hpp"
+#include "stream/sender/audience.hpp"
+#include "stream/sender/outbox.hpp"
+#include "stream/sender/places.hpp"
+#include "stream/sender/reception.hpp"
+#include "stream/sender/said_call.hpp"
+#include "stream/wire/listening.hpp"
+#include "stream/wire/together.hpp"
+#include "stream/wire/token.hpp"
+
+namespace datamover::stream {
+
+/// An array of a step, as the sending program sends it.
+struct SentCall {
+    const std::string& name;
+    int array = 0;              ///< its number
+    std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
+    std::int64_t number = 0;    ///< the number that the sending program gave the step
+};
+
+/// This process's part of an array that is sent.
+struct SentPart {
+    Layout layout;  ///< may be none of an array that was sent before
+    const std::byte* data = nullptr;
+    const MemoryLayout* memory = nullptr;  ///< offsets from `data`
+    AddressBounds bounds;                  ///< what may be read, from `data`
+    /// In the words of NumPy, as JSON; empty on a process that holds no element and knows of none.
+    std::string dtype;
+    std::int64_t elem_bytes = 0;
+};
+
+/// What goes from this process to those of one consumer of an array, and where it lies.
+class OutgoingRelations {
+public:
+    /// Throws mismatch where the layouts do not fit.
+    OutgoingRelations(const Layout& source, const Layout& destination, int rank,
+                      std::int64_t elem_bytes);
+    /// Worked out again where the memory is another than the last time. Throws as plan::compile.
+    std::vector<Outgoing> of(const MemoryLayout& memory);
+
+private:
+    MotionPlan plan_;
+    int rank_;
+    std::int64_t elem_bytes_;
+    std::optional<MemoryLayout> memory_;
+    struct Packed {
+        int peer = 0;
+        AddressRelation relation;
+        PackingPieces pieces;
+    };
+    std::vector<Packed> relations_;
+};
+
+/// The sending end of a stream. Every call but the last ones is collective: where it fails on one
+/// process, all throw. Threads take turns, but for closing: a call that waits for consumers then
+/// throws invalid_state.
+class Producer {
+public:
+    /// Opens the stream, as one of those that share `places` under names of their own, or by
+    /// itself. Throws invalid_argument, io, mismatch.
+    Producer(std::shared_ptr<Together> together, const std::string& address, StreamOptions options,
+             std::shared_ptr<Places> places = nullptr, std::string name = "");
+    /// Ends it at once, without a word to the other processes.
+    ~Producer() {
+        try {
+            stop();
+        } catch (const std::bad_alloc&) {  // what is left goes with this object
+        }
+    }
+    Producer(const Producer&) = delete;
+    Producer& operator=(const Producer&) = delete;
+
+    /// Sends an array of a step; the memory may be written again afterwards. Without a number it
+    /// is a step of its own, after the last one. Throws mismatch, wrong_type, invalid_argument,
+    /// unsupported, timeout, invalid_state.
+    void send(const std::string& name, const SentPart& part, std::optional<std::int64_t> step);
+    /// Nothing more comes of the step that was sent last. Throws mismatch, invalid_state.
+    void end_step();
+    /// Waits until consumers have what was sent to them, or so long (nothing: for ever); then ends
+    /// the stream. A second call does nothing, nor does one in a forked process, whose parent the
+    /// connections belong to. Throws mismatch; invalid_argument, after which the stream is open.
+    void close(std::optional<double> timeout_seconds);
+
+    /// Has the others throw `why` from the call that they make, and throws it here.
+    [[noreturn]] void refuse(const Error& why);
+
+    // Local.
+
+    /// Ends all connections and listens no more.
+    void stop();
+    bool is_closed() const { return closed_ || places_->have_streams_ended(); }
+    /// Where consumers connect.
+    const std::string& address() const { return address_; }
+    /// "" if everybody may connect.
+    const std::string& token() const { return token_; }
+    bool knows(const std::string& name) const {
+        const std::lock_guard lock(arrays_lock_);
+        return find(name) != nullptr;
+    }
+    std::size_t num_arrays() const {
+        const std::lock_guard lock(arrays_lock_);
+        return arrays_.size();
+    }
+    StreamCounters counters() const;
+    bool is_first() const { return together_->rank() == 0; }
+    /// Null on all processes but the first.
+    Audience* audience() const { return audience_.get(); }
+    Outbox& outbox() const { return *outbox_; }
+    Reception& reception() const { return *reception_; }
+
+private:
+    struct Array {
+        int number = 0;
+        Layout layout;
+        std::string dtype;
+        std::int64_t elem_bytes = 0;
+    };
+    /// For which consumers packing failed here, and whether it was broken off.
+    struct Failures {
+        std::map<std::string, Error> by_key;
+        std::exception_ptr ended;
+    };
+    /// Null for one that was not sent yet.
+    const Array* find(const std::string& name) const {
+        const auto found = arrays_.find(name);
+        return found == arrays_.end() ? nullptr : &found->second;
+    }
+    /// What a consumer wants, and has got of a step.
+    struct Wanted {
+        std::map<std::string, Layout> layouts;  ///< by an array's name
+        bool takes_all = false;                 ///< each array, whole
+        std::int64_t place = -1;
+        std::size_t packed = 0;  ///< arrays of the step at this place
+    };
+
+    void check_options() const;
+    bool is_pressed() const;
+    void begin(Listeners& listeners, const ValueList& producers);
+    void require_own_process() const;
+    void check_open() const;
+    std::int64_t checked(const std::string& name, const SentPart& part,
+                         std::optional<std::int64_t> step) const;
+    void check_part(const std::string& name, const SentPart& part) const;
+    void add(const std::string& name, const SentPart& part);
+    /// Thrown where the call of a process was wrong, and all know it: there is nothing to undo.
+    struct WrongCall {
+        std::exception_ptr what;
+    };
+    SaidCall said_call(Call call) const;
+    void settle(const std::vector<SaidCall>& everyone);
+    [[noreturn]] void refuse_in_turn(const Error& why);
+    Decision decide(const SentCall& call);
+    void raise_wrong_call(const std::vector<SaidCall>& everyone, const std::optional<Error>& mine);
+    void end_at_once(const char* why);
+    void abandon(std::int64_t sequence, std::int64_t number);
+    void withdraw(const char* why);
+    void hear(const Decision& decision);
+    void pack(const SentCall& call, const Decision& decision, const SentPart& part);
+    void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
+    void end_failed(const Decision& decision);
+    bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
+    void tell_failures();
+    void take_failures(const std::vector<SaidCall>& everyone);
+    /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
+    bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
+    void wait_until_taken(std::optional<double> timeout_seconds);
+    bool all_close(Round round);
+
+    const std::shared_ptr<Together> together_;
+    const StreamOptions options_;
+    const bool has_manager_;  ///< whose other streams may wait for its place
+    const std::shared_ptr<Places> places_;
+    const std::string name_;  ///< among the streams that share the places
+    std::unique_ptr<Places::Listed> listed_;
+    std::string address_, token_;
+    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
+    std::optional<TokenFile> token_file_;  ///< on process 0, of a token that nobody gave
+    std::shared_ptr<Audience> audience_;
+    std::shared_ptr<Outbox> outbox_;
+    std::unique_ptr<Reception> reception_;
+    CallsInTurn calls_;
+    /// Beside a call that adds one, others may ask what there is.
+    mutable std::mutex arrays_lock_;
+    std::map<std::string, Array> arrays_;                                 ///< by name
+    std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
+    std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
+    Failures failures_;  ///< that the other processes have not heard of
+    std::int64_t sequence_ = -1;
+    std::optional<std::int64_t> step_;
+    std::set<std::string> names_of_step_;
+    std::atomic<bool> closed_{false}, has_stopped_{false};
+};
+
+}  // namespace datamover::stream

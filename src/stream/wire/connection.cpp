@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections over the system's sockets, without signals and with timeouts.
+#include "stream/wire/connection.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
+
+namespace datamover::stream {
+
+namespace {
+
+/// Seconds without an answer until a silent machine is asked, between questions, and how many.
+constexpr int silent_seconds = 30, question_seconds = 10, questions = 3;
+
+[[noreturn]] void fail(int number) {
+    if (number == EAGAIN || number == EWOULDBLOCK)
+        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
+    throw make_error(ErrorCode::peer_failed, "the connection broke: ", std::strerror(number));
+}
+
+bool family_is_local(int socket) {
+    int family = 0;
+    socklen_t bytes = sizeof family;
+    return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
+}
+
+bool has_same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
+    if (a.ss_family != b.ss_family) return false;
+    if (a.ss_family == AF_INET)
+        return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+               reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+    return a.ss_family == AF_INET6 &&
+           std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+/// sendmsg, again where a signal interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
+std::size_t send_once(int socket, const msghdr& message, int flags) {
+    while (true) {
+        const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+        if (count >= 0) return static_cast<std::size_t>(count);
+        const bool takes_nothing = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (takes_nothing && (flags & MSG_DONTWAIT) != 0) return 0;
+        if (errno != EINTR) fail(errno);
+    }
+}
+
+iovec piece_of(std::span<const std::byte> bytes) {
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::uint64_t max_files() {
+    rlimit limit{};
+    const bool is_limited =
+        ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return is_limited ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
+}
+
+bool may_keep(int file) {
+    const std::uint64_t most = max_files();
+    // The system gives the lowest one that is free.
+    return static_cast<std::uint64_t>(file) < most - most / 4;
+}
+
+Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
+
+Connection::~Connection() {
+    ::close(socket_);
+}
+
+bool Connection::is_of_this_user() const {
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    return is_local_ && ::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           peer.uid == ::geteuid();
+}
+
+void Connection::limit_sending(int seconds) const {
+    const timeval limit{seconds, 0};
+    if (::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
+}
+
+void Connection::look_after() const {
+    if (is_local_) return;
+    const auto set = [this](int level, int option, int value) {
+        if (::setsockopt(socket_, level, option, &value, sizeof value) != 0) fail(errno);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, silent_seconds);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, question_seconds);
+    set(IPPROTO_TCP, TCP_KEEPCNT, questions);
+    // Others, as BBR, guess how much a network takes and wait in between: up to five times as long
+    // as the other end needs.
+    constexpr std::string_view unpaced = "reno";
+    if (loops_back())
+        ::setsockopt(socket_, IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), unpaced.size());
+}
+
+bool Connection::loops_back() const {
+    if (is_local_) return false;
+    sockaddr_storage here{}, there{};
+    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+    return ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &here_bytes) == 0 &&
+           ::getpeername(socket_, reinterpret_cast<sockaddr*>(&there), &there_bytes) == 0 &&
+           has_same_host(here, there);
+}
+
+void Connection::limit_kept(int bytes) const {
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+void Connection::send(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+        iovec piece = piece_of(bytes);
+        msghdr message{};
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        bytes = bytes.subspan(send_once(socket_, message, 0));
+    }
+}
+
+std::size_t Connection::send_now(std::span<const std::byte> first,
+                                 std::span<const std::byte> second) const {
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return send_once(socket_, message, MSG_DONTWAIT);
+}
+
+std::size_t Connection::send_now_with_file(std::span<const std::byte> bytes, int file) const {
+    iovec piece = piece_of(bytes);
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = rights.data();
+    message.msg_controllen = rights.size();
+    cmsghdr* const control = CMSG_FIRSTHDR(&message);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof file);
+    std::memcpy(CMSG_DATA(control), &file, sizeof file);
+    return send_once(socket_, message, MSG_DONTWAIT);
+}
+
+std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> into) const {
+    while (true) {
+        const ssize_t count = ::recv(socket_, into.data(), into.size(), MSG_DONTWAIT);
+        if (count > 0) return into.first(static_cast<std::size_t>(count));
+        if (count == 0) throw Error(ErrorCode::peer_failed, "the other end closed the connection");
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+        if (errno != EINTR) fail(errno);
+    }
+}
+
+void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
+                      const Look& look) const {
+    while (!into.empty()) {
+        // Before it is read: this process may have been kept from running until what came was late.
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        if (const auto come = receive(into)) {
+            into = into.subspan(come->size());
+            continue;
+        }
+        look();
+        if (left.count() <= 0)
+            throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
+        pollfd waiting{socket_, POLLIN, 0};
+        ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
+    }
+}
+
+void Connection::end_sending() const {
+    ::shutdown(socket_, SHUT_WR);
+}
+
+void Connection::end() const {
+    ::shutdown(socket_, SHUT_RDWR);
+}
+
+bool Unsent::send(std::span<const std::byte> bytes) {
+    const std::lock_guard lock(lock_);
+    if (is_broken_) return true;
+    const bool is_first = kept_.empty();
+    kept_.insert(kept_.end(), bytes.begin(), bytes.end());
+    if (is_first) try_to_send();
+    return kept_.empty();
+}
+
+bool Unsent::send_more() {
+    const std::lock_guard lock(lock_);
+    try_to_send();
+    return kept_.empty();
+}
+
+bool Unsent::is_empty() const {
+    const std::lock_guard lock(lock_);
+    return kept_.empty();
+}
+
+void Unsent::try_to_send() {
+    if (kept_.empty()) return;
+    try {
+        const std::size_t count = connection_.send_now(kept_);
+        kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
+    } catch (const Error&) {
+        is_broken_ = true;
+        kept_.clear();
+        connection_.end();
+    }
+}
+
+int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end) {
+    while (time.count() > 0 && Clock::now() < end) {
+        if (const int found = ::poll(waiting.data(), waiting.size(), 0); found != 0) return found;
+        ::sched_yield();
+    }
+    return ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+}
+
+}  // namespace datamover::stream

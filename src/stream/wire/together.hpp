@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Together: agreement among the processes at one end of a stream, for one process or many, with MPI
+// or without, and the words that they exchange.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
+#include "stream/wire/connection.hpp"
+
+namespace datamover::stream {
+
+class Words {
+public:
+    /// Writes: each call appends a value.
+    Words() = default;
+    /// Reads: each call replaces its value. Throws mismatch if there are no more: the other process
+    /// made another call.
+    explicit Words(std::vector<std::int64_t> numbers)
+        : reads_(true), numbers_(std::move(numbers)) {}
+
+    bool reads() const { return reads_; }
+    const std::vector<std::int64_t>& numbers() const { return numbers_; }
+
+    template <class Number>
+    Words& pass(Number& number) {
+        if (reads_)
+            number = static_cast<Number>(numbers_[next(1)]);
+        else
+            numbers_.push_back(static_cast<std::int64_t>(number));
+        return *this;
+    }
+    Words& pass(std::string& text) {
+        std::size_t bytes = text.size();
+        pass(bytes);
+        const std::size_t count = bytes / 8 + (bytes % 8 != 0);
+        if (!reads_) numbers_.resize(numbers_.size() + count, 0);
+        const std::size_t at = reads_ ? next(count) : numbers_.size() - count;
+        if (reads_) text.resize(bytes);
+        if (bytes == 0) return *this;
+        if (reads_)
+            std::memcpy(text.data(), numbers_.data() + at, bytes);
+        else
+            std::memcpy(numbers_.data() + at, text.data(), bytes);
+        return *this;
+    }
+    Words& pass(Error& error) {
+        auto code = static_cast<std::int64_t>(error.code());
+        std::string text = error.what();
+        pass(code).pass(text);
+        if (reads_) error = Error(static_cast<ErrorCode>(code), text);
+        return *this;
+    }
+    /// A list: `each` passes the parts of one item.
+    template <class Item, class Each>
+    Words& pass(std::vector<Item>& items, const Each& each) {
+        std::size_t count = items.size();
+        pass(count);
+        if (reads_) items.clear();
+        for (std::size_t n = 0; n < count; ++n) each(reads_ ? items.emplace_back() : items[n]);
+        return *this;
+    }
+
+private:
+    std::size_t next(std::size_t count) {
+        if (numbers_.size() - at_ < count)
+            throw Error(ErrorCode::mismatch, "another process of the stream makes another call");
+        return std::exchange(at_, at_ + count);
+    }
+
+    bool reads_ = false;
+    std::vector<std::int64_t> numbers_;
+    std::size_t at_ = 0;
+};
+
+/// The processes of the sending end. Here it is one, without MPI; a group of several overrides all.
+class Together {
+public:
+    using Numbers = std::vector<std::int64_t>;
+
+    Together() = default;
+    virtual ~Together() = default;
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+    virtual int rank() const { return 0; }
+    virtual int size() const { return 1; }
+    /// Whether there is nobody to agree with.
+    virtual bool is_alone() const { return size() == 1; }
+    /// All processes call it; if any brings an error, all throw that of the lowest rank.
+    virtual void agree(const std::optional<Error>& mine) {
+        if (mine) throw *mine;
+    }
+    /// Collective: what every process brings, in order of rank; as many numbers as each likes.
+    virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
+    /// The same; throws timeout where the others do not come for so long, and tells them then.
+    virtual std::vector<Numbers> gather_within(const Numbers& mine, std::chrono::seconds) {
+        return gather(mine);
+    }
+    /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
+    /// throws where the wait has to end. Local.
+    virtual void look_around() { check_interrupted(); }
+    /// Throws where a wait has to end since the user interrupts it. Local.
+    virtual void check_interrupted() {}
+    virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
+};
+
+/// A timeout in seconds that a caller passed. Throws invalid_argument unless it is positive and
+/// finite.
+inline void check_seconds(const std::optional<double>& seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw make_error(ErrorCode::invalid_argument, "timeout is ", *seconds,
+                         " s; it must be above 0 s");
+}
+
+/// What `work` throws, as an error that others can be told; none: nothing. Local.
+template <class Work>
+std::optional<Error> error_in(const Together& together, Work&& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        return error;
+    } catch (const std::bad_alloc&) {
+        return make_error(ErrorCode::no_memory, "process ", together.rank(), " ran out of memory");
+    } catch (const std::exception& error) {
+        return make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                          " failed: ", error.what());
+    }
+    return std::nullopt;
+}
+
+/// Throws mismatch, the same on all processes, if one of them passed another value than process 0.
+/// The values are those of all processes, by rank.
+inline void require_same(std::string_view what, const std::vector<std::string>& values,
+                         std::string_view verb = "passed") {
+    const auto other = std::ranges::find_if(values, [&](const auto& v) { return v != values[0]; });
+    if (other != values.end())
+        throw Error(ErrorCode::mismatch,
+                    difference_text(verb, what, 0, values[0], other - values.begin(), *other));
+}
+
+using Deadline = std::optional<Clock::time_point>;
+
+inline Deadline deadline_after(std::optional<double> seconds) {
+    constexpr double most = 1e9;  // beyond it the clock's numbers end
+    if (!seconds || *seconds > most) return std::nullopt;
+    return Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+}
+
+inline bool is_over(const Deadline& deadline) {
+    return deadline && Clock::now() > *deadline;
+}
+
+/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+template <class Work>
+void collectively(Together& together, Work&& work) {
+    together.agree(error_in(together, std::forward<Work>(work)));
+}
+
+/// One call at a time.
+class CallsInTurn {
+public:
+    /// A call that has its turn.
+    class Turn {
+    public:
+        /// Waits for calls of other threads. Throws invalid_state where this thread is in one,
+        /// whose wait a signal handler interrupts; and what an interruption throws.
+        Turn(CallsInTurn& calls, Together& together) : calls_(calls) {
+            if (calls.is_of_this_thread())
+                throw Error(ErrorCode::invalid_state,
+                            "the stream cannot be used in a signal handler that interrupts one of "
+                            "its calls");
+            while (!calls.lock_.try_lock_for(together.look_time())) together.check_interrupted();
+            calls.caller_ = std::this_thread::get_id();
+        }
+        ~Turn() {
+            calls_.caller_ = std::thread::id();
+            calls_.lock_.unlock();
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+    private:
+        CallsInTurn& calls_;
+    };
+
+    /// The turn, if no thread has it.
+    std::unique_lock<std::timed_mutex> turn_if_free() {
+        if (is_of_this_thread()) return {};
+        return {lock_, std::try_to_lock};
+    }
+
+private:
+    bool is_of_this_thread() const { return caller_ == std::this_thread::get_id(); }
+
+    std::timed_mutex lock_;
+    std::atomic<std::thread::id> caller_{};
+};
+
+}  // namespace datamover::stream
