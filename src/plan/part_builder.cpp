@@ -75,15 +75,24 @@ void sort_by_blocks(std::vector<PartEntry>& entries, std::size_t first) {
     radix_sort(some, &PartEntry::source_block);
 }
 
-std::int64_t PairPartBuilder::shape_of(std::span<const PartAxis> axes) {
-    const std::uint64_t hash = hash_of(axes);
-    const std::int64_t known = known_.find(
-        hash, [&](std::int64_t number) { return std::ranges::equal(part_.shape(number), axes); });
-    if (known >= 0) return known;
-    const std::int64_t number = part_.num_shapes();
+std::int64_t PairPartBuilder::append_shape(std::span<const PartAxis> axes) {
     part_.shapes_.push_back({part_.axes_.size(), axes.size(), PieceContent{axes}.elems()});
     part_.axes_.insert(part_.axes_.end(), axes.begin(), axes.end());
-    known_.insert(hash, number);
+    return part_.num_shapes() - 1;
+}
+
+std::int64_t PairPartBuilder::shape_of(std::span<const PartAxis> axes) {
+    if (part_.shapes_.empty()) return append_shape(axes);
+    if (!known_) {
+        known_ = std::make_unique<geometry::RecordIndex>();
+        known_->insert(hash_of(part_.shape(0)), 0);
+    }
+    const std::uint64_t hash = hash_of(axes);
+    const std::int64_t known = known_->find(
+        hash, [&](std::int64_t number) { return std::ranges::equal(part_.shape(number), axes); });
+    if (known >= 0) return known;
+    const std::int64_t number = append_shape(axes);
+    known_->insert(hash, number);
     return number;
 }
 
