@@ -76,13 +76,18 @@ void sort_by_blocks(std::vector<PartEntry>& entries, std::size_t first) {
 }
 
 std::int64_t PairPartBuilder::append_shape(std::span<const PartAxis> axes) {
-    part_.shapes_.push_back({part_.axes_.size(), axes.size(), PieceContent{axes}.elems()});
+    const std::int64_t number = part_.num_shapes();
+    const PairPart::Shape shape{part_.axes_.size(), axes.size(), PieceContent{axes}.elems()};
+    if (number == 0)
+        part_.first_shape_ = shape;
+    else
+        part_.further_shapes_.push_back(shape);
     part_.axes_.insert(part_.axes_.end(), axes.begin(), axes.end());
-    return part_.num_shapes() - 1;
+    return number;
 }
 
 std::int64_t PairPartBuilder::shape_of(std::span<const PartAxis> axes) {
-    if (part_.shapes_.empty()) return append_shape(axes);
+    if (part_.num_shapes() == 0) return append_shape(axes);
     if (!known_) {
         known_ = std::make_unique<geometry::RecordIndex>();
         known_->insert(hash_of(part_.shape(0)), 0);
