@@ -85,13 +85,14 @@ public:
         return runs_[static_cast<std::size_t>(-1 - entry.content)];
     }
     std::int64_t elems(const PartEntry& entry) const {
-        return entry.is_nest() ? shapes_[static_cast<std::size_t>(entry.content)].elems
-                               : runs(entry).elems;
+        return entry.is_nest() ? shape_at(entry.content).elems : runs(entry).elems;
     }
 
-    std::int64_t num_shapes() const { return static_cast<std::int64_t>(shapes_.size()); }
+    std::int64_t num_shapes() const {
+        return first_shape_.elems < 0 ? 0 : 1 + static_cast<std::int64_t>(further_shapes_.size());
+    }
     std::span<const PartAxis> shape(std::int64_t number) const {
-        const Shape& s = shapes_[static_cast<std::size_t>(number)];
+        const Shape& s = shape_at(number);
         return std::span(axes_).subspan(s.first_axis, s.num_axes);
     }
     /// Return the part that has only the entry with this number.
@@ -107,11 +108,15 @@ private:
     friend class plan::PairPartBuilder;
     struct Shape {
         std::size_t first_axis = 0, num_axes = 0;  ///< of axes_
-        std::int64_t elems = 0;
+        std::int64_t elems = -1;
     };
+    const Shape& shape_at(std::int64_t number) const {
+        return number == 0 ? first_shape_ : further_shapes_[static_cast<std::size_t>(number - 1)];
+    }
 
     std::vector<PartAxis> axes_;
-    std::vector<Shape> shapes_;
+    Shape first_shape_;  ///< in place, since most parts have one; none if its `elems` is -1
+    std::vector<Shape> further_shapes_;
     std::vector<PartEntry> entries_;
     std::vector<PartRuns> runs_;
     std::int64_t elems_ = 0;

@@ -62,7 +62,6 @@ public:
                 add_nest(entry);
             else
                 add_runs(part_.runs(entry));
-            done_elems_ += part_.elems(entry);
         }
         if (relations_.empty()) return RelationAccess::make(products_.finish());
         flush_products();
@@ -75,7 +74,8 @@ private:
     /// blocks.
     struct Known {
         PerSide<std::array<Extent, max_dims>> extents;  ///< of local indices, per dimension
-        bool has_extents = false, is_compiled = false;
+        std::int64_t elems = 0;                         ///< 0: not looked at
+        bool is_compiled = false;
         PerSide<Point> strides;
         PerSide<std::int64_t> start;
         std::int64_t nest_shape = 0;
@@ -97,30 +97,34 @@ private:
 
     void add_nest(const PartEntry& nest) {
         Known& known = known_[static_cast<std::size_t>(nest.content)];
-        check_nest_inside(known, part_.axes(nest));
-        if (!known.fits(memory_)) compile(known, part_.axes(nest), part_.elems(nest));
+        if (known.elems == 0) {
+            known.elems = part_.elems(nest);
+            for (const Side side : both_sides)
+                if (memory_[side]) known.extents[side] = extents_of(part_.axes(nest), side);
+        }
+        for (const Side side : both_sides)
+            if (memory_[side]) check_nest_inside(known.extents[side], side);
+        if (!known.fits(memory_)) compile(known, part_.axes(nest));
         const auto place = [&](Side side) {
             return known.start[side] + (memory_[side] ? memory_[side]->offset_bytes
                                                       : done_elems_ * sides_[side].elem_bytes);
         };
         products_.place(known.nest_shape, place(Side::source), place(Side::destination));
+        done_elems_ += known.elems;
     }
 
-    void check_nest_inside(Known& known, std::span<const PartAxis> axes) const {
-        for (const Side side : both_sides) {
-            if (!memory_[side]) continue;
-            if (!known.has_extents) known.extents[side] = extents_of(axes, side);
-            for (int d = 0; d < memory_[side]->valid.dims(); ++d) {
-                const Extent& range = known.extents[side][static_cast<std::size_t>(d)];
-                if (range.low <= range.high) check_inside(sides_[side], *memory_[side], d, range);
-            }
+    void check_nest_inside(const std::array<Extent, max_dims>& extents, Side side) const {
+        const BlockMemory& memory = *memory_[side];
+        for (int d = 0; d < memory.valid.dims(); ++d) {
+            const Extent& range = extents[static_cast<std::size_t>(d)];
+            if (range.low <= range.high) check_inside(sides_[side], memory, d, range);
         }
-        known.has_extents = true;
     }
 
     /// Positions inside the blocks' memories, and before the message's end, have addresses that
     /// fit.
-    void compile(Known& known, std::span<const PartAxis> axes, std::int64_t elems) {
+    void compile(Known& known, std::span<const PartAxis> axes) {
+        std::int64_t elems = known.elems;
         Nest nest;
         ProductBuilder::Owners owners;
         for (std::size_t k = 0; k < axes.size(); ++k) {
@@ -165,6 +169,7 @@ private:
             fold(runs);
         else
             list(runs);
+        done_elems_ += runs.elems;
     }
 
     static void check_runs_inside(const RelationSide& side, const BlockMemory& memory,

@@ -15,11 +15,14 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// Whether ranges contain several whole rows, and those of one range are no number of rows further
-/// in the block than those of another.
+/// Whether whole rows of one range are no number of rows further in the block than those of
+/// another: then each is a box of its own, or, if there are more than a few, each range is.
 bool rows_are_askew(const AxisSet& ranges, std::int64_t row_elems) {
-    return ranges.length / 2 >= row_elems &&
-           ranges.length % std::gcd(row_elems, ranges.period) != 0;
+    return ranges.length % std::gcd(row_elems, ranges.period) != 0;
+}
+bool ranges_are_listed(const AxisSet& ranges, std::int64_t row_elems) {
+    constexpr std::int64_t few_rows = 64;
+    return rows_are_askew(ranges, row_elems) && ranges.length / row_elems > few_rows;
 }
 
 /// Walks over the ranges of a block dimension by dimension, the first outermost.
@@ -65,7 +68,7 @@ private:
         const std::int64_t common = std::gcd(strides_[d], ranges_.period);
         const std::int64_t rows = ranges_.period / common;
         // Where one period does not fit the dimension, nothing repeats.
-        if (rows >= region_.extent(d) || rows_are_askew(ranges_, strides_[d])) return {};
+        if (rows >= region_.extent(d) || ranges_are_listed(ranges_, strides_[d])) return {};
         return {rows, strides_[d] / common * ranges_.length};
     }
 
@@ -146,15 +149,20 @@ private:
             if (row == end) return;
             ++row;
         }
-        if (row < end && take_rows(d, row, end, period)) {
+        const auto whole_rows = [&](std::int64_t first, std::int64_t last_row) {
+            if (!take_rows(d, first, last_row, period)) return;
             for (int k = d + 1; k <= last(); ++k) {
                 FlatAxis& axis = box_.axis[static_cast<std::size_t>(k)];
                 axis = {};
                 axis.set = AxisSet::interval(0, shape_[k]);
                 axis.step = strides_[k];
             }
-            emit(last(), position + (base + row * stride - x));
-        }
+            emit(last(), position + (base + first * stride - x));
+        };
+        if (period.rows != never && rows_are_askew(ranges_, stride))
+            for (; row < end; ++row) whole_rows(row, row + 1);
+        else if (row < end)
+            whole_rows(row, end);
         if (end * stride + base < y) part_of_row(end, end * stride + base, y);
     }
 
@@ -209,14 +217,15 @@ FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
         stride *= shape[d];
         rows *= region.extent(d - 1);
         if (!rounds) continue;
-        const std::int64_t common = std::gcd(stride, round);
-        const std::int64_t repeats_after = rows_are_askew(ranges, stride) ? never : round / common;
+        const std::int64_t repeats_after =
+            ranges_are_listed(ranges, stride) ? never : round / std::gcd(stride, round);
         const std::int64_t looked_at = std::min(repeats_after, region.extent(d - 1));
-        counts.boxes =
-            stride > round
-                ? geometry::bounded_multiply(counts.boxes, looked_at)
-                : geometry::bounded_multiply(
-                      geometry::bounded_multiply(looked_at, stride) / round + 1, of_range);
+        const bool alone = repeats_after == looked_at && rows_are_askew(ranges, stride);
+        const std::int64_t of_one = of_range + (alone ? ranges.length / stride : 0);
+        counts.boxes = stride > round
+                           ? geometry::bounded_multiply(counts.boxes, looked_at)
+                           : geometry::bounded_multiply(
+                                 geometry::bounded_multiply(looked_at, stride) / round + 1, of_one);
     }
     const auto share = [&](std::int64_t of) {
         const geometry::Wide all = geometry::Wide{rows} * of / round;

@@ -16,8 +16,7 @@ void visit_flat_pieces(const Layouts& layouts, const Redistribution& term, Side 
     if (!own.flat_cyclic()) {
         const FlatSide side(far, term, f, far_side);
         FlatPieces(side, own, f, visit).of_product(own, block, [&](std::int64_t flat_block) {
-            return own_side == Side::destination ||
-                   is_sender(own, block, side.flat.owner(flat_block), nodes);
+            return own_side == Side::destination || is_sender(layouts, {block, flat_block}, nodes);
         });
         return;
     }

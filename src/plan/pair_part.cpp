@@ -45,7 +45,7 @@ PairPart PairPart::only(std::size_t entry) const {
     if (alone.is_nest()) {
         const auto own = axes(alone);
         part.axes_.assign(own.begin(), own.end());
-        part.shapes_.push_back({0, own.size(), part.elems_});
+        part.first_shape_ = {0, own.size(), part.elems_};
         alone.content = 0;
     } else {
         part.runs_.push_back(runs(alone));

@@ -75,15 +75,29 @@ void sort_by_blocks(std::vector<PartEntry>& entries, std::size_t first) {
     radix_sort(some, &PartEntry::source_block);
 }
 
+std::int64_t PairPartBuilder::append_shape(std::span<const PartAxis> axes) {
+    const std::int64_t number = part_.num_shapes();
+    const PairPart::Shape shape{part_.axes_.size(), axes.size(), PieceContent{axes}.elems()};
+    if (number == 0)
+        part_.first_shape_ = shape;
+    else
+        part_.further_shapes_.push_back(shape);
+    part_.axes_.insert(part_.axes_.end(), axes.begin(), axes.end());
+    return number;
+}
+
 std::int64_t PairPartBuilder::shape_of(std::span<const PartAxis> axes) {
+    if (part_.num_shapes() == 0) return append_shape(axes);
+    if (!known_) {
+        known_ = std::make_unique<geometry::RecordIndex>();
+        known_->insert(hash_of(part_.shape(0)), 0);
+    }
     const std::uint64_t hash = hash_of(axes);
-    const std::int64_t known = known_.find(
+    const std::int64_t known = known_->find(
         hash, [&](std::int64_t number) { return std::ranges::equal(part_.shape(number), axes); });
     if (known >= 0) return known;
-    const std::int64_t number = part_.num_shapes();
-    part_.shapes_.push_back({part_.axes_.size(), axes.size(), PieceContent{axes}.elems()});
-    part_.axes_.insert(part_.axes_.end(), axes.begin(), axes.end());
-    known_.insert(hash, number);
+    const std::int64_t number = append_shape(axes);
+    known_->insert(hash, number);
     return number;
 }
 

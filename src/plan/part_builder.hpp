@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -24,13 +25,21 @@ public:
     bool empty() const { return part_.empty(); }
     std::int64_t elems() const { return part_.elems_; }
     /// The part; the builder is then empty.
-    PairPart finish() { return std::exchange(*this, {}).part_; }
+    PairPart finish() {
+        PairPart made = std::move(part_);
+        part_ = {};
+        known_ = nullptr;
+        term_ = -1;
+        first_of_term_ = 0;
+        return made;
+    }
 
 private:
     std::int64_t shape_of(std::span<const PartAxis> axes);
+    std::int64_t append_shape(std::span<const PartAxis> axes);
 
     PairPart part_;
-    geometry::RecordIndex known_;
+    std::unique_ptr<geometry::RecordIndex> known_;  ///< of the shapes, if they are several
     std::int64_t term_ = -1;
     std::size_t first_of_term_ = 0;
 };

@@ -184,6 +184,14 @@ private:
             some.first = position;
             some.elems = some.count = 0;
         };
+        if (!runs.generator->is_regular()) {  // single elements
+            while (runs.end - some.first > most_) {
+                some.elems = some.count = most_;
+                end_at(some.first + most_);
+            }
+            some.elems = some.count = runs.end - some.first;
+            return end_at(runs.end);
+        }
         for_each_run(runs, [&](Run run) {
             while (some.elems + run.length > most_) {
                 const std::int64_t taken = most_ - some.elems;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -24,12 +25,9 @@ Table table_for(const AxisSet& source, const AxisSet& destination, const Section
         source, f.source_lo[k] + w.lo[k], destination, f.destination_lo[k] + w.lo[k], w.extent[k]));
 }
 
-std::vector<PartAxis> axes_of(const std::vector<Table>& tables, const SectionFrame& f) {
-    std::vector<PartAxis> axes;
-    axes.reserve(tables.size());
-    for (std::size_t k = 0; k < tables.size(); ++k)
-        axes.push_back({{}, tables[k]->size(), {f.axes[k], static_cast<int>(k)}, tables[k]});
-    return axes;
+PartAxis axis_of(Table table, const SectionFrame& f, int k) {
+    const std::int64_t length = table->size();
+    return {{}, length, {f.dim(Side::source, k), f.dim(Side::destination, k)}, std::move(table)};
 }
 
 /// One block of the source and one of the destination, and their indices per dimension.
@@ -72,22 +70,22 @@ std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Win
                         const VisitPiece& visit) {
     if (are_intervals(pair.source) && are_intervals(pair.destination))
         return visit_box(pair, f, w, visit);
-    std::vector<Table> tables;
+    std::vector<PartAxis> axes;
     for (int k = 0; k < f.extent.dims(); ++k) {
         const auto s = static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)]);
-        tables.push_back(
-            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k));
-        if (tables.back()->empty()) return 0;
+        axes.push_back(axis_of(
+            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k), f,
+            k));
+        if (axes.back().length == 0) return 0;
     }
-    const std::vector<PartAxis> axes = axes_of(tables, f);
     visit(pair.blocks, {axes});
     return PieceContent{axes}.elems();
 }
 
-/// The processes of a block-cyclic side along one dimension, with the table towards each.
+/// The processes of a block-cyclic side along one dimension, with the axis towards each.
 struct AxisPeer {
     std::int64_t coordinate;
-    Table table;
+    PartAxis axis;
 };
 
 /// Visits all combinations of one entry per dimension.
@@ -114,13 +112,15 @@ void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_di
     for (std::size_t k = 0; k < grid_dims.size(); ++k)
         peers.push_back(make_peers(static_cast<int>(k)));
     Point coordinates = grid.grid();
-    std::vector<Table> tables(peers.size());
+    std::vector<PartAxis> axes(peers.size());
+    std::vector<std::size_t> taken(peers.size(), std::numeric_limits<std::size_t>::max());
     for_each_combination(peers, [&](const std::vector<std::size_t>& at) {
         for (std::size_t k = 0; k < peers.size(); ++k) {
+            if (std::exchange(taken[k], at[k]) == at[k]) continue;
             coordinates[grid_dims[k]] = peers[k][at[k]].coordinate;
-            tables[k] = peers[k][at[k]].table;
+            axes[k] = peers[k][at[k]].axis;
         }
-        visit(grid.block_at(coordinates), tables);
+        visit(grid.block_at(coordinates), axes);
     });
 }
 
@@ -171,10 +171,12 @@ bool no_elements(const std::vector<AxisSet>& sets) {
 
 }  // namespace
 
-bool is_sender(const Layout& source, std::int64_t block, std::int64_t receiver, Nodes nodes) {
-    const BlockCyclic* grid = source.block_cyclic();
+bool is_sender(const Layouts& layouts, const BlockPair& blocks, Nodes nodes) {
+    const BlockCyclic* grid = layouts.source->block_cyclic();
     return !grid || grid->replicas() == 1 ||
-           nearest_replica(*grid, block, receiver, nodes) == block;
+           nearest_replica(*grid, blocks.source_block,
+                           layouts.destination->owner(blocks.destination_block),
+                           nodes) == blocks.source_block;
 }
 
 SectionFrame::SectionFrame(const Redistribution& term)
@@ -268,15 +270,14 @@ void visit_pieces(const Layouts& layouts, const Redistribution& term, Side own_s
                     const AxisSet there = grid->axis_set(d, c);
                     Table table =
                         sends ? table_for(s, there, f, w, k) : table_for(there, s, f, w, k);
-                    if (!table->empty()) peers.push_back({c, std::move(table)});
+                    if (!table->empty()) peers.push_back({c, axis_of(std::move(table), f, k)});
                 }
                 return peers;
             };
             match_block_cyclic(
-                *grid, dims[far_side], make_peers, [&](std::int64_t first, const auto& tables) {
-                    for_each_replica(
-                        layouts, own_side, block, *grid, first, nodes,
-                        [&](const BlockPair& blocks) { visit(blocks, {axes_of(tables, f)}); });
+                *grid, dims[far_side], make_peers, [&](std::int64_t first, const auto& axes) {
+                    for_each_replica(layouts, own_side, block, *grid, first, nodes,
+                                     [&](const BlockPair& blocks) { visit(blocks, {axes}); });
                 });
             continue;
         }
@@ -289,7 +290,7 @@ void visit_pieces(const Layouts& layouts, const Redistribution& term, Side own_s
             if (!sends) {
                 for (const Window& v : sending_windows(source, far_block, f))
                     elems += visit_pair({{far_block, block}, far_sets, sets}, f, v, visit);
-            } else if (is_sender(source, block, destination.owner(far_block), nodes)) {
+            } else if (is_sender(layouts, {block, far_block}, nodes)) {
                 elems += visit_pair({{block, far_block}, sets, far_sets}, f, w, visit);
             }
         }

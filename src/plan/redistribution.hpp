@@ -51,23 +51,22 @@ inline bool needs_all(const Redistribution& term, Side own_side) {
     return !term.partial && (own_side == Side::source) == term.reversed;
 }
 
-/// Whether a source block is the replica that sends to a process.
-bool is_sender(const Layout& source, std::int64_t block, std::int64_t receiver, Nodes nodes);
+/// Whether a source block is the replica that sends to a destination block.
+bool is_sender(const Layouts& layouts, const BlockPair& blocks, Nodes nodes);
 
 /// Visits the pairs of `block`, on `own_side`, with the replicas of a block of the other side, a
 /// grid, that send to it or get from it; `first` is the block of the first replica.
 template <class Visit>
 void for_each_replica(const Layouts& layouts, Side own_side, std::int64_t block,
                       const BlockCyclic& grid, std::int64_t first, Nodes nodes, Visit&& visit) {
-    const Layout& destination = *layouts.destination;
     if (own_side == Side::destination) {
-        visit(BlockPair{nearest_replica(grid, first, destination.owner(block), nodes), block});
+        const std::int64_t receiver = layouts.destination->owner(block);
+        visit(BlockPair{nearest_replica(grid, first, receiver, nodes), block});
         return;
     }
     const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
     for (std::int64_t far = first; far < grid.num_blocks(); far += grid_size)
-        if (is_sender(*layouts.source, block, destination.owner(far), nodes))
-            visit(BlockPair{block, far});
+        if (is_sender(layouts, {block, far}, nodes)) visit(BlockPair{block, far});
 }
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that

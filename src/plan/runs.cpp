@@ -11,12 +11,13 @@ namespace {
 
 using LocalIndex = std::array<std::int64_t, max_dims>;
 
-/// The local index with a row-major number within a box.
-void find_index(std::int64_t number, const Point& lo, const Point& extents, LocalIndex& index) {
-    for (int d = extents.dims() - 1; d >= 0; --d) {
-        index[static_cast<std::size_t>(d)] = lo[d] + number % extents[d];
+/// The local index with a row-major number within a box at 0.
+void find_index(std::int64_t number, const Point& extents, LocalIndex& index) {
+    for (int d = extents.dims() - 1; d > 0; --d) {
+        index[static_cast<std::size_t>(d)] = number % extents[d];
         number /= extents[d];
     }
+    index[0] = number;
 }
 
 /// A walk over a box, row by row.
@@ -24,7 +25,8 @@ class BoxRows {
 public:
     BoxRows(const Region& box, std::int64_t first)
         : box_(box), last_(static_cast<std::size_t>(box.dims() - 1)) {
-        find_index(first, box.lo(), box.shape(), index_);
+        find_index(first, box.shape(), index_);
+        for (int d = 0; d < box.dims(); ++d) index_[static_cast<std::size_t>(d)] += box.lo()[d];
     }
     const std::int64_t* index() const { return index_.data(); }
     std::int64_t left_in_row() const { return box_.hi()[static_cast<int>(last_)] - index_[last_]; }
@@ -64,8 +66,8 @@ void ListedRuns::for_each(std::int64_t first, std::int64_t end, const Visit& vis
     Run run{first, 1, 1, {index.source.data(), index.destination.data()}, {1, 1}};
     for (; run.position < end; ++run.position) {
         for (const Side side : both_sides)
-            find_index(flat_[side][static_cast<std::size_t>(run.position)],
-                       Point::filled(extents_[side].dims(), 0), extents_[side], index[side]);
+            find_index(flat_[side][static_cast<std::size_t>(run.position)], extents_[side],
+                       index[side]);
         visit(run);
     }
 }

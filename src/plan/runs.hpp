@@ -39,7 +39,8 @@ public:
     /// The dimensions of a side's block, and the one along which runs lie.
     virtual int dims(Side side) const = 0;
     virtual int dim(Side side) const { return dims(side) - 1; }
-    /// Whether runs repeat at equal distances, so that nests of them are few.
+    /// Whether runs repeat at equal distances, so that nests of them are few. If not, positions are
+    /// single elements.
     virtual bool is_regular() const { return true; }
     /// Whether every element has the same local index on both sides.
     virtual bool is_identity() const { return false; }
