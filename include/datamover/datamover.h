@@ -692,9 +692,9 @@ typedef struct datamover_source_options {
 
 /* Connect to a stream that another program sends at `address`, "tcp://host:port". `options` may be
  * NULL. DATAMOVER_TIMEOUT if no program listens; DATAMOVER_IO if another kind of program does;
- * DATAMOVER_INVALID_ARGUMENT if it requires another token; DATAMOVER_INVALID_STATE if the stream has
- * ended; DATAMOVER_PEER_FAILED
- * if it ends meanwhile, or already serves its largest number of consumers. Collective. */
+ * DATAMOVER_INVALID_ARGUMENT if it requires another token; DATAMOVER_INVALID_STATE if the stream
+ * has ended; DATAMOVER_PEER_FAILED if it ends meanwhile, or already serves its largest number of
+ * consumers. Collective. */
 int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
                              const datamover_source_options* options);
 /* Get the number of arrays sent so far, at least one. Waits for the first, at most

@@ -59,9 +59,9 @@ public:
     /// Make an object without a stream.
     StreamSource();
     /// Connect to "tcp://host:port". Throws timeout (no program listens), io (another kind of
-    /// program does), invalid_argument (it requires another token), invalid_state (it has ended), peer_failed
-    /// (it ends meanwhile, or already serves its largest number of consumers), invalid_argument.
-    /// Collective.
+    /// program does), invalid_argument (it requires another token), invalid_state (it has ended),
+    /// peer_failed (it ends meanwhile, or already serves its largest number of consumers),
+    /// invalid_argument. Collective.
     StreamSource(MPI_Comm comm, const std::string& address,
                  const StreamSourceOptions& options = {});
     /// Leave the stream, as `close`.

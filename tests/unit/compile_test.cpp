@@ -105,7 +105,8 @@ TEST(Compile, ElementsOfAPartAreThoseOfItsRelation) {
         CompiledPairs listed;
         part.for_each_element([&](const BlockPair& blocks, const PerSide<Point>& local) {
             listed.source.push_back(address_of_index(from, blocks.source_block, local.source));
-            listed.destination.push_back(address_of_index(to, blocks.destination_block, local.destination));
+            listed.destination.push_back(
+                address_of_index(to, blocks.destination_block, local.destination));
         });
         ASSERT_EQ(static_cast<std::int64_t>(listed.source.size()), part.size()) << "case " << i;
         ASSERT_EQ(listed, compiled_pairs(plan::compile(part, side(plan.source(), from, 8),

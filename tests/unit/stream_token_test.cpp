@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tokens: a stream's file is found by its user alone, however others try to replace it.
-#include "stream/token.hpp"
+#include "stream/wire/token.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "stream/connection.hpp"
+#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -17,8 +17,8 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, Record welcome,
-                   std::shared_ptr<Places> places, const std::string& name)
+Audience::Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
+                   const std::string& name)
     : flow_(flow),
       least_(least),
       welcome_(std::move(welcome)),

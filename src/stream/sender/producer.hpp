@@ -199,7 +199,7 @@ private:
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
-    std::int64_t identity_ = 0;  ///< of the address, which no other open stream has
+    std::int64_t identity_ = 0;            ///< of the address, which no other open stream has
     std::optional<TokenFile> token_file_;  ///< on process 0, of a token that nobody gave
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
