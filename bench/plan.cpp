@@ -82,14 +82,19 @@ struct Planned {
         for (const auto* parts : {&outgoing, &incoming})
             for (const PeerPart& p : *parts) {
                 bytes += static_cast<std::int64_t>(sizeof(PeerPart));
-                bytes += static_cast<std::int64_t>(p.part.entries().size() *
-                                                   sizeof(datamover::PartEntry));
-                for (std::int64_t shape = 0; shape < p.part.num_shapes(); ++shape)
-                    for (const datamover::PartAxis& axis : p.part.shape(shape)) {
+                for (const datamover::Piece& piece : p.part.pieces) {
+                    bytes += static_cast<std::int64_t>(sizeof piece);
+                    if (const auto* list = std::get_if<datamover::BoxList>(&piece.content))
+                        bytes += static_cast<std::int64_t>(
+                            list->boxes.size() * sizeof(datamover::PlacedBox) +
+                            list->shapes.size() * sizeof(datamover::BoxShape));
+                    const auto* product = std::get_if<datamover::ProductPiece>(&piece.content);
+                    if (!product) continue;
+                    for (const datamover::PieceAxis& axis : product->axes) {
                         bytes += static_cast<std::int64_t>(sizeof axis);
-                        if (axis.table && tables.insert(axis.table.get()).second)
-                            bytes += axis.table->nbytes();
+                        if (tables.insert(axis.table.get()).second) bytes += axis.table->nbytes();
                     }
+                }
             }
         return bytes;
     }

@@ -30,27 +30,98 @@ struct Element {
     datamover::PerSide<Point> at;
 };
 
-/// The elements of a part, in the order of the message.
-std::vector<Element> elements_of(const datamover::PairPart& part) {
-    std::vector<Element> elements;
-    part.for_each_element(
-        [&](const datamover::BlockPair& blocks, const datamover::PerSide<Point>& at) {
-            elements.push_back({blocks, at});
-        });
-    expect(static_cast<std::int64_t>(elements.size()) == part.size(), "all of it");
-    return elements;
+/// Where an element of a block lies that is told as a number, rows first.
+Point point_of(std::int64_t flat, const Point& extents) {
+    Point at = extents;
+    for (int d = extents.dims() - 1; d >= 0; --d) {
+        at[d] = flat % extents[d];
+        flat /= extents[d];
+    }
+    return at;
 }
 
-/// The axes of a part's nests: boxes, such as ghosts, that have the same position in their blocks
-/// share a shape.
-void shapes(const MotionPlan& ghosts) {
-    for (const PeerPart& peer : ghosts.incoming(0))
-        for (const datamover::PartEntry& entry : peer.part.entries()) {
-            expect(entry.is_nest() && entry.content < peer.part.num_shapes(), "a box");
-            std::int64_t elems = 1;
-            for (const datamover::PartAxis& axis : peer.part.axes(entry)) elems *= axis.length;
-            expect(elems == peer.part.elems(entry), "a product of its axes");
+/// The elements of a piece, in the order of the message. There are four kinds.
+class Elements {
+public:
+    Elements(const MotionPlan& plan, std::vector<Element>& all) : plan_(plan), all_(all) {}
+
+    /// Boxes, such as ghosts: those that lie alike in their blocks share a shape.
+    void operator()(const datamover::BoxList& list) {
+        for (const datamover::PlacedBox& box : list.boxes) {
+            const datamover::BoxShape& shape = list.shape_of(box);
+            std::vector<std::int64_t> lengths;
+            for (const datamover::BoxAxis& axis : shape.axes()) lengths.push_back(axis.length);
+            Region::from_shape(Point(lengths)).for_each([&](const Point& step) {
+                Element element{{box.source_block, box.destination_block}, {step, step}};
+                for (int d = 0; d < step.dims(); ++d) {
+                    const datamover::BoxAxis& axis = shape.axis[static_cast<std::size_t>(d)];
+                    element.at.source[axis.source_dim] = axis.source + step[d];
+                    element.at.destination[axis.destination_dim] = axis.destination + step[d];
+                }
+                all_.push_back(element);
+            });
         }
+    }
+
+    /// Products of tables, one for each dimension, as between block-cyclic layouts.
+    void operator()(const datamover::ProductPiece& piece) {
+        const int dims = static_cast<int>(piece.axes.size());
+        Element element{piece, {Point::filled(dims, 0), Point::filled(dims, 0)}};
+        add(piece, 0, element);
+    }
+
+    /// Regions of different shapes with as many points, both with the last dimension fastest.
+    void operator()(const datamover::ReshapePiece& piece) {
+        const std::size_t first = all_.size();
+        piece.source.for_each([&](const Point& from) { all_.push_back({piece, {from, from}}); });
+        std::size_t n = first;
+        piece.destination.for_each([&](const Point& to) { all_[n++].at[Side::destination] = to; });
+    }
+
+    /// Single elements, as between lists of indices.
+    void operator()(const datamover::IndexPiece& piece) {
+        const Point from = plan_.source().block_extents(piece.source_block),
+                    to = plan_.destination().block_extents(piece.destination_block);
+        for (std::size_t i = 0; i < piece.source.size(); ++i)
+            all_.push_back(
+                {piece, {point_of(piece.source[i], from), point_of(piece.destination[i], to)}});
+    }
+
+    /// Ranges of the flattened array that hardly repeat: there are none between these layouts.
+    void operator()(const datamover::RangesPiece& piece) {
+        expect(piece.size() == 0, "no ranges of the flattened array");
+    }
+
+private:
+    /// What the tables of this axis and of those within it say.
+    void add(const datamover::ProductPiece& piece, std::size_t axis, Element& element) {
+        if (axis == piece.axes.size()) {
+            all_.push_back(element);
+            return;
+        }
+        const datamover::PieceAxis& along = piece.axes[axis];
+        along.table->for_each_block([&](std::int64_t from, std::int64_t to, std::int64_t length) {
+            for (std::int64_t k = 0; k < length; ++k) {
+                element.at.source[along.source_dim] = from + k;
+                element.at.destination[along.destination_dim] = to + k;
+                add(piece, axis + 1, element);
+            }
+        });
+    }
+
+    const MotionPlan& plan_;
+    std::vector<Element>& all_;
+};
+
+std::vector<Element> elements_of(const MotionPlan& plan, const datamover::PairPart& part) {
+    std::vector<Element> elements;
+    for (const datamover::Piece& piece : part.pieces) {
+        const auto before = static_cast<std::int64_t>(elements.size());
+        std::visit(Elements(plan, elements), piece.content);
+        expect(static_cast<std::int64_t>(elements.size()) == before + piece.size(), "all of it");
+    }
+    expect(static_cast<std::int64_t>(elements.size()) == part.size(), "of every piece");
+    return elements;
 }
 
 /// The counts of a collective operation, and where each process's part begins.
@@ -75,7 +146,7 @@ datamover::PerSide<std::size_t> move_by_hand(MPI_Comm comm, const MotionPlan& pl
     std::vector<double> packed;
     for (const PeerPart& peer : outgoing) {  // in ascending order of ranks
         send.of[static_cast<std::size_t>(peer.rank)] = static_cast<int>(peer.part.size());
-        for (const Element& e : elements_of(peer.part))
+        for (const Element& e : elements_of(plan, peer.part))
             packed.push_back(from.grid<double>(e.blocks.source_block)[e.at.source]);
     }
     for (const PeerPart& peer : incoming)
@@ -86,7 +157,7 @@ datamover::PerSide<std::size_t> move_by_hand(MPI_Comm comm, const MotionPlan& pl
                   receive.of.data(), receive.begin.data(), MPI_DOUBLE, comm);
     std::size_t n = 0;
     for (const PeerPart& peer : incoming)
-        for (const Element& e : elements_of(peer.part))
+        for (const Element& e : elements_of(plan, peer.part))
             to.grid<double>(e.blocks.destination_block)[e.at.destination] = come[n++];
     return {packed.size(), come.size()};
 }
@@ -166,7 +237,6 @@ int main(int argc, char** argv) {
     const MotionPlan ghosts = halo(boxes, one, one, square);
     compare(MPI_COMM_WORLD, "halo", ghosts, {.ghost_lower = one, .ghost_upper = one});
     terms(ghosts, transpose);
-    shapes(ghosts);
     columns_first();
 
     MotionPlan reshape(boxes, boxes);  // the first four columns of a box to four rows of another

@@ -56,11 +56,9 @@ void check_blocks_to_walk(std::int64_t blocks);
 
 /// Intersect two sets: for each t in [0, extent) such that source_lo + t is in `source` and
 /// destination_lo + t is in `destination`, the table pairs their local positions; ordered by t.
-/// `pitch`: the local positions from one block of each set to its next, if that is not the set's
-/// length (0). Throws unsupported for more than 2^24 blocks in one common period of the two sets.
-/// Cost: proportional to that number, independent of `extent`.
+/// Throws unsupported for more than 2^24 blocks in one common period of the two sets. Cost:
+/// proportional to that number, independent of `extent`.
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
-                    std::int64_t destination_lo, std::int64_t extent,
-                    PerSide<std::int64_t> pitch = {0, 0});
+                    std::int64_t destination_lo, std::int64_t extent);
 
 }  // namespace datamover

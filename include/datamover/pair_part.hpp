@@ -2,27 +2,86 @@
 // The part of a plan between one pair of processes, in the local indices of their blocks.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "datamover/axis_table.hpp"
 #include "datamover/export.h"
-#include "datamover/point.hpp"
+#include "datamover/region.hpp"
 #include "datamover/side.hpp"
 
-// Declared outside of the public part, so that shared libraries do not export them.
+// Declared outside of the public part, so that shared libraries do not export it.
 namespace datamover::plan {
-class RunGenerator;
-class PairPartBuilder;
+class FlatRuns;
 }  // namespace datamover::plan
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// A source block and a destination block, by their numbers in the layouts.
+/// One axis of a box: `length` local positions of the source block, from `source`, paired with the
+/// same number of positions of the destination block, from `destination`. Ghosts are at negative
+/// positions, or beyond the block's extents.
+struct BoxAxis {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t length = 1;
+    std::int32_t source_dim = 0;
+    std::int32_t destination_dim = 0;
+
+    std::int64_t start(Side side) const { return side == Side::source ? source : destination; }
+    int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
+    bool operator==(const BoxAxis&) const = default;
+};
+
+/// The position of a box in its two blocks. Its axes are in the order of the message, outermost
+/// first: by default that of the destination's dimensions.
+struct BoxShape {
+    int dims = 0;
+    std::array<BoxAxis, max_dims> axis;
+
+    std::span<const BoxAxis> axes() const { return {axis.data(), static_cast<std::size_t>(dims)}; }
+    std::int64_t size() const;  ///< elements
+    bool operator==(const BoxShape& other) const;
+};
+
+/// A box between two blocks, with the number of its shape in a list.
+struct PlacedBox {
+    std::int64_t source_block = 0;
+    std::int64_t destination_block = 0;
+    std::int64_t shape = 0;
+
+    std::int64_t block(Side side) const {
+        return side == Side::source ? source_block : destination_block;
+    }
+};
+
+/// Boxes, each between its own pair of blocks, in order. Boxes with the same position in their
+/// blocks share a shape: the halo of many equal blocks has as many shapes as a block has neighbors.
+struct BoxList {
+    std::vector<BoxShape> shapes;
+    std::vector<PlacedBox> boxes;
+    std::int64_t elems = 0;
+
+    std::int64_t size() const { return elems; }
+    const BoxShape& shape_of(const PlacedBox& box) const {
+        return shapes[static_cast<std::size_t>(box.shape)];
+    }
+};
+
+/// One axis of a product: local positions along a dimension of the source block, paired with local
+/// positions along a dimension of the destination block.
+struct PieceAxis {
+    std::shared_ptr<const AxisTable> table;
+    int source_dim = 0;
+    int destination_dim = 0;
+
+    int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
+};
+
+/// The two blocks of a piece.
 struct BlockPair {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
@@ -30,96 +89,62 @@ struct BlockPair {
     std::int64_t block(Side side) const {
         return side == Side::source ? source_block : destination_block;
     }
-    BlockPair exchanged() const { return {destination_block, source_block}; }
 };
 
-/// One axis of a nest: `length` local positions along a dimension of the source block, paired with
-/// as many along a dimension of the destination block: `start` + k * `step` for k = 0, 1, …, or, if
-/// there is a table, for the k in its order. Positions of axes along the same dimension add up.
-/// Ghosts are at negative positions, or beyond the block's extents.
-struct PartAxis {
-    PerSide<std::int64_t> start;
-    std::int64_t length = 1;
-    PerSide<std::int32_t> dim;
-    std::shared_ptr<const AxisTable> table;  ///< null, or of `length` pairs; shared by many axes
-    PerSide<std::int64_t> step{1, 1};        ///< at least 1
+/// The Cartesian product of its axes (in order of the destination's dimensions).
+struct ProductPiece : BlockPair {
+    std::vector<PieceAxis> axes;
 
-    bool operator==(const PartAxis&) const = default;
+    std::int64_t size() const;
 };
 
-/// Elements between two blocks that are not a product of axes, such as those of an index list or of
-/// ranges that hardly repeat. A generator computes them, run by run; they are not stored.
-struct PartRuns {
-    std::shared_ptr<const plan::RunGenerator> generator;
-    bool is_exchanged = false;  ///< the generator's source is the destination
-    std::int64_t first = 0;     ///< first position of the generator that takes part
-    std::int64_t end = 0;       ///< one past the last position
+/// Boxes of different shapes with the same number of points, both traversed with the last dimension
+/// fastest. Regions are in local indices of the blocks (ghosts may be negative).
+struct ReshapePiece : BlockPair {
+    Region source;
+    Region destination;
+
+    const Region& box(Side side) const { return side == Side::source ? source : destination; }
+    std::int64_t size() const { return source.size(); }
+};
+
+/// Single elements, as flat row-major indices into the blocks' extents, in the order agreed.
+struct IndexPiece : BlockPair {
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> destination;
+
+    std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
+};
+
+/// Runs of elements between a block of ranges of the flattened array and another block, in the
+/// order of the ranges. They are not stored: `runs` computes them.
+struct RangesPiece : BlockPair {
+    std::shared_ptr<const plan::FlatRuns> runs;
+    Side flat_side = Side::source;  ///< the side with the block of ranges
+    std::int64_t first =
+        0;  ///< the first position in that block that takes part; `end` is one past the last
+    std::int64_t end = 0;
     std::int64_t elems = 0;
-    std::int64_t count = 0;  ///< number of runs that are contiguous in both blocks, at least
+    std::int64_t count = 0;  ///< of runs of elements that are contiguous in both blocks
+
+    std::int64_t size() const { return elems; }
 };
 
-/// One nest or one generator of runs of a part.
-struct PartEntry : BlockPair {
-    /// The number of the nest's shape, or -1 - the number of the generator.
-    std::int64_t content = 0;
+/// A piece of the plan for one pair of processes: many boxes, or the content for one pair of
+/// blocks.
+struct Piece {
+    std::variant<BoxList, ProductPiece, ReshapePiece, IndexPiece, RangesPiece> content;
 
-    bool is_nest() const { return content >= 0; }
+    std::int64_t size() const;  ///< elements
 };
 
-/// All elements sent from one process to another, as a list of nests and generators of runs. Both
-/// processes derive the same list from the plan: its order is the order of the message. Nests with
-/// the same position in their blocks share a shape, so that the halo of many equal blocks has as
-/// many shapes as a block has neighbors. A value that is never changed; plan::PairPartBuilder makes
-/// it.
-class PairPart {
-public:
-    std::int64_t size() const { return elems_; }  ///< elements
-    bool empty() const { return entries_.empty(); }
-    std::span<const PartEntry> entries() const { return entries_; }
+/// All elements sent from one process to another. Both processes derive the same pieces in the same
+/// order from the plan: this is the order of the message.
+struct PairPart {
+    std::vector<Piece> pieces;
 
-    /// Return the axes of a nest, in the order of the message, outermost first: by default in order
-    /// of the destination's dimensions. Without axes: one element.
-    std::span<const PartAxis> axes(const PartEntry& nest) const { return shape(nest.content); }
-    /// Return the generator of an entry that is not a nest.
-    const PartRuns& runs(const PartEntry& entry) const {
-        return runs_[static_cast<std::size_t>(-1 - entry.content)];
-    }
-    std::int64_t elems(const PartEntry& entry) const {
-        return entry.is_nest() ? shape_at(entry.content).elems : runs(entry).elems;
-    }
-
-    std::int64_t num_shapes() const {
-        return first_shape_.elems < 0 ? 0 : 1 + static_cast<std::int64_t>(further_shapes_.size());
-    }
-    std::span<const PartAxis> shape(std::int64_t number) const {
-        const Shape& s = shape_at(number);
-        return std::span(axes_).subspan(s.first_axis, s.num_axes);
-    }
-    /// Return the part that has only the entry with this number.
-    PairPart only(std::size_t entry) const;
-
-    /// Call visit for every element, in the order of the message (row-major), with its blocks and
-    /// its local index in each. O(elements): for inspection and tests.
-    using VisitElement =
-        std::function<void(const BlockPair& blocks, const PerSide<Point>& local_index)>;
-    void for_each_element(const VisitElement& visit) const;
-
-private:
-    friend class plan::PairPartBuilder;
-    struct Shape {
-        std::size_t first_axis = 0, num_axes = 0;  ///< of axes_
-        std::int64_t elems = -1;
-    };
-    const Shape& shape_at(std::int64_t number) const {
-        return number == 0 ? first_shape_ : further_shapes_[static_cast<std::size_t>(number - 1)];
-    }
-
-    std::vector<PartAxis> axes_;
-    Shape first_shape_;  ///< in place, since most parts have one; none if its `elems` is -1
-    std::vector<Shape> further_shapes_;
-    std::vector<PartEntry> entries_;
-    std::vector<PartRuns> runs_;
-    std::int64_t elems_ = 0;
+    std::int64_t size() const;  ///< elements; throws out_of_range beyond 63 bits
+    bool empty() const { return pieces.empty(); }
 };
 
 /// One peer of a process, and the elements exchanged with it.

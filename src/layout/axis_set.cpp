@@ -19,14 +19,15 @@ using geometry::bounded_multiply;
 /// largest: no window reaches further.
 struct Periodic {
     AxisSet set;
-    std::int64_t pitch;  ///< local positions from one block to the next
 
     std::int64_t block_at_or_before(std::int64_t t) const { return (t - set.first) / set.period; }
     std::int64_t begin(std::int64_t k) const {
         return bounded_add(bounded_multiply(k, set.period), set.first);
     }
     std::int64_t end(std::int64_t k) const { return bounded_add(begin(k), set.length); }
-    std::int64_t local(std::int64_t k, std::int64_t t) const { return k * pitch + (t - begin(k)); }
+    std::int64_t local(std::int64_t k, std::int64_t t) const {
+        return k * set.length + (t - begin(k));
+    }
 };
 
 /// Half-open window of t.
@@ -66,9 +67,9 @@ void meet_block(const Periodic& outer, std::int64_t k, const Periodic& inner, Wi
     const std::int64_t count = (whole(last) ? last : last - 1) - first_whole + 1;
     if (!whole(first)) one(first);
     if (count > 0) {
-        emit(AxisRun{outer.local(k, inner.begin(first_whole)), first_whole * inner.pitch,
+        emit(AxisRun{outer.local(k, inner.begin(first_whole)), first_whole * inner.set.length,
                      inner.set.length, count, count > 1 ? inner.set.period : 0,
-                     count > 1 ? inner.pitch : 0});
+                     count > 1 ? inner.set.length : 0});
     }
     if (last > first && !whole(last)) one(last);
 }
@@ -147,9 +148,8 @@ void check_blocks_to_walk(std::int64_t blocks) {
 }
 
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
-                    std::int64_t destination_lo, std::int64_t extent, PerSide<std::int64_t> pitch) {
-    Periodic a{source, pitch.source > 0 ? pitch.source : source.length},
-        b{destination, pitch.destination > 0 ? pitch.destination : destination.length};
+                    std::int64_t destination_lo, std::int64_t extent) {
+    Periodic a{source}, b{destination};
     a.set.first = geometry::subtract(a.set.first, source_lo);
     a.set.end = geometry::subtract(a.set.end, source_lo);
     b.set.first = geometry::subtract(b.set.first, destination_lo);
@@ -184,8 +184,8 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
     }
     const std::int64_t periods = (w.hi - w.lo) / period;
     const Window tail{w.lo + periods * period, w.hi};
-    return folded_table(meet(a, b, {w.lo, w.lo + period}), periods, period / a.set.period * a.pitch,
-                        period / b.set.period * b.pitch,
+    return folded_table(meet(a, b, {w.lo, w.lo + period}), periods,
+                        period / a.set.period * a.set.length, period / b.set.period * b.set.length,
                         tail.empty() ? std::vector<AxisRun>{} : meet(a, b, tail));
 }
 

@@ -115,10 +115,8 @@ void push_periods(Slicer& slicer, const AxisTable& table, std::int64_t periods_p
 
 }  // namespace
 
-std::vector<AxisSlice> slices_of(const PartAxis& axis, std::int64_t most_positions) {
-    const auto table =
-        axis.table ? axis.table
-                   : std::make_shared<const AxisTable>(AxisTable::interval(0, 0, axis.length));
+std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
+                                 std::int64_t most_positions) {
     // Equally long blocks are not cut where they fit.
     if (table->single_run() && table->runs().front().length <= most_positions)
         most_positions -= most_positions % table->runs().front().length;

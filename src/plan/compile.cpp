@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <optional>
 #include <utility>
 
 #include "datamover/side.hpp"
+#include "flat_runs.hpp"
 #include "geometry/make_error.hpp"
 #include "relation/extent.hpp"
 #include "relation/nest_folder.hpp"
 #include "relation/product_builder.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -41,27 +41,116 @@ void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Ex
 /// Where a process keeps one block on each side; nullptr: the message.
 using BlockMemories = PerSide<const BlockMemory*>;
 
-/// Appends relations entry by entry; the message side grows with each.
+/// Puts boxes of a list into products: what two boxes of one shape have in common is looked at
+/// once.
+class BoxCompiler {
+public:
+    BoxCompiler(const BoxList& list, const PerSide<RelationSide>& sides, MessageOrder order,
+                ProductBuilder& products)
+        : list_(list), sides_(sides), order_(order), products_(products) {
+        known_.resize(list.shapes.size());
+    }
+
+    /// `done_elems` stand before these boxes in the message.
+    void operator()(std::int64_t done_elems) {
+        products_.expect(static_cast<std::int64_t>(list_.boxes.size()));
+        BlockMemories memory;
+        for (const PlacedBox& box : list_.boxes) {
+            const BoxShape& shape = list_.shape_of(box);
+            for (const Side side : both_sides) find(memory[side], box, shape, side);
+            Known& known = known_[static_cast<std::size_t>(box.shape)];
+            if (!known.fits(memory)) known = compiled(shape, memory);
+            const auto place = [&](Side side) {
+                return known.start[side] + (memory[side] ? memory[side]->offset_bytes
+                                                         : done_elems * sides_[side].elem_bytes);
+            };
+            products_.place(known.nest_shape, place(Side::source), place(Side::destination));
+            done_elems += products_.shape_elems(known.nest_shape);
+        }
+    }
+
+private:
+    /// A shape between memories with certain strides: its nest, and where that begins in its
+    /// blocks.
+    struct Known {
+        bool valid = false;
+        PerSide<Point> strides;
+        PerSide<std::int64_t> start;
+        std::int64_t nest_shape = 0;
+
+        bool fits(const BlockMemories& memory) const {
+            const auto alike = [&](Side side) {
+                return !memory[side] || strides[side] == memory[side]->strides_bytes;
+            };
+            return valid && alike(Side::source) && alike(Side::destination);
+        }
+    };
+
+    /// Sets `memory` to that of the box's block, where the side has one: mostly that of the box
+    /// before.
+    void find(const BlockMemory*& memory, const PlacedBox& box, const BoxShape& shape, Side side) {
+        if (!sides_[side].memory) return;
+        if (!memory || memory->block != box.block(side))
+            memory = &memory_of(sides_[side], box.block(side));
+        for (const BoxAxis& a : shape.axes()) {
+            const int d = a.dim(side);
+            const std::int64_t lo = a.start(side);
+            if (lo < memory->valid.lo()[d] || lo + a.length > memory->valid.hi()[d])
+                outside(sides_[side], *memory, d, {lo, lo + a.length - 1});
+        }
+    }
+
+    Known compiled(const BoxShape& shape, const BlockMemories& memory) {
+        Known known;
+        known.valid = true;
+        for (const Side side : both_sides)
+            if (memory[side]) known.strides[side] = memory[side]->strides_bytes;
+        std::int64_t inner_elems = 1;
+        axes_.resize(static_cast<std::size_t>(shape.dims));
+        for (int k = shape.dims - 1; k >= 0; --k) {
+            const bool row_major = order_ == MessageOrder::row_major;
+            const BoxAxis& a =
+                shape.axis[static_cast<std::size_t>(row_major ? k : shape.dims - 1 - k)];
+            NestAxis& axis = axes_[static_cast<std::size_t>(k)];
+            axis.count = a.length;
+            axis.table = nullptr;
+            for (const Side side : both_sides) {
+                axis.stride(side) = memory[side] ? memory[side]->strides_bytes[a.dim(side)]
+                                                 : inner_elems * sides_[side].elem_bytes;
+                if (memory[side]) known.start[side] += a.start(side) * axis.stride(side);
+            }
+            inner_elems *= a.length;
+        }
+        fold_axes(axes_);
+        known.nest_shape = products_.shape_of(axes_);
+        return known;
+    }
+
+    const BoxList& list_;
+    const PerSide<RelationSide>& sides_;
+    MessageOrder order_;
+    ProductBuilder& products_;
+    std::vector<Known> known_;    // by the list's shapes
+    std::vector<NestAxis> axes_;  // of the shape that is compiled
+};
+
+/// Appends relations piece by piece; the message side grows with each.
 class Compiler {
 public:
-    Compiler(const PairPart& part, const PerSide<RelationSide>& sides, MessageOrder order)
-        : part_(part),
-          sides_(sides),
+    Compiler(const PerSide<RelationSide>& sides, MessageOrder order)
+        : sides_(sides),
           order_(order),
-          known_(static_cast<std::size_t>(part.num_shapes())),
           products_(sides.source.elem_bytes, sides.destination.elem_bytes) {}
 
-    AddressRelation operator()() {
+    AddressRelation operator()(const PairPart& part) {
         // No place in the message lies beyond its end.
-        checked_message_bytes(part_.size(),
+        checked_message_bytes(part.size(),
                               std::max(sides_.source.elem_bytes, sides_.destination.elem_bytes));
-        products_.expect(static_cast<std::int64_t>(part_.entries().size()));
-        for (const PartEntry& entry : part_.entries()) {
-            find_memory(entry);
-            if (entry.is_nest())
-                add_nest(entry);
-            else
-                add_runs(part_.runs(entry));
+        for (const Piece& piece : part.pieces) {
+            const std::int64_t elems = piece.size();
+            if (elems == 0) continue;
+            std::visit([&](const auto& content) { add(content); }, piece.content);
+            done_elems_ += elems;
         }
         if (relations_.empty()) return RelationAccess::make(products_.finish());
         flush_products();
@@ -70,166 +159,184 @@ public:
     }
 
 private:
-    /// A shape between memories with certain strides: its nest, and where that begins in its
-    /// blocks.
-    struct Known {
-        PerSide<std::array<Extent, max_dims>> extents;  ///< of local indices, per dimension
-        std::int64_t elems = 0;                         ///< 0: not looked at
-        bool is_compiled = false;
-        PerSide<Point> strides;
-        PerSide<std::int64_t> start;
-        std::int64_t nest_shape = 0;
-
-        bool fits(const BlockMemories& memory) const {
-            return is_compiled && std::ranges::all_of(both_sides, [&](Side side) {
-                       return !memory[side] || strides[side] == memory[side]->strides_bytes;
-                   });
-        }
-    };
-
-    /// Finds the memory of an entry's blocks: mostly that of the entry before.
-    void find_memory(const BlockPair& blocks) {
-        for (const Side side : both_sides)
-            if (sides_[side].memory &&
-                (!memory_[side] || memory_[side]->block != blocks.block(side)))
-                memory_[side] = &memory_of(sides_[side], blocks.block(side));
+    void add(const BoxList& content) {
+        BoxCompiler(content, sides_, order_, products_)(done_elems_);
     }
 
-    void add_nest(const PartEntry& nest) {
-        Known& known = known_[static_cast<std::size_t>(nest.content)];
-        if (known.elems == 0) {
-            known.elems = part_.elems(nest);
-            for (const Side side : both_sides)
-                if (memory_[side]) known.extents[side] = extents_of(part_.axes(nest), side);
-        }
-        for (const Side side : both_sides)
-            if (memory_[side]) check_nest_inside(known.extents[side], side);
-        if (!known.fits(memory_)) compile(known, part_.axes(nest));
-        const auto place = [&](Side side) {
-            return known.start[side] + (memory_[side] ? memory_[side]->offset_bytes
-                                                      : done_elems_ * sides_[side].elem_bytes);
-        };
-        products_.place(known.nest_shape, place(Side::source), place(Side::destination));
-        done_elems_ += known.elems;
-    }
-
-    void check_nest_inside(const std::array<Extent, max_dims>& extents, Side side) const {
-        const BlockMemory& memory = *memory_[side];
-        for (int d = 0; d < memory.valid.dims(); ++d) {
-            const Extent& range = extents[static_cast<std::size_t>(d)];
-            if (range.low <= range.high) check_inside(sides_[side], memory, d, range);
-        }
-    }
-
-    /// Positions inside the blocks' memories, and before the message's end, have addresses that
-    /// fit.
-    void compile(Known& known, std::span<const PartAxis> axes) {
-        std::int64_t elems = known.elems;
-        Nest nest;
-        ProductBuilder::Owners owners;
-        for (std::size_t k = 0; k < axes.size(); ++k) {
-            const PartAxis& axis =
-                axes[order_ == MessageOrder::row_major ? k : axes.size() - 1 - k];
-            elems /= axis.length;
-            ProductAxis made{axis.table};
-            for (const Side side : both_sides) {
-                if (memory_[side]) {
-                    const std::int64_t stride = memory_[side]->strides_bytes[axis.dim[side]];
-                    made.stride_bytes(side) =
-                        axis.length > 1 || axis.table ? axis.step[side] * stride : stride;
-                    nest.offset(side) += axis.start[side] * stride;
-                } else {
-                    made.stride_bytes(side) = elems * sides_[side].elem_bytes;
-                    if (made.table)
-                        made.table =
-                            std::make_shared<const AxisTable>(made.table->half(other(side)));
-                }
-            }
-            if (made.table)
-                append_axis(nest, made, owners);
-            else
-                nest.axes.push_back({axis.length, made.source_stride_bytes,
-                                     made.destination_stride_bytes, nullptr});
-        }
-        fold_nest(nest);
+    void add(const ProductPiece& content) {
+        Product product;
+        BlockMemories memory;
         for (const Side side : both_sides) {
-            if (memory_[side]) known.strides[side] = memory_[side]->strides_bytes;
-            known.start[side] = nest.offset(side);
+            if (sides_[side].memory) memory[side] = &memory_of(sides_[side], content.block(side));
+            product.offset_bytes(side) =
+                memory[side] ? memory[side]->offset_bytes : done_elems_ * sides_[side].elem_bytes;
         }
-        known.nest_shape = products_.shape_of(nest.axes, owners);
-        known.is_compiled = true;
+        for (const Side side : both_sides)
+            if (memory[side]) check_piece_inside(content, sides_[side], *memory[side], side);
+        const std::size_t dims = content.axes.size();
+        product.axes.resize(dims);
+        std::int64_t inner_elems = 1;
+        for (std::size_t k = dims; k-- > 0;) {
+            const bool row_major = order_ == MessageOrder::row_major;
+            const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
+            product.axes[k] = placed(axis, memory, inner_elems);
+            inner_elems *= axis.table->size();
+        }
+        // Places in memory lie inside its blocks, those in the message before its end.
+        products_.append_fitting(product);
     }
 
-    void add_runs(const PartRuns& runs) {
-        for (const Side side : both_sides)
-            if (memory_[side])
-                check_runs_inside(sides_[side], *memory_[side],
-                                  runs.generator->box(side_of(runs, side)));
-        if (runs.generator->is_regular())
-            fold(runs);
+    /// An axis between its blocks' memories, or a memory and a message in which `inner_elems` stand
+    /// between one position and the next.
+    ProductAxis placed(const PieceAxis& axis, const BlockMemories& memory,
+                       std::int64_t inner_elems) const {
+        ProductAxis made;
+        made.table = axis.table;
+        for (const Side side : both_sides) {
+            made.stride_bytes(side) = memory[side] ? memory[side]->strides_bytes[axis.dim(side)]
+                                                   : inner_elems * sides_[side].elem_bytes;
+            if (!memory[side])
+                made.table = std::make_shared<const AxisTable>(axis.table->half(other(side)));
+        }
+        return made;
+    }
+
+    /// Positions of axes along one dimension add up.
+    static void check_piece_inside(const ProductPiece& piece, const RelationSide& relation_side,
+                                   const BlockMemory& memory, Side side) {
+        std::array<std::optional<Extent>, max_dims> range;
+        for (const PieceAxis& axis : piece.axes) {
+            const int d = axis.dim(side);
+            const Extent along = extent_of(*axis.table, side);
+            Extent& sum = range[static_cast<std::size_t>(d)].emplace(
+                range[static_cast<std::size_t>(d)].value_or(Extent{0, 0}));
+            sum.low += along.low;
+            sum.high += along.high;
+        }
+        for (int d = 0; d < memory.valid.dims(); ++d)
+            if (const auto& sum = range[static_cast<std::size_t>(d)])
+                check_inside(relation_side, memory, d, *sum);
+    }
+
+    /// Each side of a reshape is a plain box in row-major order; where both sides are memory their
+    /// halves are joined.
+    void add(const ReshapePiece& content) {
+        flush_products();
+        if (!sides_.source.memory)
+            relations_.push_back(box_half(content, Side::destination, done_elems_));
+        else if (!sides_.destination.memory)
+            relations_.push_back(box_half(content, Side::source, done_elems_));
         else
-            list(runs);
-        done_elems_ += runs.elems;
+            relations_.push_back(AddressRelation::join(box_half(content, Side::source, 0),
+                                                       box_half(content, Side::destination, 0)));
     }
 
-    static void check_runs_inside(const RelationSide& side, const BlockMemory& memory,
-                                  const Region* box) {
-        const Region whole =
-            box ? *box : Region::from_shape(side.layout->block_extents(memory.block));
-        for (int d = 0; d < whole.dims(); ++d)
-            if (whole.extent(d) > 0)
-                check_inside(side, memory, d, {whole.lo()[d], whole.hi()[d] - 1});
+    AddressRelation box_half(const ReshapePiece& content, Side kept,
+                             std::int64_t message_elems) const {
+        const BlockMemory& memory = memory_of(sides_[kept], content.block(kept));
+        const Region& box = content.box(kept);
+        const Side message = other(kept);
+        std::int64_t inner_bytes = sides_[message].elem_bytes;
+        Product product;
+        product.offset_bytes(kept) = memory.offset_bytes;
+        product.offset_bytes(message) = message_elems * inner_bytes;
+        for (int d = box.dims() - 1; d >= 0; --d) {
+            check_inside(sides_[kept], memory, d, {box.lo()[d], box.hi()[d] - 1});
+            AxisRun run{0, 0, box.extent(d)};
+            run.start(kept) = box.lo()[d];
+            ProductAxis axis{std::make_shared<const AxisTable>(AxisTable({run}))};
+            axis.stride_bytes(kept) = memory.strides_bytes[d];
+            axis.stride_bytes(message) = inner_bytes;
+            product.axes.insert(product.axes.begin(), std::move(axis));
+            inner_bytes *= box.extent(d);
+        }
+        return AddressRelation::from_products({std::move(product)}, sides_.source.elem_bytes,
+                                              sides_.destination.elem_bytes);
     }
 
-    /// Calls visit(StridedRun) for all runs.
-    template <class Visit>
-    void for_each_strided_run(const PartRuns& runs, Visit&& visit) const {
-        PerSide<std::int64_t> stride{sides_.source.elem_bytes, sides_.destination.elem_bytes};
-        for (const Side side : both_sides)
-            if (memory_[side])
-                stride[side] =
-                    memory_[side]->strides_bytes[runs.generator->dim(side_of(runs, side))];
-        std::int64_t elems = done_elems_;
-        for_each_run(runs, [&](const Run& run) {
-            StridedRun made;
-            made.elems = run.length;
-            for (const Side side : both_sides) {
-                const BlockMemory* memory = memory_[side];
-                made.start(side) = memory ? memory->offset_bytes : elems * stride[side];
-                made.step(side) = memory ? run.step[side] * stride[side] : stride[side];
-                for (int d = 0; memory && d < memory->strides_bytes.dims(); ++d)
-                    made.start(side) += run.at[side][d] * memory->strides_bytes[d];
-            }
-            elems += run.length;
-            visit(made);
-        });
+    void add(const IndexPiece& content) {
+        flush_products();
+        relations_.push_back(AddressRelation::from_byte_pairs(
+            byte_addresses(sides_.source, content.source_block, content.source),
+            byte_addresses(sides_.destination, content.destination_block, content.destination),
+            sides_.source.elem_bytes, sides_.destination.elem_bytes));
     }
 
-    void fold(const PartRuns& runs) {
+    void add(const RangesPiece& content) {
+        const RunPlaces from = places(sides_.source, content, Side::source);
+        const RunPlaces to = places(sides_.destination, content, Side::destination);
         NestFolder folder;
-        Nest folded;
         const auto keep = [&](const Nest& nest) {
-            folded = nest;
-            fold_axes(folded.axes);
-            products_.append(folded);
+            folded_ = nest;
+            fold_axes(folded_.axes);
+            products_.append(folded_);
         };
-        for_each_strided_run(runs, [&](const StridedRun& run) { folder.push(run, keep); });
+        std::int64_t elems = done_elems_;
+        content.runs->for_each(content.first, content.end, [&](const FlatRun& run) {
+            folder.push(
+                {from(run, elems), to(run, elems), run.length, from.step_of(run), to.step_of(run)},
+                keep);
+            elems += run.length;
+        });
         folder.finish(keep);
     }
 
-    void list(const PartRuns& runs) {
-        flush_products();
-        PerSide<std::vector<std::int64_t>> addresses;
-        for (const Side side : both_sides)
-            addresses[side].reserve(static_cast<std::size_t>(runs.elems));
-        for_each_strided_run(runs, [&](const StridedRun& run) {
-            for (const Side side : both_sides)
-                for (std::int64_t i = 0; i < run.elems; ++i)
-                    addresses[side].push_back(run.start(side) + i * run.step(side));
-        });
-        relations_.push_back(AddressRelation::from_byte_pairs(
-            std::move(addresses.source), std::move(addresses.destination), sides_.source.elem_bytes,
-            sides_.destination.elem_bytes));
+    /// Where the runs of a ranges piece lie on one side.
+    struct RunPlaces {
+        const BlockMemory* memory = nullptr;  ///< nullptr: in the message
+        bool is_flat = false;
+        std::int64_t step = 0;
+
+        std::int64_t step_of(const FlatRun& run) const {
+            return memory && is_flat ? step * run.step : step;
+        }
+        std::int64_t operator()(const FlatRun& run, std::int64_t message_elems) const {
+            if (!memory) return message_elems * step;
+            if (is_flat) return memory->offset_bytes + run.position * step;
+            std::int64_t address = memory->offset_bytes;
+            for (int d = 0; d < memory->strides_bytes.dims(); ++d)
+                address += run.other[d] * memory->strides_bytes[d];
+            return address;
+        }
+    };
+
+    RunPlaces places(const RelationSide& side, const RangesPiece& content, Side which) const {
+        RunPlaces made;
+        made.is_flat = content.flat_side == which;
+        made.step = side.elem_bytes;
+        if (!side.memory) return made;
+        made.memory = &memory_of(side, content.block(which));
+        check_whole_inside(side, *made.memory);
+        made.step = made.memory->strides_bytes[made.is_flat ? 0 : content.runs->other_dim()];
+        return made;
+    }
+
+    static void check_whole_inside(const RelationSide& side, const BlockMemory& memory) {
+        const Point extents = side.layout->block_extents(memory.block);
+        for (int d = 0; d < extents.dims(); ++d)
+            if (memory.valid.hi()[d] < extents[d]) outside(side, memory, d, {0, extents[d] - 1});
+    }
+
+    std::vector<std::int64_t> byte_addresses(const RelationSide& side, std::int64_t block,
+                                             const std::vector<std::int64_t>& flat) const {
+        std::vector<std::int64_t> addresses(flat.size());
+        if (!side.memory) {
+            for (std::size_t i = 0; i < flat.size(); ++i)
+                addresses[i] = (done_elems_ + static_cast<std::int64_t>(i)) * side.elem_bytes;
+            return addresses;
+        }
+        const BlockMemory& memory = memory_of(side, block);
+        const Point extents = side.layout->block_extents(block);
+        check_whole_inside(side, memory);
+        for (std::size_t i = 0; i < flat.size(); ++i) {
+            std::int64_t rest = flat[i], address = memory.offset_bytes;
+            for (int d = extents.dims() - 1; d >= 0; --d) {
+                address += rest % extents[d] * memory.strides_bytes[d];
+                rest /= extents[d];
+            }
+            addresses[i] = address;
+        }
+        return addresses;
     }
 
     void flush_products() {
@@ -237,16 +344,13 @@ private:
         ProductBuilder full(sides_.source.elem_bytes, sides_.destination.elem_bytes);
         std::swap(full, products_);
         relations_.push_back(RelationAccess::make(full.finish()));
-        for (Known& known : known_) known.is_compiled = false;
     }
 
-    const PairPart& part_;
     const PerSide<RelationSide> sides_;
     MessageOrder order_;
-    std::vector<Known> known_;  ///< by the part's shapes
-    BlockMemories memory_{nullptr, nullptr};
     std::int64_t done_elems_ = 0;
     ProductBuilder products_;
+    Nest folded_;
     std::vector<AddressRelation> relations_;
 };
 
@@ -254,7 +358,7 @@ private:
 
 AddressRelation compile(const PairPart& part, const RelationSide& source,
                         const RelationSide& destination, MessageOrder order) {
-    return Compiler(part, {source, destination}, order)();
+    return Compiler({source, destination}, order)(part);
 }
 
 }  // namespace datamover::plan

@@ -22,8 +22,8 @@ struct RelationSide {
 
 /// The relation of a part between two memories, or between a memory and a message. Throws
 /// out_of_range when a section reaches outside what a block's memory holds (ghosts too shallow).
-/// The cost follows the number of nests and the sizes of their tables, and the number of runs, of
-/// which those that repeat at equal distances take memory together.
+/// The cost follows the sizes of the tables, but for index pieces the elements, and for ranges
+/// pieces the runs, of which those that repeat at equal distances take memory together.
 AddressRelation compile(const PairPart& part, const RelationSide& source,
                         const RelationSide& destination,
                         MessageOrder order = MessageOrder::row_major);

@@ -60,7 +60,8 @@ using VisitAddresses = std::function<void(std::uintptr_t from, std::uintptr_t to
 /// Calls visit for every contiguous range of addresses that a piece reads (writes).
 void for_each_range(const Touch& touch, std::int64_t rank, const VisitAddresses& visit) {
     const BoundMemory& array = *touch.array;
-    const PairPart alone = touch.part->only(touch.entry);
+    PairPart alone;
+    alone.pieces.push_back(touch.piece);
     const RelationSide memory{array.layout, array.memory, array.elem_bytes, rank};
     const RelationSide message{nullptr, nullptr, array.elem_bytes, rank};
     const bool reads = touch.side == Side::source;

@@ -15,15 +15,110 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// Whether whole rows of one range are no number of rows further in the block than those of
-/// another: then each is a box of its own, or, if there are more than a few, each range is.
-bool rows_are_askew(const AxisSet& ranges, std::int64_t row_elems) {
-    return ranges.length % std::gcd(row_elems, ranges.period) != 0;
-}
-bool ranges_are_listed(const AxisSet& ranges, std::int64_t row_elems) {
-    constexpr std::int64_t few_rows = 64;
-    return rows_are_askew(ranges, row_elems) && ranges.length / row_elems > few_rows;
-}
+/// Turns the numbers of a set into positions in a block, run by run.
+class Spread {
+public:
+    explicit Spread(const FlatAxis& axis) : axis_(axis) {}
+
+    std::vector<AxisRun> operator()(const std::vector<AxisRun>& runs) {
+        made_.clear();
+        for (const AxisRun& run : runs) add(run);
+        return std::move(made_);
+    }
+
+    /// The runs, if there are not too many of them in all periods.
+    static const std::vector<AxisRun>& checked(const std::vector<AxisRun>& runs,
+                                               std::int64_t periods) {
+        if (periods > most_runs / static_cast<std::int64_t>(std::max<std::size_t>(runs.size(), 1)))
+            refuse();
+        return runs;
+    }
+
+    std::int64_t position(std::int64_t number) const {
+        return number / axis_.group * axis_.group_step + number % axis_.group * axis_.step;
+    }
+
+private:
+    static constexpr std::int64_t most_runs = std::int64_t{1} << 20;
+
+    [[noreturn]] static void refuse() {
+        throw make_error(ErrorCode::unsupported,
+                         "blocks of rows meet ranges of the flattened array in more than ",
+                         most_runs, " runs along one dimension");
+    }
+
+    bool in_one_group(std::int64_t first, std::int64_t last) const {
+        return first / axis_.group == last / axis_.group;
+    }
+
+    void add(const AxisRun& run) {
+        if (axis_.group == 1) {
+            keep(run, run.destination_step * axis_.group_step);
+            return;
+        }
+        const std::int64_t end_of_first = run.destination + run.length - 1;
+        const bool blocks_whole = in_one_group(run.destination, end_of_first);
+        if (run.count == 1 || (blocks_whole && run.destination_step % axis_.group == 0)) {
+            if (blocks_whole)
+                keep(run, run.destination_step / axis_.group * axis_.group_step);
+            else
+                add_over_groups(run);
+            return;
+        }
+        const std::int64_t last = end_of_first + (run.count - 1) * run.destination_step;
+        if (run.destination_step >= 0 && in_one_group(run.destination, last)) {
+            keep(run, run.destination_step * axis_.step);
+            return;
+        }
+        for (std::int64_t k = 0; k < run.count; ++k)
+            add({run.source + k * run.source_step, run.destination + k * run.destination_step,
+                 run.length, 1, 0, 0});
+    }
+
+    /// One block that begins in one group and ends in another.
+    void add_over_groups(AxisRun run) {
+        const auto take = [&](std::int64_t length, std::int64_t count) {
+            if (length == 0 || count == 0) return;
+            const std::int64_t step = count > 1 ? length : 0;
+            keep({run.source, run.destination, length, count, step, step},
+                 count > 1 ? axis_.group_step : 0);
+            run.source += length * count;
+            run.destination += length * count;
+            run.length -= length * count;
+        };
+        const std::int64_t into = run.destination % axis_.group;
+        if (into > 0) take(axis_.group - into, 1);
+        take(axis_.group, run.length / axis_.group);
+        take(run.length, 1);
+    }
+
+    /// Blocks each within one group, their first positions `block_step` apart.
+    void keep(const AxisRun& run, std::int64_t block_step) {
+        const std::int64_t first = position(run.destination);
+        if (run.count == 1) block_step = 0;
+        // A group of one is the step from one index to the next.
+        const std::int64_t step = axis_.group == 1 ? axis_.group_step : axis_.step;
+        if (run.length == 1 || step == 1) {
+            push({run.source, first, run.length, run.count, run.source_step, block_step});
+        } else if (run.length <= run.count) {
+            for (std::int64_t i = 0; i < run.length; ++i)
+                push({run.source + i, first + i * step, 1, run.count, run.source_step, block_step});
+        } else {
+            for (std::int64_t k = 0; k < run.count; ++k)
+                push({run.source + k * run.source_step, first + k * block_step, 1, run.length, 1,
+                      step});
+        }
+    }
+
+    void push(AxisRun run) {
+        if (static_cast<std::int64_t>(made_.size()) == most_runs) refuse();
+        if (run.count == 1) run.source_step = run.destination_step = 0;
+        made_.push_back(run);
+    }
+
+    const FlatAxis& axis_;
+    std::vector<AxisRun> made_;
+};
 
 /// Walks over the ranges of a block dimension by dimension, the first outermost.
 class Walk {
@@ -68,7 +163,7 @@ private:
         const std::int64_t common = std::gcd(strides_[d], ranges_.period);
         const std::int64_t rows = ranges_.period / common;
         // Where one period does not fit the dimension, nothing repeats.
-        if (rows >= region_.extent(d) || ranges_are_listed(ranges_, strides_[d])) return {};
+        if (rows >= region_.extent(d)) return {};
         return {rows, strides_[d] / common * ranges_.length};
     }
 
@@ -149,20 +244,15 @@ private:
             if (row == end) return;
             ++row;
         }
-        const auto whole_rows = [&](std::int64_t first, std::int64_t last_row) {
-            if (!take_rows(d, first, last_row, period)) return;
+        if (row < end && take_rows(d, row, end, period)) {
             for (int k = d + 1; k <= last(); ++k) {
                 FlatAxis& axis = box_.axis[static_cast<std::size_t>(k)];
                 axis = {};
                 axis.set = AxisSet::interval(0, shape_[k]);
-                axis.step = strides_[k];
+                axis.group_step = strides_[k];
             }
-            emit(last(), position + (base + first * stride - x));
-        };
-        if (period.rows != never && rows_are_askew(ranges_, stride))
-            for (; row < end; ++row) whole_rows(row, row + 1);
-        else if (row < end)
-            whole_rows(row, end);
+            emit(last(), position + (base + row * stride - x));
+        }
         if (end * stride + base < y) part_of_row(end, end * stride + base, y);
     }
 
@@ -174,12 +264,14 @@ private:
         const std::int64_t n = end - begin;
         if (period.rows == never) {
             axis.set = AxisSet::interval(begin, end);
-            axis.step = strides_[d];
+            axis.group_step = strides_[d];
         } else {
             axis.set = n == period.rows ? AxisSet::interval(begin, region_.hi()[d])
                                         : AxisSet{begin, n, period.rows, region_.hi()[d]};
-            axis.step = n == 1 ? period.positions : strides_[d];
-            axis.pitch = period.positions / axis.step;
+            const bool even = n * strides_[d] == period.positions;
+            axis.group = even ? 1 : n;
+            axis.group_step = even ? strides_[d] : period.positions;
+            axis.step = strides_[d];
         }
         return wanted_(d, axis.set);
     }
@@ -202,6 +294,32 @@ private:
 
 }  // namespace
 
+AxisTable FlatAxis::in_block(const AxisTable& table) const {
+    if (group == 1 && group_step == 1) return table;
+    Spread spread(*this);
+    if (group == 1 && table.single_run()) {
+        // Blocks of several indices each, equally far apart, are periods of even steps.
+        const AxisRun& run = table.runs().front();
+        if (run.length > 1 && run.count > 1)
+            return AxisTable({AxisRun{run.source, spread.position(run.destination), 1, run.length,
+                                      1, group_step}},
+                             run.count, run.source_step, run.destination_step * group_step);
+    }
+    if (table.periods() > 1 && table.destination_period() % group != 0) {
+        std::vector<AxisRun> all;
+        for (std::int64_t p = 0; p < table.periods(); ++p)
+            for (AxisRun run : spread.checked(table.runs(), table.periods())) {
+                run.source += p * table.source_period();
+                run.destination += p * table.destination_period();
+                all.push_back(run);
+            }
+        all.insert(all.end(), table.tail().begin(), table.tail().end());
+        return AxisTable(spread(all));
+    }
+    return AxisTable(spread(table.runs()), table.periods(), table.source_period(),
+                     table.destination_period() / group * group_step, spread(table.tail()));
+}
+
 FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
     const Point shape = flat.shape();
     const int last = shape.dims() - 1;
@@ -217,15 +335,13 @@ FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
         stride *= shape[d];
         rows *= region.extent(d - 1);
         if (!rounds) continue;
-        const std::int64_t repeats_after =
-            ranges_are_listed(ranges, stride) ? never : round / std::gcd(stride, round);
+        const std::int64_t repeats_after = round / std::gcd(stride, round);
         const std::int64_t looked_at = std::min(repeats_after, region.extent(d - 1));
-        const bool alone = repeats_after == looked_at && rows_are_askew(ranges, stride);
-        const std::int64_t of_one = of_range + (alone ? ranges.length / stride : 0);
-        counts.boxes = stride > round
-                           ? geometry::bounded_multiply(counts.boxes, looked_at)
-                           : geometry::bounded_multiply(
-                                 geometry::bounded_multiply(looked_at, stride) / round + 1, of_one);
+        counts.boxes =
+            stride > round
+                ? geometry::bounded_multiply(counts.boxes, looked_at)
+                : geometry::bounded_multiply(
+                      geometry::bounded_multiply(looked_at, stride) / round + 1, of_range);
     }
     const auto share = [&](std::int64_t of) {
         const geometry::Wide all = geometry::Wide{rows} * of / round;

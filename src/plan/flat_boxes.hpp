@@ -18,13 +18,17 @@
 
 namespace datamover::plan {
 
-/// One dimension of a box of ranges: the indices of `set`, whose k-th block begins k * `pitch` *
-/// `step` positions further in the block of ranges than the first; within a block, indices are
-/// `step` positions apart.
+/// One dimension of a box of ranges: the indices of `set`, of which the k-th has its elements
+/// k / group * group_step + k % group * step positions further in the block than the first.
 struct FlatAxis {
     AxisSet set;
-    std::int64_t pitch = 0;  ///< 0: the set's length
+    std::int64_t group = 1;
+    std::int64_t group_step = 1;
     std::int64_t step = 1;
+
+    /// The table with the set's numbers, which are its destinations, turned into positions in the
+    /// block.
+    AxisTable in_block(const AxisTable& table) const;
 };
 
 /// The product of its axes, in the index space of the array.

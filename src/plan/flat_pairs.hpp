@@ -15,33 +15,38 @@ namespace datamover::plan {
 /// Both sides are flat.
 class FlatPairs {
 public:
-    FlatPairs(const Layouts& layouts, const Redistribution& term, const VisitPiece& visit)
+    FlatPairs(const Layout& source, const Layout& destination, const Redistribution& term,
+              PieceVisitor& visitor)
         : f_(term),
-          source_(*layouts.source, term, f_, Side::source),
-          destination_(*layouts.destination, term, f_, Side::destination),
-          from_(source_, *layouts.destination, f_, visit),
-          to_(destination_, *layouts.source, f_, visit) {
-        const Region domain = layouts.source->domain();
-        one_order_ = layouts.destination->domain() == domain && term.source_region == domain &&
-                     term.destination_region == domain && std::ranges::is_sorted(f_.axes);
+          source_(source, term, f_, Side::source),
+          destination_(destination, term, f_, Side::destination),
+          from_(source_, destination, f_, visitor),
+          to_(destination_, source, f_, visitor) {
+        one_order_ =
+            source.domain() == destination.domain() && term.source_region == source.domain() &&
+            term.destination_region == destination.domain() && std::ranges::is_sorted(f_.axes);
         by_runs_ = !one_order_ && runs_pay(source_, destination_);
     }
 
-    /// A block of one side and all blocks of the other.
-    void of_block(Side own_side, std::int64_t block) {
-        const bool sends = own_side == Side::source;
-        FlatPieces &own = sends ? from_ : to_, &far = sends ? to_ : from_;
-        const auto boxes = by_boxes() ? own.boxes_of(block) : std::vector<FlatBox>{};
-        const FlatCyclic& peers = sends ? destination_.flat : source_.flat;
-        for (std::int64_t peer = 0; peer < peers.num_filled_blocks(); ++peer) {
+    void from_source(std::int64_t block) {
+        const auto own = by_boxes() ? from_.boxes_of(block) : std::vector<FlatBox>{};
+        for (std::int64_t peer = 0; peer < destination_.flat.num_filled_blocks(); ++peer) {
             from_.work().step();
-            const BlockPair blocks = sends ? BlockPair{block, peer} : BlockPair{peer, block};
-            if (!by_boxes())
-                visit_ranges(blocks);
-            else if (sends)
-                visit_boxes(blocks, boxes, far.boxes_of(peer));
+            if (by_boxes())
+                visit_boxes({block, peer}, own, to_.boxes_of(peer));
             else
-                visit_boxes(blocks, far.boxes_of(peer), boxes);
+                visit_ranges({block, peer});
+        }
+    }
+
+    void into_destination(std::int64_t block) {
+        const auto own = by_boxes() ? to_.boxes_of(block) : std::vector<FlatBox>{};
+        for (std::int64_t peer = 0; peer < source_.flat.num_filled_blocks(); ++peer) {
+            from_.work().step();
+            if (by_boxes())
+                visit_boxes({peer, block}, from_.boxes_of(peer), own);
+            else
+                visit_ranges({peer, block});
         }
     }
 
@@ -92,7 +97,7 @@ private:
             to.first += destination_.flat_lo(k) * step;
             step *= shape[k];
         }
-        return {Side::source, source_.flat, blocks.source_block, std::move(axes), std::move(to)};
+        return {source_.flat, blocks.source_block, std::move(axes), std::move(to)};
     }
 
     /// Both arrays are flattened alike: it is one dimension.
@@ -101,7 +106,7 @@ private:
                                     destination_.flat.flat_set(blocks.destination_block), 0,
                                     source_.flat.elems());
         if (table.empty()) return;
-        from_.visit(blocks, {axis_along({0, 0}, std::move(table))});
+        from_.visit(blocks, {{std::make_shared<const AxisTable>(std::move(table)), 0, 0}});
     }
 
     void visit_boxes(const BlockPair& blocks, const std::vector<FlatBox>& sent,
@@ -109,20 +114,21 @@ private:
         for (const FlatBox& from : sent)
             for (const FlatBox& to : received) {
                 from_.work().step();
-                std::vector<PartAxis> axes = axes_between(from, to);
+                std::vector<PieceAxis> axes = axes_between(from, to);
                 if (!axes.empty()) from_.visit(blocks, std::move(axes));
             }
     }
 
     /// None where the boxes do not meet.
-    std::vector<PartAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
-        std::vector<PartAxis> axes;
+    std::vector<PieceAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
+        std::vector<PieceAxis> axes;
         for (int k = 0; k < f_.extent.dims(); ++k) {
-            axes.push_back(meet_axes(source_.axis(from, k), source_.flat_lo(k),
-                                     destination_.axis(to, k), destination_.flat_lo(k),
-                                     f_.extent[k]));
-            if (axes.back().length == 0) return {};
-            if (k == 0) axes.back().start = {from.position, to.position};
+            const AxisTable into =
+                destination_.table(to, source_.axis(from, k).set, destination_.whole(), k);
+            if (into.empty()) return {};
+            AxisTable both = source_.axis(from, k).in_block(into.reversed()).reversed();
+            if (k == 0) both = both.shifted(from.position, 0);
+            axes.push_back({std::make_shared<const AxisTable>(std::move(both)), 0, 0});
         }
         return axes;
     }

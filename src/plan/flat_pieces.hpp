@@ -41,13 +41,13 @@ inline std::int64_t blocks_of(const Layout& layout) {
 class FlatPieces {
 public:
     FlatPieces(const FlatSide& side, const Layout& other_side, const SectionFrame& frame,
-               const VisitPiece& visit)
+               PieceVisitor& visitor)
         : side_(side),
           f_(frame),
           by_runs_(runs_pay(count_flat_boxes(side.flat, side.region),
                             std::max(side.flat.num_filled_blocks(), blocks_of(other_side)))),
           work_(side.flat),
-          visit_(visit) {}
+          visitor_(visitor) {}
 
     /// A flat block and the blocks of a block-cyclic layout; `visit_replicas` is called with the
     /// block of the first replica and its piece.
@@ -62,7 +62,7 @@ public:
                 if (peers.back().empty()) return;
             }
             Point coordinates = grid.grid();
-            std::vector<PartAxis> axes(peers.size());
+            std::vector<PieceAxis> axes(peers.size());
             const auto combine = [&](auto&& self, int k) -> void {
                 if (k == dims()) {
                     visit_replicas(grid.block_at(coordinates), axes);
@@ -133,17 +133,22 @@ public:
         return boxes;
     }
 
-    void visit(const BlockPair& blocks, const std::vector<PartAxis>& axes) {
+    void visit(const BlockPair& blocks, std::vector<PieceAxis> axes) {
         work_.piece();
-        pass_on(blocks, {axes});
+        ProductPiece piece{blocks, std::move(axes)};
+        elems_ += piece.size();
+        visitor_.visit(std::move(piece));
     }
 
     /// All runs between two blocks, if there are any.
     void visit(const BlockPair& blocks, FlatRuns&& runs) {
         visit(blocks, counted(std::move(runs)));
     }
-    void visit(const BlockPair& blocks, const PartRuns& runs) {
-        if (runs.elems > 0) pass_on(blocks, {{}, &runs});
+    void visit(const BlockPair& blocks, RangesPiece piece) {
+        if (piece.elems == 0) return;
+        static_cast<BlockPair&>(piece) = blocks;
+        elems_ += piece.elems;
+        visitor_.visit(std::move(piece));
     }
 
     FlatWork& work() { return work_; }
@@ -151,7 +156,7 @@ public:
 private:
     struct GridPeer {
         std::int64_t coordinate;
-        PartAxis axis;
+        PieceAxis axis;
     };
 
     int dims() const { return f_.extent.dims(); }
@@ -166,8 +171,8 @@ private:
         const int d = side_.other_dim(k);
         for (const std::int64_t c : peer_coordinates(side_.axis(box, k).set, side_.flat_lo(k), grid,
                                                      d, side_.other_lo(k), f_.extent[k])) {
-            PartAxis axis = side_.meet(box, grid.axis_set(d, c), side_.whole(), k);
-            if (axis.length > 0) peers.push_back({c, std::move(axis)});
+            AxisTable table = side_.table(box, grid.axis_set(d, c), side_.whole(), k);
+            if (!table.empty()) peers.push_back({c, side_.piece_axis(std::move(table), k)});
         }
         return peers;
     }
@@ -193,20 +198,18 @@ private:
         return {side_.whole()};
     }
 
-    void pass_on(const BlockPair& blocks, const PieceContent& content) {
-        elems_ += content.elems();
-        visit_(blocks, content);
-    }
-
-    PartRuns counted(FlatRuns&& runs) {
-        const auto made = std::make_shared<const FlatRuns>(std::move(runs));
-        PartRuns counted{made, false, 0, made->positions(), 0, 0};
-        const auto count = [&](const Run& run) {
-            counted.elems += run.length;
-            counted.count += contiguous_runs(run);
+    /// Between which blocks is said later.
+    RangesPiece counted(FlatRuns&& runs) {
+        RangesPiece piece;
+        piece.runs = std::make_shared<const FlatRuns>(std::move(runs));
+        piece.flat_side = side_.side;
+        piece.end = piece.runs->positions();
+        const auto count = [&](const FlatRun& run) {
+            piece.elems += run.length;
+            piece.count += run.unbroken();
         };
-        made->for_each(count, work_);
-        return counted;
+        piece.runs->for_each(0, piece.end, count, &work_);
+        return piece;
     }
 
     /// The runs between a flat block and a product of sets, in a window.
@@ -218,7 +221,7 @@ private:
             const std::int64_t lo = side_.flat_lo(k) + w.lo[k];
             axes[d] = {in_flat[d], lo, lo + w.extent[k], side_.other_dim(k)};
         }
-        return {side_.side, side_.flat, flat_block, std::move(axes)};
+        return {side_.flat, flat_block, std::move(axes)};
     }
 
     void visit_runs(const std::vector<AxisSet>& sets, std::int64_t flat_block,
@@ -275,27 +278,28 @@ private:
                     side_.other_lo(k) + free.lo()[k], side_.other_lo(k) + free.hi()[k]);
             const FlatRuns runs = runs_with(sets, flat_block, {free.lo(), free.shape()});
             runs.for_each(
-                [&](const Run& run) {
+                0, runs.positions(),
+                [&](const FlatRun& run) {
                     Point index = free.lo();
                     for (int k = 0; k < dims(); ++k) {
                         const int d = side_.other_dim(k);
-                        index[d] =
-                            sets[static_cast<std::size_t>(d)].first + run.at[other(side_.side)][d];
+                        index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
                     }
                     refuse_missing(side_.layout, flat_block, side_.side, index);
                 },
-                work_);
+                &work_);
         }
     }
 
     void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, std::int64_t flat_block,
                     std::int64_t other_block, const Window& w) {
         work_.step();
-        std::vector<PartAxis> axes;
+        std::vector<PieceAxis> axes;
         for (int k = 0; k < dims(); ++k) {
-            axes.push_back(
-                side_.meet(box, sets[static_cast<std::size_t>(side_.other_dim(k))], w, k));
-            if (axes.back().length == 0) return;
+            AxisTable table =
+                side_.table(box, sets[static_cast<std::size_t>(side_.other_dim(k))], w, k);
+            if (table.empty()) return;
+            axes.push_back(side_.piece_axis(std::move(table), k));
         }
         visit(side_.blocks(flat_block, other_block), std::move(axes));
     }
@@ -304,7 +308,7 @@ private:
     const SectionFrame& f_;
     const bool by_runs_;
     FlatWork work_;
-    const VisitPiece& visit_;
+    PieceVisitor& visitor_;
     std::int64_t elems_ = 0;
 };
 

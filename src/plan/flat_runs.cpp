@@ -46,11 +46,7 @@ public:
           last_(shape_.dims() - 1),
           row_elems_(shape_[last_]),
           at_(ranges_.global(first)),
-          end_(ranges_.global(end - 1) + 1) {
-        run_.at[runs.flat_side_] = &run_.position;
-        run_.at[datamover::other(runs.flat_side_)] = other_.data();
-        flat_step_ = &run_.step[runs.flat_side_];
-    }
+          end_(ranges_.global(end - 1) + 1) {}
 
     void operator()(const FlatRuns::Visit& visit) {
         while (at_ < end_) {
@@ -70,10 +66,8 @@ public:
                 at_ = row_begin_ + begin;
             } else {
                 const std::int64_t run_end = std::min({range_end_, end_, row_begin_ + stop});
-                run_.position = first_position_ + (at_ - range_begin_);
-                run_.length = (run_end - at_ - 1) / step + 1;
-                run_.position_step = *flat_step_ = step;
-                visit(run_);
+                visit({first_position_ + (at_ - range_begin_), (run_end - at_ - 1) / step + 1, step,
+                       other_.data()});
                 at_ = run_end;
             }
         }
@@ -184,20 +178,17 @@ private:
     std::int64_t range_begin_ = 0, range_end_ = 0, first_position_ = 0;
     std::int64_t row_begin_ = 0, row_end_ = 0, other_row_ = 0;
     std::array<std::int64_t, max_dims> row_{}, other_{};
-    Run run_;
-    std::int64_t* flat_step_;  ///< of run_
 };
 
-FlatRuns::FlatRuns(Side flat_side, const FlatCyclic& flat, std::int64_t block,
-                   std::vector<HeldAxis> axes, std::optional<OtherRanges> other)
-    : flat_side_(flat_side),
-      ranges_(flat.flat_set(block)),
+FlatRuns::FlatRuns(const FlatCyclic& flat, std::int64_t block, std::vector<HeldAxis> axes,
+                   std::optional<OtherRanges> other)
+    : ranges_(flat.flat_set(block)),
       shape_(flat.shape()),
       axes_(std::move(axes)),
       other_(std::move(other)) {}
 
-void FlatRuns::walk(std::int64_t first, std::int64_t end, const Visit& visit,
-                    FlatWork* work) const {
+void FlatRuns::for_each(std::int64_t first, std::int64_t end, const Visit& visit,
+                        FlatWork* work) const {
     if (first < end) FlatRunWalk(*this, first, end, work)(visit);
 }
 

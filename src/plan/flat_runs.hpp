@@ -14,7 +14,6 @@
 
 #include "datamover/flat_cyclic.hpp"
 #include "flat_boxes.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 
@@ -42,35 +41,41 @@ struct OtherRanges {
     std::vector<std::int64_t> steps, lo;
 };
 
-/// Runs of elements of one row: at equal distances in the block of ranges, adjacent in the other
-/// block. Positions are those of the block of ranges. O(dimensions) in memory.
-class FlatRuns final : public RunGenerator {
+/// Elements of one row, at `position`, `position` + `step`, … in the block of ranges, that lie one
+/// behind the other in the other block, along the last dimension of the array.
+struct FlatRun {
+    std::int64_t position = 0;
+    std::int64_t length = 0;
+    std::int64_t step = 1;
+    const std::int64_t* other = nullptr;  ///< local index of the first in the other block
+
+    /// How many times elements that lie side by side in both blocks.
+    std::int64_t unbroken() const { return step == 1 ? 1 : length; }
+};
+
+/// A value, O(dimensions) in memory.
+class FlatRuns {
 public:
+    using Visit = std::function<void(const FlatRun&)>;
+
     /// `axes`: per dimension of the flat layout's array. With `other` that block is one of ranges,
     /// and the axes only say which section takes part.
-    FlatRuns(Side flat_side, const FlatCyclic& flat, std::int64_t block, std::vector<HeldAxis> axes,
+    FlatRuns(const FlatCyclic& flat, std::int64_t block, std::vector<HeldAxis> axes,
              std::optional<OtherRanges> other = {});
 
-    /// O(runs and the rows between them), with `other` at worst O(elements of the block).
-    void for_each(std::int64_t first, std::int64_t end, const Visit& visit) const override {
-        walk(first, end, visit, nullptr);
-    }
-    /// Visits all runs, and counts the rows and ranges that it goes through.
-    void for_each(const Visit& visit, FlatWork& work) const { walk(0, positions(), visit, &work); }
-    int dims(Side side) const override {
-        return side == flat_side_ || other_ ? 1 : static_cast<int>(axes_.size());
-    }
-    int dim(Side side) const override {
-        return side == flat_side_ || other_ ? 0 : axes_.back().other_dim;
-    }
+    /// Calls visit for the runs at the positions from `first` to `end` - 1, ascending; a run that
+    /// reaches further is cut. O(runs and the rows between them), with `other` at worst O(elements
+    /// of the block). `work` is counted, where given.
+    void for_each(std::int64_t first, std::int64_t end, const Visit& visit,
+                  FlatWork* work = nullptr) const;
+    /// The dimension of the other block along which runs lie.
+    int other_dim() const { return other_ ? 0 : axes_.back().other_dim; }
     /// The number of positions of the block of ranges.
     std::int64_t positions() const { return ranges_.size(); }
 
 private:
     friend class FlatRunWalk;
-    void walk(std::int64_t first, std::int64_t end, const Visit& visit, FlatWork* work) const;
 
-    Side flat_side_;
     AxisSet ranges_;
     Point shape_;
     std::vector<HeldAxis> axes_;

@@ -16,23 +16,6 @@
 
 namespace datamover::plan {
 
-/// The axis with a table's positions along these dimensions.
-inline PartAxis axis_along(PerSide<std::int32_t> dim, AxisTable table) {
-    auto shared = std::make_shared<const AxisTable>(std::move(table));
-    return {{}, shared->size(), dim, std::move(shared)};
-}
-
-/// The positions of the indices that two axes have in common, as AxisSet's intersect finds them.
-inline PartAxis meet_axes(const FlatAxis& source, std::int64_t source_lo,
-                          const FlatAxis& destination, std::int64_t destination_lo,
-                          std::int64_t extent) {
-    PartAxis met =
-        axis_along({0, 0}, intersect(source.set, source_lo, destination.set, destination_lo, extent,
-                                     {source.pitch, destination.pitch}));
-    met.step = {source.step, destination.step};
-    return met;
-}
-
 /// A side of a redistribution that is flat, and what of the other one belongs to it.
 class FlatSide {
 public:
@@ -60,18 +43,20 @@ public:
         return box.axis[static_cast<std::size_t>(flat_dim(k))];
     }
 
-    /// What `box` shares with a set along dimension k of t; of length 0 if nothing.
-    PartAxis meet(const FlatBox& box, const AxisSet& set, const Window& w, int k) const {
-        const FlatAxis other_axis{set, 0, 1};
-        const std::int64_t other_first = other_lo(k) + w.lo[k];
-        const std::int64_t flat_first = flat_lo(k) + w.lo[k];
-        PartAxis met =
-            side == Side::source
-                ? meet_axes(axis(box, k), flat_first, other_axis, other_first, w.extent[k])
-                : meet_axes(other_axis, other_first, axis(box, k), flat_first, w.extent[k]);
-        met.dim[other(side)] = other_dim(k);
-        if (k == 0) met.start[side] = box.position;
-        return met;
+    /// What `box` shares with a set along dimension k of t, the box's positions being destinations.
+    AxisTable table(const FlatBox& box, const AxisSet& set, const Window& w, int k) const {
+        const FlatAxis& along = axis(box, k);
+        const AxisTable numbers =
+            intersect(set, other_lo(k) + w.lo[k], along.set, flat_lo(k) + w.lo[k], w.extent[k]);
+        if (numbers.empty()) return numbers;
+        const AxisTable positions = along.in_block(numbers);
+        return k == 0 ? positions.shifted(0, box.position) : positions;
+    }
+
+    PieceAxis piece_axis(AxisTable table, int k) const {
+        if (side == Side::source)
+            return {std::make_shared<const AxisTable>(table.reversed()), 0, other_dim(k)};
+        return {std::make_shared<const AxisTable>(std::move(table)), other_dim(k), 0};
     }
 
     BlockPair blocks(std::int64_t flat_block, std::int64_t other_block) const {

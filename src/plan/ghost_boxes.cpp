@@ -76,8 +76,8 @@ GhostBoxes::GhostBoxes(const FloorPlan& floorplan, const HaloExchange& exchange)
       dims_(floorplan.dims()),
       period_(period_of(exchange, dims_)),
       disjoint_(periods_are_disjoint(floorplan.bounding_box(), period_) && floorplan.disjoint()) {
-    box_.resize(static_cast<std::size_t>(dims_));
-    for (int d = 0; d < dims_; ++d) box_[static_cast<std::size_t>(d)].dim = {d, d};
+    box_.dims = dims_;
+    for (int d = 0; d < dims_; ++d) box_.axis[d].source_dim = box_.axis[d].destination_dim = d;
 }
 
 /// Finds every image of an interior that meets `box`, in the order in which they send: the lowest
@@ -160,8 +160,8 @@ void GhostBoxes::for_each_slab(const Box& interior, VisitSlab&& visit) const {
 
 /// The box of a sender's interior in the ghosts of a reader, where images are disjoint: then the
 /// two lie beside each other in at least one dimension, and without corners in no more than one.
-void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, const BlockPair& blocks,
-                               const Visit& visit) {
+void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
+                               std::int64_t destination_block, const Visit& visit) {
     int beside = 0;
     for (int d = 0; d < dims_; ++d) {
         std::int64_t lo = std::max(sender.lo[d], reader.lo[d]);
@@ -173,11 +173,12 @@ void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, const Block
             hi = std::min(sender.hi[d], geometry::add(reader.hi[d], exchange_.upper[d]));
             if (lo >= hi) return;
         }
-        PartAxis& axis = box_[static_cast<std::size_t>(d)];
-        axis.start = {lo - sender.lo[d], lo - reader.lo[d]};
+        BoxAxis& axis = box_.axis[d];
+        axis.source = lo - sender.lo[d];
+        axis.destination = lo - reader.lo[d];
         axis.length = hi - lo;
     }
-    visit(blocks, box_);
+    visit(source_block, destination_block, box_);
 }
 
 void GhostBoxes::into(std::int64_t block, const Visit& visit) {
@@ -188,7 +189,7 @@ void GhostBoxes::into(std::int64_t block, const Visit& visit) {
     const Box reader = box_of(interior);
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(box_of(image), reader, {image.block, block}, visit);
+            visit_meeting(box_of(image), reader, image.block, block, visit);
 }
 
 void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
@@ -202,7 +203,7 @@ void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
     sort_images();
     for (const Image& image : images_)
         if (!is_itself(image, block))
-            visit_meeting(sender, box_of(image), {block, image.block}, visit);
+            visit_meeting(sender, box_of(image), block, image.block, visit);
 }
 
 /// Where images overlap, each box is cut down to what nobody else has sent.
@@ -215,12 +216,9 @@ void GhostBoxes::into_overlapping(std::int64_t block, const Region& interior, co
         covered.push_back(interior);
         for (const Region& part : subtract_all(boxes[i].intersected(slab), covered)) {
             for (int d = 0; d < dims_; ++d)
-                box_[static_cast<std::size_t>(d)] = {
-                    {part.lo()[d] - boxes[i].lo()[d], part.lo()[d] - interior.lo()[d]},
-                    part.extent(d),
-                    {d, d},
-                    nullptr};
-            visit({images_[i].block, block}, box_);
+                box_.axis[d] = {part.lo()[d] - boxes[i].lo()[d], part.lo()[d] - interior.lo()[d],
+                                part.extent(d), d, d};
+            visit(images_[i].block, block, box_);
         }
     };
     for (std::size_t i = 0; i < images_.size(); ++i) {

@@ -17,7 +17,8 @@ namespace datamover::plan {
 class GhostBoxes {
 public:
     /// Receives a box of the source block's interior and of the destination block's ghosts.
-    using Visit = std::function<void(const BlockPair& blocks, std::span<const PartAxis> box)>;
+    using Visit = std::function<void(std::int64_t source_block, std::int64_t destination_block,
+                                     const BoxShape& box)>;
 
     /// The floor plan and the exchange must outlive it. The first for a floor plan: O(n log n).
     GhostBoxes(const FloorPlan& floorplan, const HaloExchange& exchange);
@@ -57,8 +58,8 @@ private:
     Box box_of(const Region& region) const;
     template <class VisitSlab>
     void for_each_slab(const Box& interior, VisitSlab&& visit) const;
-    void visit_meeting(const Box& sender, const Box& reader, const BlockPair& blocks,
-                       const Visit& visit);
+    void visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
+                       std::int64_t destination_block, const Visit& visit);
     void into_overlapping(std::int64_t block, const Region& interior, const Visit& visit);
 
     const FloorPlan& floorplan_;
@@ -70,7 +71,7 @@ private:
     std::vector<Shift> shifts_;
     std::vector<Image> images_;
     std::vector<std::int64_t> found_;
-    std::vector<PartAxis> box_;  ///< per dimension
+    BoxShape box_;
 };
 
 }  // namespace datamover::plan

@@ -116,19 +116,17 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
 void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange,
                         std::int64_t block, const VisitSection& visit) {
     GhostBoxes(floorplan, exchange)
-        .into(block, [&](const BlockPair& blocks, std::span<const PartAxis> box) {
-            const std::int64_t from = blocks.source_block, to = blocks.destination_block;
+        .into(block, [&](std::int64_t from, std::int64_t to, const BoxShape& box) {
             Point source = floorplan.region(from).lo(), destination = floorplan.region(to).lo();
             Point extent = source;
-            for (int d = 0; d < extent.dims(); ++d) {
-                const PartAxis& axis = box[static_cast<std::size_t>(d)];
-                source[d] += axis.start.source;
-                destination[d] += axis.start.destination;
-                extent[d] = axis.length;
+            for (int d = 0; d < box.dims; ++d) {
+                source[d] += box.axis[d].source;
+                destination[d] += box.axis[d].destination;
+                extent[d] = box.axis[d].length;
             }
             const Region sent(source, source + extent), filled(destination, destination + extent);
             if (exchange.colours == 1) return visit({from, sent, to, filled, {}});
-            const Point step = Point::filled(extent.dims(), exchange.colours);
+            const Point step = Point::filled(box.dims, exchange.colours);
             for_each_colour_offset(exchange, source, extent, [&](const Point& offset) {
                 visit({from,
                        Region(source + offset, sent.hi()),

@@ -3,7 +3,7 @@
 #include "halo_colours.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "geometry/checked.hpp"
 
@@ -13,6 +13,14 @@ namespace {
 std::int64_t residue(std::int64_t value, std::int64_t colours) {
     const std::int64_t rest = value % colours;
     return rest < 0 ? rest + colours : rest;
+}
+
+/// `length` positions of either side, of which every step-th from `offset` on meets its like.
+AxisTable every(std::int64_t step, std::int64_t offset, std::int64_t source,
+                std::int64_t destination, std::int64_t length) {
+    const std::int64_t count = geometry::divide_up(length - offset, step);
+    if (count == 1) return AxisTable::interval(source + offset, destination + offset, 1);
+    return AxisTable({AxisRun{source + offset, destination + offset, 1, count, step, step}});
 }
 
 }  // namespace
@@ -34,25 +42,26 @@ void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const
 }
 
 void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                               const BlockPair& blocks, std::span<const PartAxis> box,
-                               const VisitPiece& visit) {
-    Point lo = floorplan.region(blocks.source_block).lo(), extent = lo;
-    for (int d = 0; d < lo.dims(); ++d) {
-        lo[d] += box[static_cast<std::size_t>(d)].start.source;
-        extent[d] = box[static_cast<std::size_t>(d)].length;
+                               const BlockPair& blocks, const BoxShape& box,
+                               const std::function<void(ProductPiece&&)>& visit) {
+    const std::int64_t interior =
+        exchange.reversed ? blocks.destination_block : blocks.source_block;
+    Point lo = floorplan.region(interior).lo(), extent = lo;
+    for (int d = 0; d < box.dims; ++d) {
+        lo[d] += box.axis[static_cast<std::size_t>(d)].source;
+        extent[d] = box.axis[static_cast<std::size_t>(d)].length;
     }
-    std::vector<PartAxis> axes(box.size());
     for_each_colour_offset(exchange, lo, extent, [&](const Point& offset) {
-        for (int d = 0; d < lo.dims(); ++d) {
-            const PartAxis& a = box[static_cast<std::size_t>(d)];
-            axes[static_cast<std::size_t>(d)] = {
-                {a.start.source + offset[d], a.start.destination + offset[d]},
-                geometry::divide_up(a.length - offset[d], exchange.colours),
-                a.dim,
-                nullptr,
-                {exchange.colours, exchange.colours}};
+        ProductPiece piece{blocks, {}};
+        for (int d = 0; d < box.dims; ++d) {
+            const BoxAxis& a = box.axis[static_cast<std::size_t>(d)];
+            const std::int64_t from = exchange.reversed ? a.destination : a.source;
+            const std::int64_t to = exchange.reversed ? a.source : a.destination;
+            piece.axes.push_back({std::make_shared<const AxisTable>(
+                                      every(exchange.colours, offset[d], from, to, a.length)),
+                                  d, d});
         }
-        visit(blocks, {axes});
+        visit(std::move(piece));
     });
 }
 

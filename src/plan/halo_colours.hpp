@@ -4,11 +4,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 
 #include "datamover/motion_plan.hpp"
 #include "halo.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 
@@ -21,9 +19,10 @@ inline constexpr std::int64_t most_colours = 64;
 void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
                             const std::function<void(const Point& offset)>& visit);
 
-/// The same for a box from an interior to ghosts, as GhostBoxes gives it, as nests.
+/// The same for a box between an interior and ghosts, as GhostBoxes gives it, as products between
+/// `blocks`; where the exchange is reversed, from the ghosts to the interior.
 void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                               const BlockPair& blocks, std::span<const PartAxis> box,
-                               const VisitPiece& visit);
+                               const BlockPair& blocks, const BoxShape& box,
+                               const std::function<void(ProductPiece&&)>& visit);
 
 }  // namespace datamover::plan

@@ -16,4 +16,9 @@ namespace datamover::plan {
 std::vector<PeerPart> outgoing_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
 std::vector<PeerPart> incoming_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
 
+/// Whether each element goes to itself.
+bool is_identity(const BlockPair& blocks, const BoxShape& box);
+bool is_identity(const ProductPiece& piece);
+bool is_identity(const IndexPiece& piece);
+
 }  // namespace datamover::plan

@@ -2,7 +2,6 @@
 // Pieces between two blocks if one side is an index list.
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -241,29 +240,20 @@ public:
         last_->second.push_back(meeting);
     }
 
-    /// Visits the matches with each block of the other side, by ascending block, ordered by t.
-    void visit_all(const Layout& source, const Layout& destination, Side own_side,
-                   std::int64_t own_block, const VisitPiece& visit) {
+    /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
+    template <class Visit>
+    void for_each_piece(Visit&& visit) {
         const auto before = [](const IndexMatch& a, const IndexMatch& b) { return a.t < b.t; };
         for (auto& [block, meetings] : by_block_) {
             if (!std::ranges::is_sorted(meetings, before)) std::ranges::sort(meetings, before);
-            PerSide<std::vector<std::int64_t>> flat;
-            flat.source.reserve(meetings.size());
-            flat.destination.reserve(meetings.size());
+            IndexPiece piece;
+            piece.source.reserve(meetings.size());
+            piece.destination.reserve(meetings.size());
             for (const IndexMatch& m : meetings) {
-                flat.source.push_back(m.source_flat);
-                flat.destination.push_back(m.destination_flat);
+                piece.source.push_back(m.source_flat);
+                piece.destination.push_back(m.destination_flat);
             }
-            const BlockPair blocks = own_side == Side::source ? BlockPair{own_block, block}
-                                                              : BlockPair{block, own_block};
-            const auto elems = static_cast<std::int64_t>(meetings.size());
-            const PartRuns runs =
-                all_of(std::make_shared<const ListedRuns>(
-                           std::move(flat),
-                           PerSide<Point>{source.block_extents(blocks.source_block),
-                                          destination.block_extents(blocks.destination_block)}),
-                       elems, elems);
-            visit(blocks, {{}, &runs});
+            visit(block, std::move(piece));
         }
     }
 
@@ -274,39 +264,64 @@ private:
 
 }  // namespace
 
-void visit_index_pieces(const Layouts& layouts, const Redistribution& term, Side own_side,
-                        std::int64_t block, Nodes nodes, const VisitPiece& visit) {
-    const Layout &source = *layouts.source, &destination = *layouts.destination;
-    const Layout& far = *layouts[other(own_side)];
-    const bool sends = own_side == Side::source;
+void index_pieces_from_source(const Layout& source, const Layout& destination,
+                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
+                              PieceVisitor& visitor) {
     const IndexMap map(term);
-    const BlockElements own(*layouts[own_side], block);
+    const BlockElements own(source, source_block);
     IndexMatches found;
-    std::vector<Place> senders, holders;
-    const auto to_destination = [&](const Point& i) { return map.to_destination(i); };
-    const auto to_source = [&](const Point& i) { return map.to_source(i); };
-    const bool all = needs_all(term, own_side);
-    const auto match = [&](const Point& global, std::int64_t flat) {
-        const Point index = sends ? to_destination(global) : to_source(global);
-        find_holders(far, index, holders);
-        if (holders.empty() && all) refuse_missing(*layouts[own_side], block, own_side, index);
-        if (holders.empty()) return;
-        if (!sends) {
-            const Place& from = sender(source, holders, destination.owner(block), nodes);
+    std::vector<Place> senders, receivers;
+    const auto there = [&](const Point& i) { return map.to_destination(i); };
+    const auto back = [&](const Point& i) { return map.to_source(i); };
+    const bool all_go = term.reversed && !term.partial;
+    for_each_that_may_meet(
+        own, term.source_region, destination, all_go, there, back,
+        [&](const Point& global, std::int64_t flat) {
+            const Point index = map.to_destination(global);
+            find_holders(destination, index, receivers);
+            if (receivers.empty() && all_go)
+                refuse_missing(source, source_block, Side::source, index);
+            if (receivers.empty()) return;
+            find_holders(source, global, senders);
+            for (const Place& to : receivers)
+                if (sender(source, senders, destination.owner(to.block), nodes).block ==
+                    source_block)
+                    found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
+        });
+    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
+        piece.source_block = source_block;
+        piece.destination_block = block;
+        visitor.visit(std::move(piece));
+    });
+}
+
+void index_pieces_into_destination(const Layout& source, const Layout& destination,
+                                   const Redistribution& term, std::int64_t destination_block,
+                                   Nodes nodes, PieceVisitor& visitor) {
+    const IndexMap map(term);
+    const BlockElements own(destination, destination_block);
+    const std::int64_t receiver = destination.owner(destination_block);
+    IndexMatches found;
+    std::vector<Place> senders;
+    const auto there = [&](const Point& i) { return map.to_source(i); };
+    const auto back = [&](const Point& i) { return map.to_destination(i); };
+    const bool all_come = !term.reversed && !term.partial;
+    for_each_that_may_meet(
+        own, term.destination_region, source, all_come, there, back,
+        [&](const Point& global, std::int64_t flat) {
+            const Point index = map.to_source(global);
+            find_holders(source, index, senders);
+            if (senders.empty() && all_come)
+                refuse_missing(destination, destination_block, Side::destination, index);
+            if (senders.empty()) return;
+            const Place& from = sender(source, senders, receiver, nodes);
             found.add(from.block, {map.flat_coordinate(global), from.flat, flat});
-            return;
-        }
-        find_holders(source, global, senders);
-        for (const Place& to : holders)
-            if (sender(source, senders, destination.owner(to.block), nodes).block == block)
-                found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
-    };
-    if (sends)
-        for_each_that_may_meet(own, term.source_region, far, all, to_destination, to_source, match);
-    else
-        for_each_that_may_meet(own, term.destination_region, far, all, to_source, to_destination,
-                               match);
-    found.visit_all(source, destination, own_side, block, visit);
+        });
+    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
+        piece.source_block = block;
+        piece.destination_block = destination_block;
+        visitor.visit(std::move(piece));
+    });
 }
 
 }  // namespace datamover::plan

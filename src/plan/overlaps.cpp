@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "geometry/checked.hpp"
@@ -81,10 +80,8 @@ public:
         for (const PeerPart& peer : peers_) {
             stays_ = peer.rank == rank_;
             first_ = number_;
-            for (const PartEntry& entry : peer.part.entries()) {
-                if (start(entry.block(side_))) add(peer.part, entry);
-                ++number_;
-            }
+            for (const Piece& piece : peer.part.pieces)
+                std::visit([&](const auto& content) { add(content); }, piece.content);
         }
         return std::move(sums_);
     }
@@ -105,55 +102,66 @@ private:
         now_.close();
         sums_.push_back(now_);
     }
-    void take(int d, Wide first, std::int64_t length, std::int64_t step) {
+    void take(int d, std::int64_t first, std::int64_t length) {
         const Wide stride = memory_->strides_bytes[d];
         now_.origin += stride * first;
-        now_.take(stride * step, length);
+        now_.take(stride, length);
     }
 
-    /// Runs are looked at where they make up a box.
-    void add(const PairPart& part, const PartEntry& entry) {
-        if (entry.is_nest()) {
-            if (sums_of(part.axes(entry)) <= most_sums) add_axes(part.axes(entry));
-            return;
+    void add(const BoxList& list) {
+        for (const PlacedBox& box : list.boxes) {
+            if (start(box.block(side_))) {
+                for (const BoxAxis& a : list.shape_of(box).axes())
+                    take(a.dim(side_), a.start(side_), a.length);
+                push();
+            }
+            ++number_;
         }
-        const PartRuns& runs = part.runs(entry);
-        const Region* box = runs.generator->box(side_of(runs, side_));
-        if (!box) return;
-        for (int d = 0; d < box->dims(); ++d) take(d, box->lo()[d], box->extent(d), 1);
-        push();
     }
 
-    static std::size_t sums_of(std::span<const PartAxis> axes) {
+    void add(const ReshapePiece& piece) {
+        const Region& box = piece.box(side_);
+        if (start(piece.block(side_))) {
+            for (int d = 0; d < box.dims(); ++d) take(d, box.lo()[d], box.extent(d));
+            push();
+        }
+        ++number_;
+    }
+
+    void add(const ProductPiece& piece) {
+        if (start(piece.block(side_)) && sums_of(piece) <= most_sums) add_axes(piece, 0);
+        ++number_;
+    }
+
+    /// Single elements, and runs that are kept nowhere, are not looked at.
+    void add(const IndexPiece&) { ++number_; }
+    void add(const RangesPiece&) { ++number_; }
+
+    static std::size_t sums_of(const ProductPiece& piece) {
         std::size_t sums = 1;
-        for (const PartAxis& axis : axes)
-            if (axis.table)
-                sums = std::min(most_sums + 1,
-                                sums * (axis.table->runs().size() + axis.table->tail().size()));
+        for (const PieceAxis& axis : piece.axes)
+            sums = std::min(most_sums + 1,
+                            sums * (axis.table->runs().size() + axis.table->tail().size()));
         return sums;
     }
 
-    /// One sum for every choice of a run per axis.
-    void add_axes(std::span<const PartAxis> axes) {
-        if (axes.empty()) return push();
-        const PartAxis& axis = axes.front();
-        const int d = axis.dim[side_];
-        const Wide first = axis.start[side_], step = axis.step[side_];
-        const StepSum before = now_;
-        if (!axis.table) {
-            take(d, first, axis.length, axis.step[side_]);
-            add_axes(axes.subspan(1));
-            now_ = before;
+    /// One sum for every choice of a run per dimension.
+    void add_axes(const ProductPiece& piece, std::size_t k) {
+        if (k == piece.axes.size()) {
+            push();
             return;
         }
-        const AxisTable& table = *axis.table;
+        const AxisTable& table = *piece.axes[k].table;
+        const int d = piece.axes[k].dim(side_);
+        const std::int64_t period = table.period(side_);
+        const StepSum before = now_;
         const auto each = [&](const std::vector<AxisRun>& runs, std::int64_t periods) {
             for (const AxisRun& run : runs) {
-                take(d, first + step * run.start(side_), run.length, axis.step[side_]);
-                const Wide stride = step * memory_->strides_bytes[d];
+                take(d, run.start(side_), run.length);
+                const Wide stride = memory_->strides_bytes[d];
                 now_.take(stride * run.step(side_), run.count);
-                now_.take(stride * table.period(side_), periods);
-                add_axes(axes.subspan(1));
+                now_.take(stride * period, periods);
+                add_axes(piece, k + 1);
                 now_ = before;
             }
         };

@@ -1,122 +1,75 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Builders of pairs' parts: pieces in the canonical order that both sides derive.
+// Builder of a pair's part: pieces in the canonical order that both sides derive.
 #include "part_builder.hpp"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "geometry/checked.hpp"
-
 namespace datamover::plan {
 namespace {
 
-using Block = std::int64_t PartEntry::*;
+using Block = std::int64_t PlacedBox::*;
 
-bool before(const PartEntry& a, const PartEntry& b) {
+bool before(const PlacedBox& a, const PlacedBox& b) {
     return std::tie(a.source_block, a.destination_block) <
            std::tie(b.source_block, b.destination_block);
 }
 
 /// A stable sort by one of the two block numbers, digit by digit.
-void radix_sort(std::span<PartEntry> entries, Block block) {
+void radix_sort(std::span<PlacedBox> boxes, Block block) {
     constexpr int digit_bits = 16;
     constexpr std::size_t buckets = std::size_t{1} << digit_bits;
-    const auto ascending = [&](const PartEntry& a, const PartEntry& b) {
+    const auto ascending = [&](const PlacedBox& a, const PlacedBox& b) {
         return a.*block < b.*block;
     };
-    if (std::ranges::is_sorted(entries, ascending)) return;
-    const auto [least, most] = std::minmax_element(entries.begin(), entries.end(), ascending);
+    if (std::ranges::is_sorted(boxes, ascending)) return;
+    const auto [least, most] = std::minmax_element(boxes.begin(), boxes.end(), ascending);
     const std::int64_t base = (*least).*block;
     const auto range = static_cast<std::uint64_t>((*most).*block - base);
-    std::vector<PartEntry> other(entries.size());
+    std::vector<PlacedBox> other(boxes.size());
     std::vector<std::size_t> start(buckets);
     for (int shift = 0; shift < 64 && range >> shift != 0; shift += digit_bits) {
-        const auto digit = [&](const PartEntry& b) {
+        const auto digit = [&](const PlacedBox& b) {
             return (static_cast<std::uint64_t>(b.*block - base) >> shift) & (buckets - 1);
         };
         std::ranges::fill(start, 0);
-        for (const PartEntry& b : entries) ++start[digit(b)];
+        for (const PlacedBox& b : boxes) ++start[digit(b)];
         std::size_t at = 0;
         for (std::size_t& s : start) at += std::exchange(s, at);
-        for (const PartEntry& b : entries) other[start[digit(b)]++] = b;
-        std::copy(other.begin(), other.end(), entries.begin());
+        for (const PlacedBox& b : boxes) other[start[digit(b)]++] = b;
+        std::copy(other.begin(), other.end(), boxes.begin());
     }
-}
-
-std::uint64_t hash_of(std::span<const PartAxis> axes) {
-    std::uint64_t hash = axes.size();
-    for (const PartAxis& a : axes) {
-        const auto dims = static_cast<std::uint64_t>(a.dim.source * max_dims + a.dim.destination) ^
-                          reinterpret_cast<std::uintptr_t>(a.table.get());
-        // Products of the words do not depend on each other, so that they overlap in time.
-        hash = (hash ^ (static_cast<std::uint64_t>(a.start.source) * 0x9E3779B97F4A7C15) ^
-                (static_cast<std::uint64_t>(a.start.destination) * 0xC2B2AE3D27D4EB4F) ^
-                (static_cast<std::uint64_t>(a.length) * 0x165667B19E3779F9) ^
-                (static_cast<std::uint64_t>(a.step.source) * 0x27D4EB2F165667C5) ^
-                (static_cast<std::uint64_t>(a.step.destination) * 0x85EBCA77C2B2AE63) ^ dims) *
-               0xD6E8FEB86659FD93;
-        hash ^= hash >> 32;
-    }
-    return hash;
 }
 
 }  // namespace
 
-void sort_by_blocks(std::vector<PartEntry>& entries, std::size_t first) {
+void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
     constexpr std::size_t least_digits_pay = 4096;
-    const std::span<PartEntry> some = std::span(entries).subspan(first);
+    const std::span<PlacedBox> some = std::span(boxes).subspan(first);
     if (std::ranges::is_sorted(some, before)) return;
     if (some.size() < least_digits_pay) {
         std::ranges::stable_sort(some, before);
         return;
     }
-    radix_sort(some, &PartEntry::destination_block);
-    radix_sort(some, &PartEntry::source_block);
+    radix_sort(some, &PlacedBox::destination_block);
+    radix_sort(some, &PlacedBox::source_block);
 }
 
-std::int64_t PairPartBuilder::append_shape(std::span<const PartAxis> axes) {
-    const std::int64_t number = part_.num_shapes();
-    const PairPart::Shape shape{part_.axes_.size(), axes.size(), PieceContent{axes}.elems()};
-    if (number == 0)
-        part_.first_shape_ = shape;
-    else
-        part_.further_shapes_.push_back(shape);
-    part_.axes_.insert(part_.axes_.end(), axes.begin(), axes.end());
-    return number;
+void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,
+                      std::int64_t destination_block, const BoxShape& shape) {
+    list_of(peer_at(rank), term).entries.add(source_block, destination_block, shape);
 }
 
-std::int64_t PairPartBuilder::shape_of(std::span<const PartAxis> axes) {
-    if (part_.num_shapes() == 0) return append_shape(axes);
-    if (!known_) {
-        known_ = std::make_unique<geometry::RecordIndex>();
-        known_->insert(hash_of(part_.shape(0)), 0);
+void PartBuilder::add(std::int64_t rank, std::int64_t term, const BlockPair& blocks, Piece piece) {
+    Peer& peer = peer_at(rank);
+    if (!peer.list && peer.only.empty()) {
+        peer.only.push_back(std::move(piece));
+        peer.only_blocks = blocks;
+        peer.only_term = term;
+        return;
     }
-    const std::uint64_t hash = hash_of(axes);
-    const std::int64_t known = known_->find(
-        hash, [&](std::int64_t number) { return std::ranges::equal(part_.shape(number), axes); });
-    if (known >= 0) return known;
-    const std::int64_t number = append_shape(axes);
-    known_->insert(hash, number);
-    return number;
-}
-
-void PairPartBuilder::add(const BlockPair& blocks, const PieceContent& content) {
-    PartEntry entry{blocks, 0};
-    entry.content =
-        content.runs ? -1 - static_cast<std::int64_t>(part_.runs_.size()) : shape_of(content.axes);
-    if (content.runs) part_.runs_.push_back(*content.runs);
-    const std::int64_t elems = part_.elems(entry);
-    if (elems == 0) return;
-    part_.entries_.push_back(entry);
-    part_.elems_ = geometry::add(part_.elems_, elems);
-}
-
-void PairPartBuilder::begin_term(std::int64_t term) {
-    if (term_ == term) return;
-    sort_by_blocks(part_.entries_, first_of_term_);
-    first_of_term_ = part_.entries_.size();
-    term_ = term;
+    list_of(peer, term).add(blocks, std::move(piece));
 }
 
 PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank) {
@@ -135,6 +88,57 @@ PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank) {
     return peers_[last_];
 }
 
+PartBuilder::List& PartBuilder::list_of(Peer& peer, std::int64_t term) {
+    if (!peer.list) peer.list = std::make_unique<List>();
+    if (!peer.only.empty()) {
+        peer.list->begin_term(peer.only_term);
+        peer.list->add(peer.only_blocks, std::move(peer.only.front()));
+        peer.only.clear();
+    }
+    peer.list->begin_term(term);
+    return *peer.list;
+}
+
+void PartBuilder::List::add(const BlockPair& blocks, Piece piece) {
+    others.push_back(std::move(piece));
+    entries.list().boxes.push_back(
+        {blocks.source_block, blocks.destination_block, -static_cast<std::int64_t>(others.size())});
+}
+
+/// Ends the term before, if it is another.
+void PartBuilder::List::begin_term(std::int64_t next) {
+    if (term == next) return;
+    std::vector<PlacedBox>& boxes = entries.list().boxes;
+    sort_by_blocks(boxes, first_of_term);
+    first_of_term = boxes.size();
+    term = next;
+}
+
+std::vector<Piece> PartBuilder::List::finish() {
+    begin_term(-1);
+    std::vector<Piece> pieces;
+    if (others.empty()) {
+        if (!entries.empty()) pieces.push_back({entries.finish()});
+        return pieces;
+    }
+    const BoxList all = entries.finish();
+    pieces.reserve(others.size());
+    BoxListBuilder boxes;
+    const auto flush = [&] {
+        if (!boxes.empty()) pieces.push_back({std::exchange(boxes, {}).finish()});
+    };
+    for (const PlacedBox& entry : all.boxes) {
+        if (entry.shape >= 0) {
+            boxes.add(entry.source_block, entry.destination_block, all.shape_of(entry));
+            continue;
+        }
+        flush();
+        pieces.push_back(std::move(others[static_cast<std::size_t>(-1 - entry.shape)]));
+    }
+    flush();
+    return pieces;
+}
+
 std::vector<PeerPart> PartBuilder::build() {
     std::vector<std::pair<std::int64_t, std::size_t>> order;
     order.reserve(peers_.size());
@@ -144,8 +148,8 @@ std::vector<PeerPart> PartBuilder::build() {
     parts.reserve(peers_.size());
     for (const auto& [rank, number] : order) {
         Peer& peer = peers_[number];
-        peer.part.begin_term(-1);
-        if (!peer.part.empty()) parts.push_back({rank, peer.part.finish()});
+        PairPart part{peer.list ? peer.list->finish() : std::move(peer.only)};
+        if (!part.empty()) parts.push_back({rank, std::move(part)});
     }
     peers_.clear();
     peer_numbers_ = {};

@@ -4,26 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "axis_slices.hpp"
+#include "box_list_builder.hpp"
 #include "datamover/side.hpp"
-#include "part_builder.hpp"
-#include "runs.hpp"
+#include "flat_runs.hpp"
 
 namespace datamover::plan {
 namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-/// How many positions of each axis a chunk of a nest spans.
+/// How many positions of each axis a chunk of a product spans.
 class ChunkExtents {
 public:
-    ChunkExtents(std::span<const PartAxis> axes, std::int64_t most_elems, MessageOrder order,
+    ChunkExtents(const ProductPiece& product, std::int64_t most_elems, MessageOrder order,
                  ChunkForm form)
-        : axes_(axes), order_(order), room_(most_elems) {
-        extents_.assign(axes.size(), 0);
+        : product_(product), order_(order), room_(most_elems) {
+        extents_.assign(product.axes.size(), 0);
         const std::size_t inner = innermost();
         const std::size_t source_inner = innermost_of_source();
         if (form == ChunkForm::tiles && inner != source_inner) take_tile(inner, source_inner);
@@ -34,7 +33,7 @@ public:
     const Extents& extents() const { return extents_; }
 
 private:
-    std::int64_t size(std::size_t axis) const { return axes_[axis].length; }
+    std::int64_t size(std::size_t axis) const { return product_.axes[axis].table->size(); }
 
     std::size_t innermost() const {
         return order_ == MessageOrder::row_major ? extents_.size() - 1 : 0;
@@ -44,7 +43,7 @@ private:
     std::size_t innermost_of_source() const {
         std::size_t best = 0;
         for (std::size_t k = 1; k < extents_.size(); ++k) {
-            const int d = axes_[k].dim.source, b = axes_[best].dim.source;
+            const int d = product_.axes[k].source_dim, b = product_.axes[best].source_dim;
             // Of several axes along one dimension the last is the fastest.
             if (order_ == MessageOrder::row_major ? d >= b : d <= b) best = k;
         }
@@ -76,11 +75,45 @@ private:
         return lines <= most ? lines : std::min(even, most);
     }
 
-    std::span<const PartAxis> axes_;
+    const ProductPiece& product_;
     MessageOrder order_;
     std::int64_t room_;
     Extents extents_;
 };
+
+/// The sub-boxes, in order, of which `count` points of a box from number `first` on consist, when
+/// it is walked with the last dimension fastest: at most 2d - 1.
+void boxes_of_range(const Region& box, std::int64_t first, std::int64_t count,
+                    std::vector<Region>& boxes) {
+    if (count == 0) return;
+    int d = 0;
+    std::int64_t row = box.size();
+    Point lo = box.lo(), hi = box.hi();
+    // The outermost dimension along which the range reaches over more than one position.
+    for (; d < box.dims(); ++d) {
+        row /= box.extent(d);
+        const std::int64_t begin = first / row, end = (first + count - 1) / row;
+        lo[d] = box.lo()[d] + begin;
+        hi[d] = lo[d] + 1;
+        first -= begin * row;
+        if (end > begin) break;
+    }
+    if (d == box.dims()) {
+        boxes.push_back(Region(lo, hi));
+        return;
+    }
+    const auto rows = [&](std::int64_t from, std::int64_t n) {
+        Point a = lo, b = hi;
+        a[d] = lo[d] + from;
+        b[d] = a[d] + n;
+        return Region(a, b);
+    };
+    const std::int64_t head = first > 0 ? std::min(count, row - first) : 0;
+    if (head > 0) boxes_of_range(rows(0, 1), first, head, boxes);
+    const std::int64_t begin = first > 0 ? 1 : 0, whole = (count - head) / row;
+    if (whole > 0) boxes.push_back(rows(begin, whole));
+    boxes_of_range(rows(begin + whole, 1), 0, count - head - whole * row, boxes);
+}
 
 class Cutter {
 public:
@@ -88,23 +121,67 @@ public:
         : most_(most_elems), order_(order), form_(form) {}
 
     ChunkedPart operator()(const PairPart& part) {
-        for (const PartEntry& entry : part.entries()) {
-            const std::int64_t elems = part.elems(entry);
-            if (gathered_.elems() + elems > most_) flush();
-            if (elems <= most_)
-                gathered_.add(entry, content_of(part, entry));
-            else if (entry.is_nest())
-                cut(entry, part.axes(entry));
-            else
-                cut(entry, part.runs(entry));
-        }
+        for (const Piece& piece : part.pieces)
+            std::visit([&](const auto& content) { gather_or_cut(content); }, piece.content);
         flush();
         return std::move(result_);
     }
 
 private:
+    void gather_or_cut(const BoxList& list) {
+        if (gathered_elems_ + list.size() <= most_) {  // usual, and then no box is looked at
+            gather_whole(list);
+            return;
+        }
+        for (const PlacedBox& box : list.boxes) {
+            const BoxShape& shape = list.shape_of(box);
+            const std::int64_t elems = shape.size();
+            if (gathered_elems_ + elems > most_) flush();
+            if (elems > most_) {
+                cut(product_of(box, shape));
+                continue;
+            }
+            boxes_.add(box.source_block, box.destination_block, shape);
+            gathered_elems_ += elems;
+        }
+    }
+
+    template <class Content>
+    void gather_or_cut(const Content& content) {
+        const std::int64_t elems = content.size();
+        if (elems == 0) return;
+        if (gathered_elems_ + elems > most_) flush();
+        if (elems <= most_)
+            gather_whole(content);
+        else
+            cut(content);
+    }
+
+    template <class Content>
+    void gather_whole(const Content& content) {
+        flush_boxes();
+        gathered_.pieces.push_back({content});
+        gathered_elems_ += content.size();
+    }
+
+    static ProductPiece product_of(const PlacedBox& box, const BoxShape& shape) {
+        ProductPiece product{{box.source_block, box.destination_block}, {}};
+        for (const BoxAxis& a : shape.axes())
+            product.axes.push_back({std::make_shared<const AxisTable>(
+                                        AxisTable::interval(a.source, a.destination, a.length)),
+                                    a.source_dim, a.destination_dim});
+        return product;
+    }
+
+    void flush_boxes() {
+        if (!boxes_.empty()) gathered_.pieces.push_back({std::exchange(boxes_, {}).finish()});
+    }
+
     void flush() {
-        if (!gathered_.empty()) add(gathered_.finish());
+        flush_boxes();
+        if (gathered_.pieces.empty()) return;
+        add(std::exchange(gathered_, {}));
+        gathered_elems_ = 0;
     }
 
     /// A shape that is one chunk.
@@ -119,15 +196,15 @@ private:
     }
 
     /// All combinations of the axes' slices, in the message's order.
-    void cut(const BlockPair& blocks, std::span<const PartAxis> axes) {
-        const Extents extents = ChunkExtents(axes, most_, order_, form_).extents();
+    void cut(const ProductPiece& product) {
+        const Extents extents = ChunkExtents(product, most_, order_, form_).extents();
         std::vector<std::vector<AxisSlice>> slices;
-        for (std::size_t k = 0; k < axes.size(); ++k)
-            slices.push_back(slices_of(axes[k], extents[k]));
+        for (std::size_t k = 0; k < product.axes.size(); ++k)
+            slices.push_back(slices_of(product.axes[k].table, extents[k]));
         const std::size_t first_shape = result_.shapes.size();
         std::vector<std::size_t> number(slices.size(), 0);
         for (bool more = true; more; more = next(number, slices))
-            add_nest(blocks, {axes.begin(), axes.end()}, slices, number, first_shape);
+            add_product(product, slices, number, first_shape);
     }
 
     bool next(std::vector<std::size_t>& number,
@@ -141,76 +218,134 @@ private:
         return false;
     }
 
-    void add_nest(const BlockPair& blocks, std::vector<PartAxis> axes,
-                  const std::vector<std::vector<AxisSlice>>& slices,
-                  const std::vector<std::size_t>& number, std::size_t first_shape) {
+    void add_product(const ProductPiece& product, const std::vector<std::vector<AxisSlice>>& slices,
+                     const std::vector<std::size_t>& number, std::size_t first_shape) {
+        ProductPiece chosen = product;
         PartChunk chunk;
-        for (const Side side : both_sides) {
-            int dims = 0;
-            for (const PartAxis& axis : axes) dims = std::max(dims, axis.dim[side] + 1);
-            chunk.shift[side] = Point::filled(dims, 0);
-        }
+        for (const Side side : both_sides)
+            chunk.shift[side] = Point::filled(dims_of(product, side), 0);
         for (std::size_t k = 0; k < slices.size(); ++k) {
             const AxisSlice& slice = slices[k][number[k]];
-            axes[k].table = slice.table;
-            axes[k].length = slice.table->size();
+            PieceAxis& axis = chosen.axes[k];
+            axis.table = slice.table;
             for (const Side side : both_sides)
-                chunk.shift[side][axes[k].dim[side]] += slice.shift[side] * axes[k].step[side];
+                chunk.shift[side][axis.dim(side)] += slice.shift[side];
         }
-        chunk.shape = shape_of(blocks, axes, first_shape);
+        chunk.shape = shape_of(std::move(chosen), first_shape);
         result_.chunks.push_back(chunk);
     }
 
-    /// Shapes of a nest differ only in their tables. The last few are the likely ones.
-    std::size_t shape_of(const BlockPair& blocks, std::span<const PartAxis> axes,
-                         std::size_t first_shape) {
-        constexpr std::size_t looked_at = 16;
-        for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
-            if (std::ranges::equal(result_.shapes[i].shape(0), axes)) return i;
-        PairPartBuilder shape;
-        shape.add(blocks, {axes});
-        return add_shape(shape.finish());
+    static int dims_of(const ProductPiece& product, Side side) {
+        int dims = 0;
+        for (const PieceAxis& axis : product.axes) dims = std::max(dims, axis.dim(side) + 1);
+        return dims;
     }
 
-    /// At positions of the generator.
-    void cut(const BlockPair& blocks, const PartRuns& runs) {
-        PartRuns some = runs;
+    /// Shapes of a piece differ only in their tables. The last few are the likely ones.
+    std::size_t shape_of(ProductPiece product, std::size_t first_shape) {
+        constexpr std::size_t looked_at = 16;
+        const auto alike = [&](const PairPart& shape) {
+            const auto& axes = std::get<ProductPiece>(shape.pieces.front().content).axes;
+            return std::equal(
+                axes.begin(), axes.end(), product.axes.begin(),
+                [](const PieceAxis& a, const PieceAxis& b) { return a.table == b.table; });
+        };
+        for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
+            if (alike(result_.shapes[i])) return i;
+        PairPart shape;
+        shape.pieces.push_back({std::move(product)});
+        return add_shape(std::move(shape));
+    }
+
+    /// The two walks are cut at the same numbers of points, and where either box has a corner.
+    void cut(const ReshapePiece& reshape) {
+        const std::int64_t elems = reshape.source.size();
+        for (std::int64_t i = 0; i < elems; i += most_) {
+            const std::int64_t n = std::min(most_, elems - i);
+            std::vector<Region> from, to;
+            boxes_of_range(reshape.source, i, n, from);
+            boxes_of_range(reshape.destination, i, n, to);
+            PairPart chunk;
+            add_pairs(reshape, std::move(from), std::move(to), chunk);
+            add(std::move(chunk));
+        }
+    }
+
+    /// Pairs boxes of two lists that hold equally many points, cutting the larger of each pair.
+    static void add_pairs(const BlockPair& blocks, std::vector<Region> from, std::vector<Region> to,
+                          PairPart& chunk) {
+        std::ranges::reverse(from);
+        std::ranges::reverse(to);
+        while (!from.empty()) {
+            const std::int64_t n = std::min(from.back().size(), to.back().size());
+            // A box's head may be several boxes again; each then is the head of the next turn.
+            if (split_head(from, n) && split_head(to, n)) {
+                chunk.pieces.push_back({ReshapePiece{blocks, from.back(), to.back()}});
+                from.pop_back();
+                to.pop_back();
+            }
+        }
+    }
+
+    /// Makes the last box of a list one of n points; false when its head became several boxes.
+    static bool split_head(std::vector<Region>& boxes, std::int64_t n) {
+        const Region box = boxes.back();
+        if (box.size() == n) return true;
+        boxes.pop_back();
+        std::vector<Region> parts;
+        boxes_of_range(box, 0, n, parts);
+        const bool one = parts.size() == 1;
+        boxes_of_range(box, n, box.size() - n, parts);
+        boxes.insert(boxes.end(), parts.rbegin(), parts.rend());
+        return one;
+    }
+
+    void cut(const IndexPiece& indices) {
+        const auto elems = static_cast<std::int64_t>(indices.source.size());
+        for (std::int64_t i = 0; i < elems; i += most_) {
+            const std::int64_t end = std::min(elems, i + most_);
+            IndexPiece some{indices,
+                            {indices.source.begin() + i, indices.source.begin() + end},
+                            {indices.destination.begin() + i, indices.destination.begin() + end}};
+            PairPart chunk;
+            chunk.pieces.push_back({std::move(some)});
+            add(std::move(chunk));
+        }
+    }
+
+    /// At positions of the ranges.
+    void cut(const RangesPiece& ranges) {
+        RangesPiece some = ranges;
         some.elems = some.count = 0;
         const auto end_at = [&](std::int64_t position) {
             some.end = position;
-            PairPartBuilder chunk;
-            chunk.add(blocks, {{}, &some});
-            add(chunk.finish());
+            PairPart chunk;
+            chunk.pieces.push_back({some});
+            add(std::move(chunk));
             some.first = position;
             some.elems = some.count = 0;
         };
-        if (!runs.generator->is_regular()) {  // single elements
-            while (runs.end - some.first > most_) {
-                some.elems = some.count = most_;
-                end_at(some.first + most_);
-            }
-            some.elems = some.count = runs.end - some.first;
-            return end_at(runs.end);
-        }
-        for_each_run(runs, [&](Run run) {
+        ranges.runs->for_each(ranges.first, ranges.end, [&](FlatRun run) {
             while (some.elems + run.length > most_) {
                 const std::int64_t taken = most_ - some.elems;
                 some.elems = most_;
-                if (taken > 0) some.count += contiguous_runs({0, taken, 1, {}, run.step});
-                run.position += taken * run.position_step;
+                if (taken > 0) some.count += run.step == 1 ? 1 : taken;
+                run.position += taken * run.step;
                 run.length -= taken;
                 end_at(run.position);
             }
             some.elems += run.length;
-            some.count += contiguous_runs(run);
+            some.count += run.unbroken();
         });
-        end_at(runs.end);
+        end_at(ranges.end);
     }
 
     std::int64_t most_;
     MessageOrder order_;
     ChunkForm form_;
-    PairPartBuilder gathered_;
+    PairPart gathered_;
+    BoxListBuilder boxes_;  // the last of what is gathered
+    std::int64_t gathered_elems_ = 0;
     ChunkedPart result_;
 };
 
@@ -226,8 +361,8 @@ std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side s
     const Point& shift = chunk.shift[side];
     std::int64_t bytes = 0;
     if (shift.dims() == 0) return bytes;
-    const PartEntry& nest = part.shapes[chunk.shape].entries().front();
-    const BlockMemory* b = memory.find(nest.block(side));
+    const auto& product = std::get<ProductPiece>(part.shapes[chunk.shape].pieces.front().content);
+    const BlockMemory* b = memory.find(product.block(side));
     for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
     return bytes;
 }

@@ -13,12 +13,12 @@
 
 namespace datamover::plan {
 
-/// How a nest is cut: into ranges of the message, or into tiles whose rows are long on both
+/// How a product is cut: into ranges of the message, or into tiles whose rows are long on both
 /// sides also where the axes are permuted.
 enum class ChunkForm { ranges, tiles };
 
-/// One chunk: a shape, moved by so many positions along the dimensions of its one nest (not moved
-/// if the shape has several pieces or runs: the points then have no dimensions).
+/// One chunk: a shape, moved by so many positions along the dimensions of its one piece (by
+/// nothing where the shape has several pieces: the points then have no dimensions).
 struct PartChunk {
     std::size_t shape = 0;
     PerSide<Point> shift;
@@ -32,8 +32,9 @@ struct ChunkedPart {
     std::vector<PartChunk> chunks;
 };
 
-/// Cuts a part into chunks of at most `most_elems` (>= 1) elements; one chunk if it is not larger.
-/// Both sides of a pair get the same chunks. O(size of the tables + chunks + runs).
+/// Cuts a part into chunks of at most `most_elems` (>= 1) elements; one chunk where it is not
+/// larger. Both sides of a pair get the same chunks. O(size of the tables + chunks), for index
+/// pieces O(elements), for ranges pieces O(runs).
 ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, MessageOrder order,
                             ChunkForm form);
 

@@ -8,8 +8,8 @@
 
 namespace datamover::plan {
 
-/// The part with the axes of its nests ordered as the memory of one side is, the slowest outermost.
-/// Blocks that the memory does not hold stay as they are.
-PairPart ordered_along(const PairPart& part, const MemoryLayout& memory, Side side);
+/// The part with the axes of its boxes and products ordered as the memory of one side is, the
+/// slowest outermost. Blocks that the memory does not hold stay as they are.
+PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side);
 
 }  // namespace datamover::plan

@@ -19,7 +19,7 @@ namespace {
 
 /// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
 /// the process that sends.
-class PartCollector {
+class PartCollector final : public plan::PieceVisitor {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
                   bool in_place = false)
@@ -43,26 +43,50 @@ public:
 
     std::vector<PeerPart> build() { return builder_.build(); }
 
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        if (!in_place_ || !plan::is_identity(blocks, box)) add(blocks, box);
+    }
+    void visit(ProductPiece&& piece) override {
+        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+    }
+    void visit(IndexPiece&& piece) override {
+        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+    }
+    /// Between ranges that lie alike there are no such pieces: each moves something.
+    void visit(RangesPiece&& piece) override { add(std::move(piece)); }
+
 private:
-    void add(const BlockPair& blocks, const plan::PieceContent& content) {
-        builder_.add(owner(other(side_), blocks), term_, blocks, content);
+    void add(const BlockPair& blocks, const BoxShape& box) {
+        builder_.add(peer_of(blocks), term_, blocks.source_block, blocks.destination_block, box);
+    }
+
+    template <class Content>
+    void add(Content&& content) {
+        const BlockPair blocks = content;
+        builder_.add(peer_of(blocks), term_, blocks, Piece{std::forward<Content>(content)});
     }
 
     void collect(const SectionCopy& section) {
         const BlockPair blocks{section.source_block, section.destination_block};
-        if (section.source_region.empty() || owner(side_, blocks) != rank_) return;
-        plan::visit_section(source_, destination_, section,
-                            [this](const BlockPair& b, const auto& content) { add(b, content); });
+        if (section.source_region.empty() || owner_here(blocks) != rank_) return;
+        const plan::LocalSection local = plan::local_section(source_, destination_, section);
+        if (plan::has_steps(section))
+            add(local.product(section));
+        else if (local.is_box(section))
+            add(blocks, local.box(section));
+        else
+            add(ReshapePiece{blocks, local.source, local.destination});
     }
 
     void collect(const Redistribution& r) {
         if (r.source_region.empty()) return;
-        const plan::VisitPiece keep = [this](const BlockPair& blocks, const auto& content) {
-            if (!in_place_ || !plan::is_identity(blocks, content)) add(blocks, content);
-        };
-        const plan::Layouts layouts{&source_, &destination_};
-        for (const std::int64_t block : layouts[side_]->blocks_of(rank_))
-            plan::visit_pieces(layouts, r, side_, block, nodes_, keep);
+        const bool sends = side_ == Side::source;
+        for (const std::int64_t block : (sends ? source_ : destination_).blocks_of(rank_)) {
+            if (sends)
+                plan::pieces_from_source(source_, destination_, r, block, nodes_, *this);
+            else
+                plan::pieces_into_destination(source_, destination_, r, block, nodes_, *this);
+        }
     }
 
     /// The side with the ghosts expands its own blocks, and so does the other one unless images
@@ -74,20 +98,19 @@ private:
         const bool own_ghosts = (side_ == Side::destination) != halo.reversed;
         plan::GhostBoxes ghosts(fp, halo);
         const auto owners = fp.owners();
-        const auto visit = [&](const BlockPair& blocks, const plan::PieceContent& content) {
-            if (halo.reversed)
-                plan::visit_exchanged(blocks, content,
-                                      [this](const auto& b, const auto& c) { add(b, c); });
-            else
-                add(blocks, content);
-        };
-        const auto keep = [&](const BlockPair& blocks, std::span<const PartAxis> box) {
-            const BlockPair here = halo.reversed ? blocks.exchanged() : blocks;
-            if (owners[static_cast<std::size_t>(here.block(side_))] != rank_) return;
+        const auto keep = [&](std::int64_t from, std::int64_t to, const BoxShape& box) {
+            if (halo.reversed) std::swap(from, to);
+            const PerSide<std::int64_t> ranks{owners[static_cast<std::size_t>(from)],
+                                              owners[static_cast<std::size_t>(to)]};
+            if (ranks[side_] != rank_) return;
+            const std::int64_t peer = ranks[other(side_)];
             if (halo.colours > 1)
-                plan::for_each_coloured_product(fp, halo, blocks, box, visit);
+                plan::for_each_coloured_product(
+                    fp, halo, {from, to}, box, [&](ProductPiece&& piece) {
+                        builder_.add(peer, term_, {from, to}, Piece{std::move(piece)});
+                    });
             else
-                visit(blocks, {box});
+                builder_.add(peer, term_, from, to, halo.reversed ? exchanged(box) : box);
         };
         if (own_ghosts) {
             for (const std::int64_t block : own_blocks) ghosts.into(block, keep);
@@ -102,9 +125,19 @@ private:
         }
     }
 
+    static BoxShape exchanged(BoxShape box) {
+        for (BoxAxis& axis : box.axis) {
+            std::swap(axis.source, axis.destination);
+            std::swap(axis.source_dim, axis.destination_dim);
+        }
+        return box;
+    }
+
     std::int64_t owner(Side side, const BlockPair& blocks) const {
         return (side == Side::source ? source_ : destination_).owner(blocks.block(side));
     }
+    std::int64_t owner_here(const BlockPair& blocks) const { return owner(side_, blocks); }
+    std::int64_t peer_of(const BlockPair& blocks) const { return owner(other(side_), blocks); }
 
     const Layout& source_;
     const Layout& destination_;

@@ -3,8 +3,6 @@
 #include "redistribution.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -25,9 +23,13 @@ Table table_for(const AxisSet& source, const AxisSet& destination, const Section
         source, f.source_lo[k] + w.lo[k], destination, f.destination_lo[k] + w.lo[k], w.extent[k]));
 }
 
-PartAxis axis_of(Table table, const SectionFrame& f, int k) {
-    const std::int64_t length = table->size();
-    return {{}, length, {f.dim(Side::source, k), f.dim(Side::destination, k)}, std::move(table)};
+ProductPiece product_piece(std::int64_t source_block, std::int64_t destination_block,
+                           const std::vector<Table>& tables, const std::vector<int>& axes) {
+    ProductPiece product{{source_block, destination_block}, {}};
+    product.axes.reserve(tables.size());
+    for (std::size_t k = 0; k < tables.size(); ++k)
+        product.axes.push_back({tables[k], axes[k], static_cast<int>(k)});
+    return product;
 }
 
 /// One block of the source and one of the destination, and their indices per dimension.
@@ -41,12 +43,12 @@ bool are_intervals(const std::vector<AxisSet>& sets) {
     return std::ranges::all_of(sets, [](const AxisSet& s) { return s.end - s.first <= s.length; });
 }
 
-/// Visits the box in which two boxes meet in a window; returns its number of elements.
-std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-                       const VisitPiece& visit) {
-    std::array<PartAxis, max_dims> axes;
-    const int dims = f.extent.dims();
-    for (int k = 0; k < dims; ++k) {
+/// Where two boxes meet in a window.
+void visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+               PieceVisitor& visitor) {
+    BoxShape box;
+    box.dims = f.extent.dims();
+    for (int k = 0; k < box.dims; ++k) {
         const int d = f.axes[static_cast<std::size_t>(k)];
         const AxisSet& from = pair.source[static_cast<std::size_t>(d)];
         const AxisSet& to = pair.destination[static_cast<std::size_t>(k)];
@@ -56,36 +58,32 @@ std::int64_t visit_box(const SetsOfPair& pair, const SectionFrame& f, const Wind
         const std::int64_t hi =
             std::min({w.lo[k] + w.extent[k], geometry::subtract(from.end, f.source_lo[k]),
                       geometry::subtract(to.end, f.destination_lo[k])});
-        if (lo >= hi) return 0;
-        axes[static_cast<std::size_t>(k)] = {
-            {source + lo, destination + lo}, hi - lo, {d, k}, nullptr};
+        if (lo >= hi) return;
+        box.axis[static_cast<std::size_t>(k)] = {source + lo, destination + lo, hi - lo, d, k};
     }
-    const PieceContent box{std::span(axes).first(static_cast<std::size_t>(dims))};
-    visit(pair.blocks, box);
-    return box.elems();
+    visitor.visit(pair.blocks, box);
 }
 
-/// Visits what two blocks have in common in a window; returns its number of elements.
-std::int64_t visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
-                        const VisitPiece& visit) {
+/// What meets between two blocks in a window.
+void visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+                PieceVisitor& visitor) {
     if (are_intervals(pair.source) && are_intervals(pair.destination))
-        return visit_box(pair, f, w, visit);
-    std::vector<PartAxis> axes;
+        return visit_box(pair, f, w, visitor);
+    std::vector<Table> tables;
     for (int k = 0; k < f.extent.dims(); ++k) {
         const auto s = static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)]);
-        axes.push_back(axis_of(
-            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k), f,
-            k));
-        if (axes.back().length == 0) return 0;
+        tables.push_back(
+            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k));
+        if (tables.back()->empty()) return;
     }
-    visit(pair.blocks, {axes});
-    return PieceContent{axes}.elems();
+    visitor.visit(
+        product_piece(pair.blocks.source_block, pair.blocks.destination_block, tables, f.axes));
 }
 
-/// The processes of a block-cyclic side along one dimension, with the axis towards each.
+/// The processes of a block-cyclic side along one dimension, with the table towards each.
 struct AxisPeer {
     std::int64_t coordinate;
-    PartAxis axis;
+    Table table;
 };
 
 /// Visits all combinations of one entry per dimension.
@@ -112,15 +110,13 @@ void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_di
     for (std::size_t k = 0; k < grid_dims.size(); ++k)
         peers.push_back(make_peers(static_cast<int>(k)));
     Point coordinates = grid.grid();
-    std::vector<PartAxis> axes(peers.size());
-    std::vector<std::size_t> taken(peers.size(), std::numeric_limits<std::size_t>::max());
+    std::vector<Table> tables(peers.size());
     for_each_combination(peers, [&](const std::vector<std::size_t>& at) {
         for (std::size_t k = 0; k < peers.size(); ++k) {
-            if (std::exchange(taken[k], at[k]) == at[k]) continue;
             coordinates[grid_dims[k]] = peers[k][at[k]].coordinate;
-            axes[k] = peers[k][at[k]].axis;
+            tables[k] = peers[k][at[k]].table;
         }
-        visit(grid.block_at(coordinates), axes);
+        visit(grid.block_at(coordinates), tables);
     });
 }
 
@@ -145,6 +141,11 @@ std::vector<int> identity_axes(int dims) {
     return axes;
 }
 
+const BlockCyclic* replicated_or_null(const Layout& layout) {
+    const BlockCyclic* bc = layout.block_cyclic();
+    return bc && bc->replicas() > 1 ? bc : nullptr;
+}
+
 std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
     std::ranges::sort(numbers);
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -158,26 +159,74 @@ Redistribution forward_of(const Redistribution& term) {
             term.reversed,           false};
 }
 
-/// Visits the pieces of a term's forward term, which begin where its own end.
-VisitPiece exchanging(const VisitPiece& visit) {
-    return [&visit](const BlockPair& blocks, const PieceContent& content) {
-        visit_exchanged(blocks, content, visit);
-    };
-}
+/// Visits pieces the other way round.
+class ReversingVisitor final : public PieceVisitor {
+public:
+    explicit ReversingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        BoxShape reversing = box;
+        for (const BoxAxis& a : box.axes())
+            reversing.axis[static_cast<std::size_t>(a.source_dim)] = {
+                a.destination, a.source, a.length, a.destination_dim, a.source_dim};
+        visitor_.visit({blocks.destination_block, blocks.source_block}, reversing);
+    }
+    void visit(ProductPiece&& piece) override {
+        std::swap(piece.source_block, piece.destination_block);
+        for (PieceAxis& axis : piece.axes)
+            axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
+                    axis.source_dim};
+        std::ranges::stable_sort(piece.axes, [](const PieceAxis& a, const PieceAxis& b) {
+            return a.destination_dim < b.destination_dim;
+        });
+        visitor_.visit(std::move(piece));
+    }
+    void visit(IndexPiece&& piece) override {
+        std::swap(piece.source_block, piece.destination_block);
+        std::swap(piece.source, piece.destination);
+        visitor_.visit(std::move(piece));
+    }
+    void visit(RangesPiece&& piece) override {
+        std::swap(piece.source_block, piece.destination_block);
+        piece.flat_side = other(piece.flat_side);
+        visitor_.visit(std::move(piece));
+    }
+
+private:
+    PieceVisitor& visitor_;
+};
+
+/// Counts the elements of pieces that it passes on.
+class CountingVisitor final : public PieceVisitor {
+public:
+    explicit CountingVisitor(PieceVisitor& visitor) : visitor_(visitor) {}
+
+    std::int64_t elems() const { return elems_; }
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        elems_ += box.size();
+        visitor_.visit(blocks, box);
+    }
+    void visit(ProductPiece&& piece) override { pass_on(std::move(piece)); }
+    void visit(IndexPiece&& piece) override { pass_on(std::move(piece)); }
+    void visit(RangesPiece&& piece) override { pass_on(std::move(piece)); }
+
+private:
+    template <class Content>
+    void pass_on(Content&& piece) {
+        elems_ += piece.size();
+        visitor_.visit(std::forward<Content>(piece));
+    }
+
+    PieceVisitor& visitor_;
+    std::int64_t elems_ = 0;
+};
 
 bool no_elements(const std::vector<AxisSet>& sets) {
     return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
 }
 
 }  // namespace
-
-bool is_sender(const Layouts& layouts, const BlockPair& blocks, Nodes nodes) {
-    const BlockCyclic* grid = layouts.source->block_cyclic();
-    return !grid || grid->replicas() == 1 ||
-           nearest_replica(*grid, blocks.source_block,
-                           layouts.destination->owner(blocks.destination_block),
-                           nodes) == blocks.source_block;
-}
 
 SectionFrame::SectionFrame(const Redistribution& term)
     : source_lo(term.destination_region.lo()),
@@ -240,68 +289,117 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     return sorted_once(std::move(found));
 }
 
-void visit_pieces(const Layouts& layouts, const Redistribution& term, Side own_side,
-                  std::int64_t block, Nodes nodes, const VisitPiece& visit) {
-    const Side far_side = other(own_side);
-    if (term.adjoint)
-        return visit_pieces(layouts.exchanged(), forward_of(term), far_side, block, nodes,
-                            exchanging(visit));
-    const Layout &source = *layouts.source, &destination = *layouts.destination;
+void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
+                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor) {
+    if (term.adjoint) {
+        ReversingVisitor reversing(visitor);
+        return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
+                                       reversing);
+    }
     if (source.index_list() || destination.index_list())
-        return visit_index_pieces(layouts, term, own_side, block, nodes, visit);
+        return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
     if (source.flat_cyclic() || destination.flat_cyclic())
-        return visit_flat_pieces(layouts, term, own_side, block, nodes, visit);
-    const Layout &own = *layouts[own_side], &far = *layouts[far_side];
-    const bool sends = own_side == Side::source;
+        return flat_pieces_from_source(source, destination, term, source_block, nodes, visitor);
+    const BlockCyclic* replicated = replicated_or_null(source);
+    const auto sends_to = [&](std::int64_t block) {
+        return !replicated || nearest_replica(*replicated, source_block, destination.owner(block),
+                                              nodes) == source_block;
+    };
     const SectionFrame f(term);
-    const auto sets = own.axis_sets(block);
+    const auto sets = source.axis_sets(source_block);
     if (no_elements(sets)) return;
-    const PerSide<std::vector<int>> dims{f.axes, identity_axes(f.extent.dims())};
-    const Window whole{Point::filled(f.extent.dims(), 0), f.extent};
-    for (const Window& w : sends ? sending_windows(source, block, f) : std::vector<Window>{whole}) {
-        if (const BlockCyclic* grid = far.block_cyclic()) {
+    const auto dims = identity_axes(f.extent.dims());
+    for (const Window& w : sending_windows(source, source_block, f)) {
+        if (const BlockCyclic* bc = destination.block_cyclic()) {
             const auto make_peers = [&](int k) {
-                const int d = f.dim(far_side, k);
-                const AxisSet& s = sets[static_cast<std::size_t>(f.dim(own_side, k))];
+                const AxisSet& s =
+                    sets[static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)])];
                 std::vector<AxisPeer> peers;
                 for (const std::int64_t c :
-                     peer_coordinates(s, f.lo(own_side)[k] + w.lo[k], *grid, d,
-                                      f.lo(far_side)[k] + w.lo[k], w.extent[k])) {
-                    const AxisSet there = grid->axis_set(d, c);
-                    Table table =
-                        sends ? table_for(s, there, f, w, k) : table_for(there, s, f, w, k);
-                    if (!table->empty()) peers.push_back({c, axis_of(std::move(table), f, k)});
+                     peer_coordinates(s, f.source_lo[k] + w.lo[k], *bc, k,
+                                      f.destination_lo[k] + w.lo[k], w.extent[k])) {
+                    Table table = table_for(s, bc->axis_set(k, c), f, w, k);
+                    if (!table->empty()) peers.push_back({c, std::move(table)});
                 }
                 return peers;
             };
-            match_block_cyclic(
-                *grid, dims[far_side], make_peers, [&](std::int64_t first, const auto& axes) {
-                    for_each_replica(layouts, own_side, block, *grid, first, nodes,
-                                     [&](const BlockPair& blocks) { visit(blocks, {axes}); });
-                });
-            continue;
+            const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
+            match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t first, const auto& tables) {
+                for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
+                    if (sends_to(block))
+                        visitor.visit(product_piece(source_block, block, tables, f.axes));
+            });
+        } else {
+            const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
+            const std::vector<std::int64_t> blocks = destination.floor_plan()->find(box);
+            CountingVisitor counting(visitor);
+            for (const std::int64_t block : blocks)
+                if (sends_to(block))
+                    visit_pair({{source_block, block}, sets, destination.axis_sets(block)}, f, w,
+                               counting);
+            const SectionBlock sending(source, source_block, Side::source, f);
+            // Where blocks overlap, what is sent twice may stand for what is missing: only
+            // otherwise the number tells.
+            if (term.reversed && !term.partial &&
+                (!destination.floor_plan()->disjoint() || counting.elems() != sending.elems_in(w)))
+                refuse_missing(sending, f, {w},
+                               windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
+                                          f.extent));
         }
-        const FloorPlan& boxes = *far.floor_plan();
-        const std::vector<std::int64_t> found = boxes.find(
-            bounding_in(sets, dims[own_side], f.lo(own_side), f.lo(far_side), dims[far_side], w));
-        std::int64_t elems = 0;
-        for (const std::int64_t far_block : found) {
-            const auto far_sets = far.axis_sets(far_block);
-            if (!sends) {
-                for (const Window& v : sending_windows(source, far_block, f))
-                    elems += visit_pair({{far_block, block}, far_sets, sets}, f, v, visit);
-            } else if (is_sender(layouts, {block, far_block}, nodes)) {
-                elems += visit_pair({{block, far_block}, sets, far_sets}, f, w, visit);
-            }
-        }
-        if (!needs_all(term, own_side)) continue;
-        // Where blocks overlap, what is sent twice may stand for what is missing: only otherwise
-        // the number tells.
-        const SectionBlock needing(own, block, own_side, f);
-        if ((sends && !boxes.disjoint()) || elems != needing.elems_in(w))
-            refuse_missing(needing, f, {w},
-                           windows_of(boxes, found, f.lo(far_side), dims[far_side], f.extent));
     }
+}
+
+void pieces_into_destination(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t destination_block,
+                             Nodes nodes, PieceVisitor& visitor) {
+    if (term.adjoint) {
+        ReversingVisitor reversing(visitor);
+        return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
+                                  reversing);
+    }
+    if (source.index_list() || destination.index_list())
+        return index_pieces_into_destination(source, destination, term, destination_block, nodes,
+                                             visitor);
+    if (source.flat_cyclic() || destination.flat_cyclic())
+        return flat_pieces_into_destination(source, destination, term, destination_block, nodes,
+                                            visitor);
+    const SectionFrame f(term);
+    const auto sets = destination.axis_sets(destination_block);
+    if (no_elements(sets)) return;
+    const Window whole{Point::filled(f.extent.dims(), 0), f.extent};
+    if (const BlockCyclic* bc = source.block_cyclic()) {
+        const auto make_peers = [&](int k) {
+            const int d = f.axes[static_cast<std::size_t>(k)];
+            const AxisSet& s = sets[static_cast<std::size_t>(k)];
+            std::vector<AxisPeer> peers;
+            for (const std::int64_t c :
+                 peer_coordinates(s, f.destination_lo[k], *bc, d, f.source_lo[k], f.extent[k])) {
+                Table table = table_for(bc->axis_set(d, c), s, f, whole, k);
+                if (!table->empty()) peers.push_back({c, std::move(table)});
+            }
+            return peers;
+        };
+        const std::int64_t receiver = destination.owner(destination_block);
+        match_block_cyclic(*bc, f.axes, make_peers, [&](std::int64_t block, const auto& tables) {
+            visitor.visit(product_piece(nearest_replica(*bc, block, receiver, nodes),
+                                        destination_block, tables, f.axes));
+        });
+        return;
+    }
+    const auto dims = identity_axes(f.extent.dims());
+    const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
+    const std::vector<std::int64_t> blocks = source.floor_plan()->find(box);
+    CountingVisitor counting(visitor);
+    for (const std::int64_t block : blocks) {
+        const auto source_sets = source.axis_sets(block);
+        for (const Window& w : sending_windows(source, block, f))
+            visit_pair({{block, destination_block}, source_sets, sets}, f, w, counting);
+    }
+    if (term.partial || term.reversed) return;
+    const SectionBlock needing(destination, destination_block, Side::destination, f);
+    if (counting.elems() != needing.elems_in(whole))
+        refuse_missing(needing, f, {whole},
+                       windows_of(*source.floor_plan(), blocks, f.source_lo, f.axes, f.extent));
 }
 
 }  // namespace datamover::plan

@@ -7,9 +7,18 @@
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
 #include "plan/replicas.hpp"
-#include "plan/runs.hpp"
 
 namespace datamover::plan {
+
+/// Receives pieces; those of a pair of blocks come in the same order from either side.
+class PieceVisitor {
+public:
+    virtual ~PieceVisitor() = default;
+    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
+    virtual void visit(ProductPiece&& piece) = 0;
+    virtual void visit(IndexPiece&& piece) = 0;
+    virtual void visit(RangesPiece&& piece) = 0;
+};
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
@@ -28,46 +37,32 @@ struct SectionFrame {
     const Point& lo(Side side) const { return side == Side::source ? source_lo : destination_lo; }
 };
 
-using Layouts = PerSide<const Layout*>;
+/// Every piece that begins in a source block (ends in a destination block). The second throws
+/// mismatch where the block needs an element that nobody holds, unless the term is partial; so does
+/// the first for an adjoint term.
+void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
+                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor);
+void pieces_into_destination(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t destination_block,
+                             Nodes nodes, PieceVisitor& visitor);
 
-/// Visits every piece that begins in a source block (`own_side` source) or ends in a destination
-/// block. Throws mismatch if the block needs an element that no block of the source holds, unless
-/// the term is partial; for an adjoint term, if it has an element that no block is to get back.
-void visit_pieces(const Layouts& layouts, const Redistribution& term, Side own_side,
-                  std::int64_t block, Nodes nodes, const VisitPiece& visit);
+/// The same where one side is an index list: element by element, ordered by t.
+void index_pieces_from_source(const Layout& source, const Layout& destination,
+                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
+                              PieceVisitor& visitor);
+void index_pieces_into_destination(const Layout& source, const Layout& destination,
+                                   const Redistribution& term, std::int64_t destination_block,
+                                   Nodes nodes, PieceVisitor& visitor);
 
-/// The same if one side is an index list: element by element, ordered by t.
-void visit_index_pieces(const Layouts& layouts, const Redistribution& term, Side own_side,
-                        std::int64_t block, Nodes nodes, const VisitPiece& visit);
-
-/// The same if one side or both are ranges of the flattened array, and none is an index list:
-/// nests, of which a flat side's axes are all along its one local dimension, or, if these would be
-/// many that hardly repeat, runs.
-void visit_flat_pieces(const Layouts& layouts, const Redistribution& term, Side own_side,
-                       std::int64_t block, Nodes nodes, const VisitPiece& visit);
-
-/// Whether every element of a block on `own_side` must be held by a block of the other side.
-inline bool needs_all(const Redistribution& term, Side own_side) {
-    return !term.partial && (own_side == Side::source) == term.reversed;
-}
-
-/// Whether a source block is the replica that sends to a destination block.
-bool is_sender(const Layouts& layouts, const BlockPair& blocks, Nodes nodes);
-
-/// Visits the pairs of `block`, on `own_side`, with the replicas of a block of the other side, a
-/// grid, that send to it or get from it; `first` is the block of the first replica.
-template <class Visit>
-void for_each_replica(const Layouts& layouts, Side own_side, std::int64_t block,
-                      const BlockCyclic& grid, std::int64_t first, Nodes nodes, Visit&& visit) {
-    if (own_side == Side::destination) {
-        const std::int64_t receiver = layouts.destination->owner(block);
-        visit(BlockPair{nearest_replica(grid, first, receiver, nodes), block});
-        return;
-    }
-    const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
-    for (std::int64_t far = first; far < grid.num_blocks(); far += grid_size)
-        if (is_sender(layouts, {block, far}, nodes)) visit(BlockPair{block, far});
-}
+/// The same where one side or both are ranges of the flattened array, and none an index list: sums
+/// of products, of which a flat side's axes all lie along its one local dimension; or, where these
+/// would be many that hardly repeat, ranges pieces.
+void flat_pieces_from_source(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t source_block, Nodes nodes,
+                             PieceVisitor& visitor);
+void flat_pieces_into_destination(const Layout& source, const Layout& destination,
+                                  const Redistribution& term, std::int64_t destination_block,
+                                  Nodes nodes, PieceVisitor& visitor);
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.

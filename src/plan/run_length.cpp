@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <span>
 #include <utility>
 #include <vector>
 
+#include "flat_runs.hpp"
 #include "geometry/checked.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -61,26 +60,119 @@ std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
     return run;
 }
 
-std::vector<Line> lines_of(std::span<const PartAxis> axes, const BlockMemory& memory, Side side) {
-    std::vector<Line> lines;
-    for (const PartAxis& axis : axes) {
-        const std::int64_t stride = memory.strides_bytes[axis.dim[side]] * axis.step[side];
-        lines.push_back(axis.table ? line_of(*axis.table, stride, side)
-                                   : Line{std::abs(stride), axis.length, 1});
+/// The lines along which a piece about one block goes through its memory.
+class Lines {
+public:
+    Lines(const BlockMemory& memory, Side side) : memory_(memory), side_(side) {}
+
+    std::vector<Line> of(const ProductPiece& product) const {
+        std::vector<Line> lines;
+        for (const PieceAxis& axis : product.axes)
+            lines.push_back(line_of(*axis.table, stride(axis), side_));
+        return lines;
     }
-    return lines;
-}
+    std::vector<Line> of(const BoxShape& box) const {
+        std::vector<Line> lines;
+        for (const BoxAxis& axis : box.axes())
+            lines.push_back({std::abs(stride(axis)), axis.length, 1});
+        return lines;
+    }
+    std::vector<Line> of(const ReshapePiece& reshape) const {
+        std::vector<Line> lines;
+        const Region& box = reshape.box(side_);
+        for (int d = 0; d < box.dims(); ++d)
+            lines.push_back({std::abs(memory_.strides_bytes[d]), box.extent(d), 1});
+        return lines;
+    }
+    std::vector<Line> of(const IndexPiece&) const { return {}; }
+
+private:
+    template <class Axis>
+    std::int64_t stride(const Axis& axis) const {
+        return memory_.strides_bytes[axis.dim(side_)];
+    }
+
+    const BlockMemory& memory_;
+    Side side_;
+};
+
+/// Sums up the runs of pieces.
+class RunCounter {
+public:
+    RunCounter(const MemoryLayout& memory, Side side, std::int64_t elem_bytes)
+        : memory_(memory), side_(side), elem_bytes_(elem_bytes) {}
+
+    void add(const BoxList& list) {
+        // Equal shapes in equal blocks have equally many runs.
+        struct Known {
+            Point strides_bytes;
+            std::int64_t elems = 0, runs = 0;
+        };
+        std::vector<Known> known(list.shapes.size());
+        for (const PlacedBox& box : list.boxes) {
+            const BlockMemory* block = block_of(box);
+            if (block == nullptr) continue;
+            Known& k = known[static_cast<std::size_t>(box.shape)];
+            if (k.runs == 0 || !(k.strides_bytes == block->strides_bytes)) {
+                const BoxShape& shape = list.shape_of(box);
+                k = {block->strides_bytes, shape.size(), 0};
+                k.runs = runs_of(k.elems, Lines(*block, side_).of(shape));
+            }
+            elems_ = geometry::add(elems_, k.elems);
+            runs_ += k.runs;
+        }
+    }
+    void add(const RangesPiece& ranges) {
+        const BlockMemory* block = block_of(ranges);
+        if (block == nullptr) return;
+        const bool is_flat = ranges.flat_side == side_;
+        const int d = is_flat ? 0 : ranges.runs->other_dim();
+        const bool unbroken = std::abs(block->strides_bytes[d]) == elem_bytes_;
+        elems_ = geometry::add(elems_, ranges.elems);
+        runs_ += unbroken ? ranges.count : ranges.elems;
+    }
+    template <class Content>
+    void add(const Content& content) {
+        const BlockMemory* block = block_of(content);
+        const std::int64_t size = content.size();
+        if (size == 0 || block == nullptr) return;
+        elems_ = geometry::add(elems_, size);
+        runs_ += runs_of(size, Lines(*block, side_).of(content));
+    }
+
+    std::int64_t mean_bytes() const {
+        return runs_ == 0 ? elem_bytes_
+                          : std::max(elem_bytes_, geometry::multiply(elems_, elem_bytes_) / runs_);
+    }
+
+private:
+    template <class Blocks>
+    const BlockMemory* block_of(const Blocks& b) const {
+        return memory_.find(b.block(side_));
+    }
+    std::int64_t runs_of(std::int64_t elems, std::vector<Line> lines) const {
+        return std::max<std::int64_t>(
+            1, geometry::multiply(elems, elem_bytes_) / run_bytes(std::move(lines), elem_bytes_));
+    }
+
+    const MemoryLayout& memory_;
+    Side side_;
+    std::int64_t elem_bytes_, elems_ = 0, runs_ = 0;
+};
 
 /// The axis along which a block's memory is fastest, of those with more than one position; its
 /// number, or -1.
-int fastest_axis(std::span<const PartAxis> axes, const BlockMemory& block, Side side) {
+template <class Axes, class Size>
+int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, Side side) {
+    const auto step = [&](const auto& axis) {
+        if constexpr (requires { axis.table; }) return even_step(*axis.table, side);
+        return std::int64_t{1};
+    };
     int best = -1, k = 0;
     std::int64_t least = 0;
-    for (const PartAxis& axis : axes) {
-        const std::int64_t step = axis.table ? even_step(*axis.table, side) : 1;
-        const std::int64_t stride =
-            std::abs(step * axis.step[side] * block.strides_bytes[axis.dim[side]]);
-        if (axis.length != 1 && (best < 0 || stride < least)) {
+    for (const auto& axis : axes) {
+        const std::int64_t stride = std::abs(step(axis) * block.strides_bytes[axis.dim(side)]);
+        if (size(axis) != 1 && (best < 0 || stride < least)) {
             best = k;
             least = stride;
         }
@@ -93,47 +185,30 @@ int fastest_axis(std::span<const PartAxis> axes, const BlockMemory& block, Side 
 
 std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, Side side,
                             std::int64_t elem_bytes) {
-    // Equal shapes in equal blocks have equally many runs.
-    struct Known {
-        Point strides_bytes;
-        std::int64_t runs = 0;
-    };
-    std::vector<Known> known(static_cast<std::size_t>(part.num_shapes()));
-    std::int64_t all_elems = 0, all_runs = 0;
-    for (const PartEntry& entry : part.entries()) {
-        const BlockMemory* block = memory.find(entry.block(side));
-        if (!block) continue;
-        const std::int64_t elems = part.elems(entry);
-        all_elems = geometry::add(all_elems, elems);
-        if (!entry.is_nest()) {
-            const PartRuns& runs = part.runs(entry);
-            const int d = runs.generator->dim(side_of(runs, side));
-            const bool unbroken = std::abs(block->strides_bytes[d]) == elem_bytes;
-            all_runs += unbroken ? runs.count : elems;
-            continue;
-        }
-        Known& k = known[static_cast<std::size_t>(entry.content)];
-        if (k.runs == 0 || !(k.strides_bytes == block->strides_bytes))
-            k = {block->strides_bytes,
-                 std::max<std::int64_t>(
-                     1, geometry::multiply(elems, elem_bytes) /
-                            run_bytes(lines_of(part.axes(entry), *block, side), elem_bytes))};
-        all_runs += k.runs;
-    }
-    if (all_runs == 0) return elem_bytes;
-    return std::max(elem_bytes, geometry::multiply(all_elems, elem_bytes) / all_runs);
+    RunCounter counter(memory, side, elem_bytes);
+    for (const Piece& piece : part.pieces)
+        std::visit([&](const auto& content) { counter.add(content); }, piece.content);
+    return counter.mean_bytes();
 }
 
 bool fastest_alike(const PairPart& part, const MemoryLayout& source,
                    const MemoryLayout& destination) {
-    return std::ranges::all_of(part.entries(), [&](const PartEntry& entry) {
-        if (!entry.is_nest()) return true;
-        const BlockMemory* from = source.find(entry.source_block);
-        const BlockMemory* to = destination.find(entry.destination_block);
-        const auto axes = part.axes(entry);
+    const auto alike = [&](const auto& blocks, const auto& axes, auto&& size) {
+        const BlockMemory* from = source.find(blocks.source_block);
+        const BlockMemory* to = destination.find(blocks.destination_block);
         return from && to &&
-               fastest_axis(axes, *from, Side::source) ==
-                   fastest_axis(axes, *to, Side::destination);
+               fastest_axis(axes, size, *from, Side::source) ==
+                   fastest_axis(axes, size, *to, Side::destination);
+    };
+    return std::ranges::all_of(part.pieces, [&](const Piece& piece) {
+        if (const auto* product = std::get_if<ProductPiece>(&piece.content))
+            return alike(*product, product->axes,
+                         [](const PieceAxis& axis) { return axis.table->size(); });
+        const auto* list = std::get_if<BoxList>(&piece.content);
+        return !list || std::ranges::all_of(list->boxes, [&](const PlacedBox& box) {
+            return alike(box, list->shape_of(box).axes(),
+                         [](const BoxAxis& axis) { return axis.length; });
+        });
     });
 }
 

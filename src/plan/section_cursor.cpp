@@ -22,12 +22,8 @@ std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
 
 }  // namespace
 
-AxisWalk::AxisWalk(const PartAxis& axis, AxisSet source, AxisSet destination)
-    : table_(axis.table ? axis.table
-                        : std::make_shared<const AxisTable>(AxisTable::interval(
-                              axis.start.source, axis.start.destination, axis.length))),
-      source_(std::move(source)),
-      destination_(std::move(destination)) {
+AxisWalk::AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination)
+    : table_(std::move(table)), source_(std::move(source)), destination_(std::move(destination)) {
     rewind();
 }
 
@@ -69,14 +65,18 @@ bool AxisWalk::next() {
 }
 
 BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
-                 const BlockPair& blocks, std::span<const PartAxis> nest)
-    : permutation_(axes), blocks_(blocks), done_(false) {
-    const auto from = source.axis_sets(blocks.source_block);
-    const auto to = destination.axis_sets(blocks.destination_block);
-    for (const PartAxis& axis : nest) {
-        done_ = done_ || axis.length == 0;
-        axes_.push_back({axis.dim, AxisWalk(axis, from[static_cast<std::size_t>(axis.dim.source)],
-                                            to[static_cast<std::size_t>(axis.dim.destination)])});
+                 const ProductPiece& product)
+    : permutation_(axes),
+      source_block_(product.source_block),
+      destination_block_(product.destination_block),
+      done_(false) {
+    const auto from = source.axis_sets(product.source_block);
+    const auto to = destination.axis_sets(product.destination_block);
+    for (const PieceAxis& axis : product.axes) {
+        done_ = done_ || axis.table->empty();
+        axes_.push_back({axis.source_dim, axis.destination_dim,
+                         AxisWalk(axis.table, from[static_cast<std::size_t>(axis.source_dim)],
+                                  to[static_cast<std::size_t>(axis.destination_dim)])});
     }
 }
 
@@ -86,13 +86,13 @@ bool BoxWalk::next(SectionCopy& section) {
     Point from_lo = Point::filled(dims, 0), to_lo = from_lo, from_hi = from_lo, to_hi = from_lo;
     for (const Axis& a : axes_) {
         const std::int64_t length = a.walk.block().length;
-        from_lo[a.dim.source] = a.walk.source_index();
-        from_hi[a.dim.source] = from_lo[a.dim.source] + length;
-        to_lo[a.dim.destination] = a.walk.destination_index();
-        to_hi[a.dim.destination] = to_lo[a.dim.destination] + length;
+        from_lo[a.source_dim] = a.walk.source_index();
+        from_hi[a.source_dim] = from_lo[a.source_dim] + length;
+        to_lo[a.destination_dim] = a.walk.destination_index();
+        to_hi[a.destination_dim] = to_lo[a.destination_dim] + length;
     }
-    section = {blocks_.source_block, Region(from_lo, from_hi), blocks_.destination_block,
-               Region(to_lo, to_hi), permutation_};
+    section = {source_block_, Region(from_lo, from_hi), destination_block_, Region(to_lo, to_hi),
+               permutation_};
     std::size_t k = axes_.size();
     while (k > 0 && !axes_[k - 1].walk.next()) --k;
     done_ = k == 0;
@@ -128,8 +128,7 @@ bool SectionCursor::next_of_block(SectionCopy& section) {
         }
         if (pieces_.empty()) return false;
         const auto& axes = std::get<Redistribution>(plan_[term_]).axes;
-        const auto& [blocks, nest] = pieces_.front();
-        boxes_ = BoxWalk(plan_.source(), plan_.destination(), axes, blocks, nest);
+        boxes_ = BoxWalk(plan_.source(), plan_.destination(), axes, pieces_.front());
         pieces_.pop_front();
     }
 }
@@ -180,15 +179,47 @@ void SectionCursor::enter_term() {
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
-/// Keeps the nests that are wanted, to be walked. Layouts whose pieces are runs have been refused.
+/// Keeps the pieces of a redistribution that are wanted: boxes as sections, products to be walked.
+class SectionCursor::Expansion final : public PieceVisitor {
+public:
+    Expansion(SectionCursor& cursor, const std::vector<int>& axes) : cursor_(cursor), axes_(axes) {}
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        if (!cursor_.wanted_blocks(blocks.source_block, blocks.destination_block)) return;
+        const auto from = cursor_.plan_.source().axis_sets(blocks.source_block);
+        const auto to = cursor_.plan_.destination().axis_sets(blocks.destination_block);
+        Point lo = Point::filled(box.dims, 0), hi = lo, to_lo = lo, to_hi = lo;
+        for (const BoxAxis& a : box.axes()) {
+            const auto s = static_cast<std::size_t>(a.source_dim);
+            const auto d = static_cast<std::size_t>(a.destination_dim);
+            lo[a.source_dim] = from[s].global(a.source);
+            hi[a.source_dim] = lo[a.source_dim] + a.length;
+            to_lo[a.destination_dim] = to[d].global(a.destination);
+            to_hi[a.destination_dim] = to_lo[a.destination_dim] + a.length;
+        }
+        cursor_.sections_.push_back({blocks.source_block, Region(lo, hi), blocks.destination_block,
+                                     Region(to_lo, to_hi), axes_});
+    }
+    void visit(ProductPiece&& piece) override {
+        if (cursor_.wanted_blocks(piece.source_block, piece.destination_block))
+            cursor_.pieces_.push_back(std::move(piece));
+    }
+    /// Layouts with index lists, and ranges of the flattened array, have been refused.
+    void visit(IndexPiece&&) override {}
+    void visit(RangesPiece&&) override {}
+
+private:
+    SectionCursor& cursor_;
+    const std::vector<int>& axes_;
+};
+
 void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
     if (term.source_region.empty()) return;
-    visit_pieces({&plan_.source(), &plan_.destination()}, term,
-                 by_destination_ ? Side::destination : Side::source, block, {},
-                 [&](const BlockPair& blocks, const PieceContent& nest) {
-                     if (wanted_blocks(blocks.source_block, blocks.destination_block))
-                         pieces_.push_back({blocks, {nest.axes.begin(), nest.axes.end()}});
-                 });
+    Expansion expansion(*this, term.axes);
+    if (by_destination_)
+        pieces_into_destination(plan_.source(), plan_.destination(), term, block, {}, expansion);
+    else
+        pieces_from_source(plan_.source(), plan_.destination(), term, block, {}, expansion);
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
@@ -23,8 +21,8 @@ public:
         std::int64_t source, destination, length;
     };
 
-    /// Of an axis with elements; a table's positions count from 0.
-    AxisWalk(const PartAxis& axis, AxisSet source, AxisSet destination);
+    /// The table must hold something.
+    AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination);
     Block block() const;
     std::int64_t source_index() const { return source_.global(block().source); }
     std::int64_t destination_index() const { return destination_.global(block().destination); }
@@ -43,22 +41,22 @@ private:
     std::int64_t before_ = 0;  ///< how much of the table's block lies before
 };
 
-/// One box of a nest after the other, the last axis fastest.
+/// One box of a product piece after the other, the last axis fastest.
 class BoxWalk {
 public:
     BoxWalk() = default;
     BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
-            const BlockPair& blocks, std::span<const PartAxis> nest);
+            const ProductPiece& product);
     bool next(SectionCopy& section);
 
 private:
     struct Axis {
-        PerSide<std::int32_t> dim;
+        int source_dim, destination_dim;
         AxisWalk walk;
     };
     std::vector<Axis> axes_;
     std::vector<int> permutation_;
-    BlockPair blocks_;
+    std::int64_t source_block_ = 0, destination_block_ = 0;
     bool done_ = true;
 };
 
@@ -82,6 +80,8 @@ private:
     void expand(const HaloExchange& term, std::int64_t block);
     bool wanted(const SectionCopy& section) const;
     bool wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const;
+    class Expansion;
+
     const MotionPlan& plan_;
     std::int64_t source_rank_, destination_rank_;
     std::int64_t term_ = -1;
@@ -90,7 +90,7 @@ private:
     std::int64_t num_blocks_ = 0, next_block_ = 0;
     bool every_block_ = false, by_destination_ = false;
     std::deque<SectionCopy> sections_;
-    std::deque<std::pair<BlockPair, std::vector<PartAxis>>> pieces_;
+    std::deque<ProductPiece> pieces_;
     BoxWalk boxes_;
 };
 

@@ -69,65 +69,12 @@ Region up_to_last(const Region& region, const Point& step) {
     return {region.lo(), hi};
 }
 
-/// A box seen from both blocks, of which every so-many-th position takes part.
-std::vector<PartAxis> strided_axes(const PerSide<Region>& box, const SectionCopy& s) {
-    const Point shape = strided_shape(box.destination, s.destination_step);
-    std::vector<PartAxis> axes;
-    for (int k = 0; k < shape.dims(); ++k) {
-        const int d = s.axes.empty() ? k : s.axes[static_cast<std::size_t>(k)];
-        axes.push_back({{box.source.lo()[d], box.destination.lo()[k]},
-                        shape[k],
-                        {d, k},
-                        nullptr,
-                        {step_in(s.source_step, d), step_in(s.destination_step, k)}});
-    }
-    return axes;
-}
-
-/// The rest of one box of a reshape, from the innermost dimension outwards.
-struct RestOfBox {
-    const Region& box;
-    int dim = box.dims() - 1;
-    std::int64_t step = 1;  ///< positions along `dim` that are one of the rest
-    std::int64_t left = box.extent(dim);
-
-    void take(std::int64_t count) {
-        left /= count;
-        step *= count;
-        while (left == 1 && dim > 0) {
-            step = 1;
-            left = box.extent(--dim);
-        }
-    }
-};
-
-/// The axes of two boxes of different shapes, each traversed with the last dimension fastest; none
-/// unless every dimension of either is a product of dimensions, or parts of such, of the other.
-std::vector<PartAxis> reshaped_axes(const PerSide<Region>& box) {
-    RestOfBox source{box.source}, destination{box.destination};
-    source.take(1), destination.take(1);
-    std::vector<PartAxis> axes;
-    while (source.left > 1) {
-        const std::int64_t count = std::min(source.left, destination.left);
-        if (source.left % count != 0 || destination.left % count != 0) return {};
-        axes.push_back({{0, 0},
-                        count,
-                        {source.dim, destination.dim},
-                        nullptr,
-                        {source.step, destination.step}});
-        source.take(count), destination.take(count);
-    }
-    // One position for each dimension, from which the others count.
-    for (int d = 0; d < std::max(box.source.dims(), box.destination.dims()); ++d) {
-        PartAxis begin;
-        for (const Side side : both_sides)
-            if (d < box[side].dims()) {
-                begin.start[side] = box[side].lo()[d];
-                begin.dim[side] = d;
-            }
-        axes.push_back(begin);
-    }
-    return {axes.rbegin(), axes.rend()};
+/// `count` positions of either side, steps apart.
+AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
+                        std::int64_t source_step, std::int64_t destination_step) {
+    if (count == 1 || (source_step == 1 && destination_step == 1))
+        return AxisTable::interval(source, destination, count);
+    return AxisTable({AxisRun{source, destination, 1, count, source_step, destination_step}});
 }
 
 }  // namespace
@@ -213,23 +160,39 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
                                                 "(after axes) must hold as many as of the other"));
 }
 
-void visit_section(const Layout& source, const Layout& destination, const SectionCopy& s,
-                   const VisitPiece& visit) {
-    const BlockPair blocks{s.source_block, s.destination_block};
-    const PerSide<Region> box{
-        local_box(source, s.source_block, up_to_last(s.source_region, s.source_step), "source"),
-        local_box(destination, s.destination_block,
-                  up_to_last(s.destination_region, s.destination_step), "destination")};
-    const bool is_box =
-        has_steps(s) || !s.axes.empty() || box.source.shape() == box.destination.shape();
-    const std::vector<PartAxis> axes = is_box ? strided_axes(box, s) : reshaped_axes(box);
-    if (is_box || !axes.empty()) return visit(blocks, {axes});
-    const std::int64_t elems = box.source.size();
-    const auto rows = [&](Side side) { return elems / box[side].extent(box[side].dims() - 1); };
-    const PartRuns runs =
-        all_of(std::make_shared<const ReshapedRuns>(box.source, box.destination), elems,
-               std::min(elems, rows(Side::source) + rows(Side::destination)));
-    visit(blocks, {{}, &runs});
+LocalSection local_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
+    return {local_box(source, s.source_block, up_to_last(s.source_region, s.source_step), "source"),
+            local_box(destination, s.destination_block,
+                      up_to_last(s.destination_region, s.destination_step), "destination")};
+}
+
+ProductPiece LocalSection::product(const SectionCopy& section) const {
+    ProductPiece piece{{section.source_block, section.destination_block}, {}};
+    const Point shape = strided_shape(destination, section.destination_step);
+    for (int k = 0; k < shape.dims(); ++k) {
+        const int d = section.axes.empty() ? k : section.axes[static_cast<std::size_t>(k)];
+        piece.axes.push_back(
+            {std::make_shared<const AxisTable>(strided_table(
+                 source.lo()[d], destination.lo()[k], shape[k], step_in(section.source_step, d),
+                 step_in(section.destination_step, k))),
+             d, k});
+    }
+    return piece;
+}
+
+bool LocalSection::is_box(const SectionCopy& section) const {
+    return !section.axes.empty() || source.shape() == destination.shape();
+}
+
+BoxShape LocalSection::box(const SectionCopy& section) const {
+    BoxShape box;
+    box.dims = destination.dims();
+    for (int k = 0; k < box.dims; ++k) {
+        const int d = section.axes.empty() ? k : section.axes[static_cast<std::size_t>(k)];
+        box.axis[static_cast<std::size_t>(k)] = {source.lo()[d], destination.lo()[k],
+                                                 destination.extent(k), d, k};
+    }
+    return box;
 }
 
 }  // namespace datamover::plan

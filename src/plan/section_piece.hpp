@@ -3,16 +3,25 @@
 #pragma once
 
 #include "datamover/motion_plan.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 
-/// Visits a section copy that is not empty in the local indices of its two blocks: as a nest, or,
-/// if it changes the shape to one without common factors, as runs. Regions of blocks that are boxes
-/// may reach into ghosts (local indices outside the block's extents); those of other block-cyclic
-/// blocks must be held whole. Throws out_of_range if they are not.
-void visit_section(const Layout& source, const Layout& destination, const SectionCopy& section,
-                   const VisitPiece& visit);
+/// The two regions of a section copy in the local indices of their blocks.
+struct LocalSection {
+    Region source, destination;
+
+    /// Whether they are one box, seen from both blocks; else they only hold equally many points.
+    bool is_box(const SectionCopy& section) const;
+    BoxShape box(const SectionCopy& section) const;
+    /// Of a section with steps, which is one product.
+    ProductPiece product(const SectionCopy& section) const;
+};
+
+/// Regions of blocks that are boxes may reach into ghosts (local indices outside the block's
+/// extents); those of other block-cyclic blocks must be held whole. Throws out_of_range where they
+/// are not, unsupported for index lists.
+LocalSection local_section(const Layout& source, const Layout& destination,
+                           const SectionCopy& section);
 
 /// Checks blocks, dimensions, axes and numbers of points. Throws out_of_range, mismatch,
 /// invalid_argument.

@@ -2,44 +2,66 @@
 // Pieces of a process's blocks that a move touches, for checks and their messages.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "conflicts.hpp"
 #include "datamover/region.hpp"
 #include "datamover/side.hpp"
-#include "runs.hpp"
 
 namespace datamover::plan {
 
-/// The smallest region, in global indices, that contains what a piece takes from (brings into) its
-/// block, ghosts included; the whole domain for runs that are no box.
-Region section(const Layout& layout, const PairPart& part, const PartEntry& piece, Side side);
+/// Local positions from lo to hi - 1.
+struct Span {
+    std::int64_t lo = 0, hi = 0;
+};
 
-/// A piece, read (side source) or written, and the process it goes to or comes from. The part must
-/// outlive it.
+/// The local positions that a piece about one pair of blocks takes along the dimensions of a side.
+struct LocalSpans {
+    std::int64_t block = 0;
+    std::vector<std::pair<int, Span>> spans;
+    bool whole = false;  ///< single elements, or runs kept nowhere: all of the block
+};
+LocalSpans spans_of(const Piece& piece, Side side);
+
+/// The smallest region, in global indices, that holds what a piece takes from (brings into) its
+/// block, of a list what its first box does; ghosts included.
+Region section(const Layout& layout, const Piece& piece, Side side);
+
+/// A piece about one pair of blocks, read (side source) or written, and the process it goes to or
+/// comes from.
 struct Touch {
     const BoundMemory* array = nullptr;
     Side side = Side::source;
     std::int64_t peer = 0;
-    const PairPart* part = nullptr;
-    std::size_t entry = 0;
-
-    const PartEntry& piece() const { return part->entries()[entry]; }
+    Piece piece;
 };
 
 /// Throw invalid_argument, naming process, blocks and regions.
 [[noreturn]] void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second);
 [[noreturn]] void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer);
 
-/// Calls visit(const Touch&) for every piece that a process reads or writes.
+/// Calls visit(const Touch&) for every pair of blocks that a process reads or writes: boxes come
+/// one by one.
 template <class Visit>
 void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
     const bool reads = side == Side::source;
     const BoundMemory& array = reads ? parts.source : parts.destination;
     for (const PeerPart& peer : reads ? *parts.outgoing : *parts.incoming)
-        for (std::size_t entry = 0; entry < peer.part.entries().size(); ++entry)
-            visit(Touch{&array, side, peer.rank, &peer.part, entry});
+        for (const Piece& piece : peer.part.pieces) {
+            const auto* list = std::get_if<BoxList>(&piece.content);
+            if (!list) {
+                visit(Touch{&array, side, peer.rank, piece});
+                continue;
+            }
+            for (const PlacedBox& box : list->boxes) {
+                const BoxShape& shape = list->shape_of(box);
+                const PlacedBox alone{box.source_block, box.destination_block, 0};
+                visit(
+                    Touch{&array, side, peer.rank, Piece{BoxList{{shape}, {alone}, shape.size()}}});
+            }
+        }
 }
 
 }  // namespace datamover::plan

@@ -38,13 +38,6 @@ bool is_empty(const Product& product) {
 
 }  // namespace
 
-void append_axis(Nest& nest, const ProductAxis& axis, ProductBuilder::Owners& owners) {
-    if (is_plain(*axis.table)) return append_plain(nest, axis);
-    nest.axes.push_back({axis.table->size(), axis.source_stride_bytes,
-                         axis.destination_stride_bytes, axis.table.get()});
-    owners.push_back(axis.table);
-}
-
 ProductBuilder::ProductBuilder(std::int64_t source_elem_bytes, std::int64_t destination_elem_bytes)
     : made_(std::make_shared<ProductStorage>(source_elem_bytes, destination_elem_bytes)) {}
 
@@ -59,7 +52,15 @@ void ProductBuilder::append_fitting(const Product& product) {
     Nest nest{product.source_offset_bytes, product.destination_offset_bytes, {}};
     nest.axes.reserve(3 * product.axes.size());
     Owners owners;
-    for (const ProductAxis& axis : product.axes) append_axis(nest, axis, owners);
+    for (const ProductAxis& axis : product.axes) {
+        if (is_plain(*axis.table)) {
+            append_plain(nest, axis);
+            continue;
+        }
+        nest.axes.push_back({axis.table->size(), axis.source_stride_bytes,
+                             axis.destination_stride_bytes, axis.table.get()});
+        owners.push_back(axis.table);
+    }
     fold_nest(nest);
     append(nest, owners);
 }

@@ -69,8 +69,4 @@ private:
     std::vector<std::int64_t> words_;  // of the shape that is looked up
 };
 
-/// Appends an axis of a product to a nest: up to three plain axes if its table is simple, else the
-/// table, which is added to the owners.
-void append_axis(Nest& nest, const ProductAxis& axis, ProductBuilder::Owners& owners);
-
 }  // namespace datamover

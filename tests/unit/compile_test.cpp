@@ -78,43 +78,6 @@ TEST(Compile, HalvesJoinedAreTheDirectRelation) {
     }
 }
 
-std::int64_t address_of_index(const MemoryLayout& memory, std::int64_t block, const Point& local) {
-    const BlockMemory* m = memory.find(block);
-    std::int64_t at = m->offset_bytes;
-    for (int d = 0; d < local.dims(); ++d) at += local[d] * m->strides_bytes[d];
-    return at;
-}
-
-TEST(Compile, ElementsOfAPartAreThoseOfItsRelation) {
-    for (std::int64_t i = 0; i < layout_oracle::cases(300); ++i) {
-        layout_oracle::Random random(layout_oracle::seed_of(i));
-        const Point shape = random.chance(50) ? layout_oracle::random_uneven_shape(random, 3)
-                                              : layout_oracle::random_shape(random, 2);
-        const std::int64_t nprocs = random.integer(1, 4);
-        const auto kind = [&] { return static_cast<layout_oracle::Kind>(random.integer(0, 4)); };
-        const Layout a = layout_oracle::random_layout(random, kind(), shape, nprocs);
-        const Layout b = layout_oracle::random_layout(random, kind(), shape, nprocs);
-        MotionPlan plan = redistribute(a, b);
-        if (random.chance(50)) plan = plan.reversed();
-        const std::int64_t from_rank = random.integer(0, nprocs - 1);
-        const std::int64_t to_rank = random.integer(0, nprocs - 1);
-        const MemoryLayout from = dense_memory(plan.source(), from_rank, 8);
-        const MemoryLayout to =
-            dense_memory(plan.destination(), to_rank, 4, ElementOrder::column_major);
-        const PairPart part = plan.part(from_rank, to_rank);
-        CompiledPairs listed;
-        part.for_each_element([&](const BlockPair& blocks, const PerSide<Point>& local) {
-            listed.source.push_back(address_of_index(from, blocks.source_block, local.source));
-            listed.destination.push_back(
-                address_of_index(to, blocks.destination_block, local.destination));
-        });
-        ASSERT_EQ(static_cast<std::int64_t>(listed.source.size()), part.size()) << "case " << i;
-        ASSERT_EQ(listed, compiled_pairs(plan::compile(part, side(plan.source(), from, 8),
-                                                       side(plan.destination(), to, 4))))
-            << "case " << i;
-    }
-}
-
 TEST(Compile, AnEmptyPartIsTheEmptyRelation) {
     const MemoryLayout memory = dense_memory(rows, 0, 8);
     EXPECT_TRUE(plan::compile({}, side(rows, memory, 8), side(rows, memory, 8)).empty());

@@ -157,16 +157,13 @@ TEST(Conflicts, SectionsAreNamedInGlobalIndices) {
     MotionPlan plan(array.layout, array.layout);
     plan.copy(1, Region({6, 2}, {8, 4}), 3, Region({15, 0}, {17, 2}));
     const auto parts = plan.outgoing(0);
-    const PairPart& part = parts.front().part;
-    EXPECT_EQ(plan::section(array.layout, part, part.entries().front(), Side::source),
-              Region({6, 2}, {8, 4}));
-    EXPECT_EQ(plan::section(array.layout, part, part.entries().front(), Side::destination),
-              Region({15, 0}, {17, 2}));
+    const Piece& piece = parts.front().part.pieces.front();
+    EXPECT_EQ(plan::section(array.layout, piece, Side::source), Region({6, 2}, {8, 4}));
+    EXPECT_EQ(plan::section(array.layout, piece, Side::destination), Region({15, 0}, {17, 2}));
 
     const Layout dealt = BlockCyclic(Point{20}, "(cyclic(3))", 2);
     const auto outgoing = redistribute(dealt, BlockCyclic(Point{20}, "(block)", 2)).outgoing(1);
-    const PairPart& sent = outgoing.front().part;
-    EXPECT_EQ(plan::section(dealt, sent, sent.entries().front(), Side::source),
+    EXPECT_EQ(plan::section(dealt, outgoing.front().part.pieces.front(), Side::source),
               Region(Point{3}, Point{10}));
 }
 

@@ -76,31 +76,6 @@ TEST(AxisSet, IntersectionsAreThoseFoundIndexByIndex) {
     }
 }
 
-TEST(AxisSet, PositionsFollowThePitchOfTheBlocks) {
-    for (std::int64_t i = 0; i < cases(2000); ++i) {
-        Random random(seed_of(i));
-        const AxisSet source = random_set(random), destination = random_set(random);
-        const std::int64_t source_lo = random.integer(-20, 40), extent = random.integer(0, 160);
-        const std::int64_t destination_lo = random.integer(-20, 40);
-        const PerSide<std::int64_t> pitch{
-            random.chance(30) ? 0 : source.length + random.integer(0, 5),
-            random.chance(30) ? 0 : destination.length + random.integer(0, 5)};
-        const auto spread = [](const AxisSet& set, std::int64_t local, std::int64_t by) {
-            return by == 0 ? local : local / set.length * by + local % set.length;
-        };
-        Meetings expected =
-            meetings_of(intersect(source, source_lo, destination, destination_lo, extent));
-        for (auto& [s, d] : expected) {
-            s = spread(source, s, pitch.source);
-            d = spread(destination, d, pitch.destination);
-        }
-        ASSERT_EQ(
-            meetings_of(intersect(source, source_lo, destination, destination_lo, extent, pitch)),
-            expected)
-            << "case " << i;
-    }
-}
-
 TEST(AxisSet, TablesDoNotGrowWithTheExtent) {
     for (std::int64_t i = 0; i < cases(200); ++i) {
         Random random(seed_of(i));

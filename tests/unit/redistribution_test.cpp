@@ -161,8 +161,9 @@ std::pair<std::int64_t, std::int64_t> ranges_and_others(const MotionPlan& plan) 
     std::pair<std::int64_t, std::int64_t> counts{0, 0};
     for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
         for (const PeerPart& peer : plan.incoming(rank))
-            for (const PartEntry& entry : peer.part.entries())
-                ++(entry.is_nest() ? counts.second : counts.first);
+            for (const Piece& piece : peer.part.pieces)
+                ++(std::holds_alternative<RangesPiece>(piece.content) ? counts.first
+                                                                      : counts.second);
     return counts;
 }
 
@@ -463,8 +464,9 @@ TEST(Redistribution, TablesDoNotGrowWithTheArray) {
         const Layout b = BlockCyclic(Point{n, n}, "(cyclic(7), block)", 4);
         std::int64_t bytes = 0;
         for (const PeerPart& peer : redistribute(a, b).outgoing(0))
-            for (const PartEntry& entry : peer.part.entries())
-                for (const PartAxis& axis : peer.part.axes(entry)) bytes += axis.table->nbytes();
+            for (const Piece& piece : peer.part.pieces)
+                for (const PieceAxis& axis : std::get<ProductPiece>(piece.content).axes)
+                    bytes += axis.table->nbytes();
         return bytes;
     };
     EXPECT_LE(table_bytes(1'000'000'000), 2 * table_bytes(1'000));
