@@ -389,7 +389,7 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, z
         ({"w": ["x"]}, dm.InvalidArgument, "'w', which is not saved"),
         ({"u": ["x"]}, dm.InvalidArgument, r"are \('x',\), it has \(6, 7\)"),
         ({"u": ["x", "x"]}, dm.InvalidArgument, "one name"),
-        ({"u": ["x", "a/b"]}, dm.InvalidArgument, "'a/b' is no name"),
+        ({"u": ["x", "a/b"]}, dm.InvalidArgument, "'a/b' is not a valid name"),
         ({"u": ["x", "part"]}, dm.InvalidArgument, "the name of a group"),
         ({"u": ["p", "y"]}, dm.InvalidArgument, "the name of another array"),
         ({"u": ["x", "y"], "p": ["x"]}, dm.Mismatch, "'x' has 6 elements in 'u', 3 in 'p'"),

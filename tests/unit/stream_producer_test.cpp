@@ -48,7 +48,9 @@ public:
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
-        if (mine.front() == 0) return {mine};  // the options of a stream, of which none is a call
+        // The options of a stream are no call: they begin with the length of its token.
+        if (mine.front() == 0 || mine.front() > static_cast<std::int64_t>(Call::wrong))
+            return {mine};
         const SaidCall here = calls_of({mine}).front();
         if (here.call == Call::wrong && !others_hear_of_wrong_calls)
             throw Error(ErrorCode::timeout, "they have not come");

@@ -349,7 +349,7 @@ class Job:
         self.between = intermediate.place_in(self.temporary, token)
         with together(self.comm):
             if self.is_first:
-                self.between.claim(True, {})
+                self.between.claim(True)
         with together(self.comm):
             self._hold_intermediate()
         back = np.argsort(file_axes(self.axes, self.spec.order))

@@ -7,10 +7,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from datamover.arguments import integers
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import WrongType
 from datamover.files.transfer import MoveReport, move
+from datamover.mpi import collectively, comm_address
 
 
+@refused_by(agreeing)
 def rechunk(
     source: Any,
     target_chunks: Sequence[int],
@@ -61,11 +65,13 @@ def rechunk(
     ...     report.passes, zarr.open_array(d + "/b.zarr").chunks
     (2, (64, 4, 3))
     """
+
+    def settle() -> tuple[str | os.PathLike[str], tuple[int, ...]]:
+        return _path_of(source), integers(target_chunks, "target_chunks")
+
+    path, chunks = settle() if comm is None else collectively(comm_address(comm), settle)
     where = {} if temp_store is None else {"temporary": temp_store}
-    return move(
-        comm, _path_of(source), target_store, chunks=tuple(target_chunks), max_bytes=max_mem,
-        **where, **options,
-    )  # fmt: skip
+    return move(comm, path, target_store, chunks=chunks, max_bytes=max_mem, **where, **options)
 
 
 def _path_of(source: Any) -> str | os.PathLike[str]:

@@ -16,13 +16,13 @@ import os
 import shutil
 import socket
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from datamover.arguments import flag
-from datamover.collective_calls import agreeing, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
 from datamover.files import names
 from datamover.files.agreement import threads_here, together
@@ -363,7 +363,7 @@ class Series:
             array.resize((self.steps + 1, *array.shape[1:]))
         _consolidate(self.path)
 
-    @refused_by(agreeing)
+    @refused_by(ending)
     def close(self) -> None:
         """Wait until everything is on the disk, and let others write the group. Collective."""
         if self.closed:
@@ -371,6 +371,17 @@ class Series:
         try:
             with together(self._comm):
                 sync_file_system(self.path)
+        finally:
+            self._drop()
+
+    @property
+    def _is_over(self) -> bool:
+        return self.closed
+
+    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
+        """End if this process's call to close was refused. Collective."""
+        try:
+            agree()
         finally:
             self._drop()
 
