@@ -1545,7 +1545,7 @@ def test_a_stream_that_is_being_opened_is_waited_for():
     before = _plan.set_greeting_milliseconds(1)
     try:
         with (
-            dm.Stream(None, HERE) as out,
+            dm.Stream(None, HERE, open=True) as out,
             socket.create_server(("127.0.0.1", 0)) as opening,
             thread(
                 lambda: dm.stream.connect(
