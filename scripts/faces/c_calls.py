@@ -8,7 +8,6 @@ is invalid on one process, the call fails on all.
 """
 
 import re
-
 import tomllib
 
 from .c_headers import Function, Header

@@ -2,9 +2,8 @@
 """Types and procedures of the Fortran module, as src/fortran/datamover.toml describes them."""
 
 import re
-from dataclasses import dataclass
-
 import tomllib
+from dataclasses import dataclass
 
 from .fortran_kinds import ARGUMENTS, RESULTS, Kind
 
