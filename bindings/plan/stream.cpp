@@ -248,11 +248,12 @@ void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
 
 using NewBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
-NewBytes unpack_new(Consumer& consumer, const std::string& name, std::size_t bytes) {
+NewBytes unpack_new(Consumer& consumer, const std::string& name, std::int64_t elem_bytes,
+                    std::size_t bytes) {
     std::shared_ptr<std::byte> memory;
     {
         const Unlocked release;
-        memory = consumer.unpack_new(name, bytes);
+        memory = consumer.unpack_new(name, elem_bytes);
     }
     std::byte* const begin = memory.get();
     auto kept = std::make_unique<std::shared_ptr<std::byte>>(std::move(memory));
@@ -305,9 +306,9 @@ address, token, timeout, ahead, local, newest
              nb::sig("def unpack(self, name: str, destination: object, memory: MemoryLayout)"
                      " -> None"),
              "Put this process's part of an array of the step into memory.")
-        .def("unpack_new", &unpack_new, "name"_a, "bytes"_a,
-             nb::sig("def unpack_new(self, name: str, bytes: int) -> object"),
-             "Give the new memory with this process's part of an array of the step, as bytes.")
+        .def("unpack_new", &unpack_new, "name"_a, "elem_bytes"_a, "bytes"_a,
+             nb::sig("def unpack_new(self, name: str, elem_bytes: int, bytes: int) -> object"),
+             "Return the new memory with this process's part of an array of the step, as bytes.")
         .def("taken", &Consumer::taken, Released(), "Say that the step was unpacked.")
         .def(
             "fail",

@@ -59,7 +59,7 @@ void StreamSource::unpack_whole(const stream::IncomingArray& array) {
     const std::int64_t elem_bytes = array.type().elem_bytes;
     const auto bytes = static_cast<std::size_t>(array.wanted().local_elems(0)) *
                        static_cast<std::size_t>(elem_bytes);
-    whole_memory_ = consumer().unpack_new(array.name(), bytes);
+    whole_memory_ = consumer().unpack_new(array.name(), elem_bytes);
     whole_ = WholeStreamArray{
         array.name(), array.wanted(), array.type().text, elem_bytes, {whole_memory_.get(), bytes}};
 }

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import datamover as dm
 from datamover.files import addresses, consolidated, move, placing
-from datamover.stream.recorder import _ZarrRecorder
+from datamover.stream.recorder import _Group
 
 pytest.importorskip("obstore")
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
@@ -317,8 +317,8 @@ def test_what_is_in_no_group_asks_no_further(tmp_path):
 
 def test_a_recording_within_a_group(tmp_path):
     make(tmp_path / "g.zarr", 3)
-    recorder = _ZarrRecorder(tmp_path / "g.zarr/in/most/run.zarr")
-    recorder.write("u", 1, NEW[0])
+    recorded = _Group(tmp_path / "g.zarr/in/most/run.zarr")
+    recorded.append("u", 1, NEW[0])
     found = zarr.open_group(tmp_path / "g.zarr", mode="r")["in/most/run.zarr/u"]
     np.testing.assert_array_equal(found[0], NEW[0])
 

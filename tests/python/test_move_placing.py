@@ -163,9 +163,9 @@ def test_nobody_need_have_been_killed_where_two_replace_one_group(tmp_path, capl
         placing.LocalPlace(None, str(tmp_path / "a.zarr"), 12 * token, True, True, None)
         for token in "ab"
     )
-    first.claim(is_directory=True, dims={})
+    first.claim(is_directory=True)
     first.finish(None)  # it is about to remove what it replaced
-    second.claim(is_directory=True, dims={})
+    second.claim(is_directory=True)
     assert f"removed {first.path}, which no program held" in caplog.text
     assert "killed, or that is just beginning or ending" in caplog.text
     second.finish(None)
@@ -178,7 +178,7 @@ def test_a_chunk_that_comes_while_its_directory_is_removed(tmp_path, monkeypatch
     """One process has left, another still writes: nothing stays when both have ended."""
     said = (None, str(tmp_path / "a.zarr"), "0123456789ab", False, False, None)
     first, second = (placing.LocalPlace(*said) for _ in range(2))
-    first.claim(is_directory=True, dims={})
+    first.claim(is_directory=True)
     second.hold()
     os.makedirs(f"{first.path}/c/0")
     rmdir, late = os.rmdir, [f"{first.path}/c/1"]

@@ -345,7 +345,7 @@ def test_by_processes_of_the_command(bucket, tmp_path, capsys):
     before = names(bucket)
     assert move_command.run([*words, "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert f"{words[1]}/u  6 x 4 of float64" in printed and "of 2 x 5 to" in printed
+    assert f"{words[1]}/u  6 x 4 of float64" in printed and "chunks of 2 x 5" in printed
     assert names(bucket) == before
     done = subprocess.run(
         [sys.executable, "-m", "datamover", "move", "-n", "2", *words, "--check", "crc32c"],

@@ -409,7 +409,7 @@ class TestHalo:
             with pytest.raises(error):
                 dm.halo(plan, *arguments)
         for said, error, words in [
-            ({"periodic": (True, False)}, dm.WrongType, r"wraps=\(True, False, ...\) says which"),
+            ({"periodic": (True, False)}, dm.WrongType, r"wraps=\(True, False, ...\) selects"),
             ({"periodic": 1}, dm.WrongType, "True, False or the Region"),
             ({"periodic": True, "wraps": True}, dm.WrongType, "a bool for each dimension"),
             ({"periodic": True, "wraps": (1, 0)}, dm.WrongType, "a bool for each dimension"),

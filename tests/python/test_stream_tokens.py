@@ -213,8 +213,12 @@ def test_hostile_tokens_are_refused(runtime, token):
             if token is None:
                 del words["token"]
             sock.sendall(stream_words.said(words))
-            answer = stream_words.read_frame(sock)
-            assert (answer["type"], answer["code"]) == ("failed", "invalid_argument")
+            if isinstance(token, dict) or token == 2**70:  # no field holds these
+                with pytest.raises(ConnectionError):
+                    stream_words.read_frame(sock)
+            else:
+                answer = stream_words.read_frame(sock)
+                assert (answer["type"], answer["code"]) == ("failed", "invalid_argument")
         with dm.stream.connect(out.address) as source:
             expect_step(out, source)
         expect_refusals(out, 1)
@@ -242,7 +246,7 @@ def local_name(out):
     greeting = {**stream_words.read_frame(sock), "token": out.token}
     sock.sendall(stream_words.answer(greeting, role="control", nprocs=1))
     welcome = stream_words.read_frame(sock)
-    wanted = [["u", _plan.text_of_layout(LINE)]]
+    wanted = [["u", _plan.bytes_of_layout(LINE)]]
     sock.sendall(stream_words.said({"type": "subscribe", "arrays": wanted}))
     sock.sendall(stream_words.said({"type": "credit", "steps": 1}))
     return sock, welcome["producers"][0][2], welcome["key"]

@@ -148,8 +148,10 @@ def _settle() -> None:
             task.cancel()
         await asyncio.sleep(SETTLE_SECONDS / 20)  # who brought the last answer needs Python still
 
+    waiting = end()
     with contextlib.suppress(Exception):
-        done(end())
+        done(waiting)
+    waiting.close()  # if there is no loop any more in which it could run
 
 
 def done(coroutine: Any) -> Any:

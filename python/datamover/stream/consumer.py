@@ -49,7 +49,8 @@ class _Wanted:
         if self._new is None:  # it is the same in every step
             found = wire.dtype_of_text(dtype)
             self._new = NewArrays(self.layout, self._rank, found)
-        return self._new.arrays_in(end.unpack_new(name, self._new.layout.end_bytes))
+        found = self._new
+        return found.arrays_in(end.unpack_new(name, found.dtype.itemsize, found.layout.end_bytes))
 
 
 @refused_by(agreeing)

@@ -51,6 +51,8 @@ def dtype_of_text(text: str) -> np.dtype:
         words = _with_tuples(json.loads(text))
         check_words(words)
         dtype = element_dtype(np.lib.format.descr_to_dtype(words))
+        if isinstance(words, str) and np.lib.format.dtype_to_descr(dtype) != words:
+            raise ValueError(f"{words!r} is not in NumPy's file notation")
     except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
         raise IoError(f"cannot read a dtype: {error}") from None
     if dtype.itemsize > MAX_ELEM_BYTES:

@@ -363,12 +363,13 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
     array->unpack(messages, destination);
 }
 
-std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::size_t bytes) {
+std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name,
+                                                std::int64_t elem_bytes) {
     auto& arrived = array_of(name);
-    if (bytes != arrived.first->new_bytes())
+    if (elem_bytes != arrived.first->type().elem_bytes)
         throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
                          arrived.first->type().elem_bytes, " bytes; its dtype ",
-                         arrived.first->type().text, " has others");
+                         arrived.first->type().text, " has another size");
     return steps_->unpack_new(arrived);
 }
 
