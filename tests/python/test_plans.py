@@ -410,10 +410,10 @@ class TestHalo:
                 dm.halo(plan, *arguments)
         for said, error, words in [
             ({"periodic": (True, False)}, dm.WrongType, r"wraps=\(True, False, ...\) selects"),
-            ({"periodic": 1}, dm.WrongType, "True, False or the Region"),
+            ({"periodic": 1}, dm.WrongType, "True, False or the periodic Region"),
             ({"periodic": True, "wraps": True}, dm.WrongType, "a bool for each dimension"),
             ({"periodic": True, "wraps": (1, 0)}, dm.WrongType, "a bool for each dimension"),
-            ({"wraps": (True, False)}, dm.InvalidArgument, "give periodic=True"),
+            ({"wraps": (True, False)}, dm.InvalidArgument, "pass periodic=True"),
             ({"periodic": False, "wraps": [True, False]}, dm.InvalidArgument, "periodic=True"),
         ]:
             for build in (dm.halo, lambda *given, **said: dm.axis_halo(*given, 0, **said)):

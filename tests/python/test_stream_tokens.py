@@ -280,7 +280,7 @@ def test_a_local_socket_lets_in_its_user_without_a_token(runtime, user):
         with control:
             out.send("u", np.arange(6.0), layout=LINE)
             words = {"role": "data", "key": key, "rank": 0, "pathway": 0}
-            grant = stream_words.request(stream_words.ADVANCE, 0, 0, 1, 0)
+            grant = stream_words.grant(0, 1)
             said = (stream_words.said(words) + grant).hex()
             code = textwrap.dedent(LOCAL_CONSUMER)
             found = subprocess.run(
