@@ -363,8 +363,7 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
     array->unpack(messages, destination);
 }
 
-std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name,
-                                                std::int64_t elem_bytes) {
+std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::int64_t elem_bytes) {
     auto& arrived = array_of(name);
     if (elem_bytes != arrived.first->type().elem_bytes)
         throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
