@@ -14,6 +14,9 @@
 namespace datamover::transport {
 namespace {
 
+/// On the communicator of turns there are no other messages.
+constexpr int tag = 0;
+
 void add_types(ExchangedPair& pair) {
     std::vector<std::pair<const std::byte*, std::int64_t>> known;
     for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
@@ -63,13 +66,6 @@ void* Exchange::Half::address(std::size_t place) const {
     if (displacements[place] == 0) return MPI_BOTTOM;
     return reinterpret_cast<void*>(displacements[place]);
 }
-
-namespace {
-
-/// On the communicator of turns there are no other messages.
-constexpr int tag = 0;
-
-}  // namespace
 
 OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
     : group_(std::move(group)),

@@ -204,6 +204,22 @@ def test_a_block_that_fails_on_one_process(comm, place):
         assert read(path)["time"].values.tolist() == [0]
 
 
+def test_an_error_of_all_leaves_the_communicator_as_it_is(comm, place):
+    own = comm.Dup()
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(own, layout), f"{place}/run.zarr"
+    with (
+        pytest.raises(dm.WrongType),
+        dm.series(path, {"u": field.array}, comm=own) as run,
+    ):
+        run.append(time="noon")
+    comm.barrier()  # a process that had left would have told all others by now
+    field.set(0)
+    with dm.series(path, {"u": field.array}, comm=own, resume=True) as run:
+        run.append(time=0)
+    own.Free()
+
+
 def test_ghosts_stay_out(comm, rng, place):
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=comm.size)
     u = dm.XArray(comm, blocks, "f8", ghost=1)

@@ -152,6 +152,14 @@ def test_a_process_that_leaves_ends_the_stream_on_all(comm, rng, way):
             np.testing.assert_array_equal(arrays["u"], whole + step)
 
 
+def assert_received(seen, failures, steps, expected):
+    """A consumer got exactly these steps, in order, with the elements expected of each."""
+    assert not failures
+    assert [step for step, _ in seen] == list(steps)
+    for step, arrays in seen:
+        np.testing.assert_array_equal(arrays["u"], expected(step))
+
+
 def test_a_wrong_call_between_steps_of_two_streams_is_an_error_of_that_call(comm, rng):
     if comm.size == 1:
         pytest.skip("takes several processes")
@@ -177,13 +185,9 @@ def test_a_wrong_call_between_steps_of_two_streams_is_an_error_of_that_call(comm
     own.Free()
     if comm.rank > 0:
         return
-    for (seen, failures), left_out in ((seen_of_first, [steps]), (seen_of_second, [])):
-        assert not failures
-        assert [step for step, _ in seen] == [
-            step for step in range(steps + STEPS) if step not in left_out
-        ]
-        for step, arrays in seen:
-            np.testing.assert_array_equal(arrays["u"], whole + step)
+    every = range(steps + STEPS)
+    assert_received(*seen_of_first, [step for step in every if step != steps], lambda n: whole + n)
+    assert_received(*seen_of_second, every, lambda n: whole + n)
 
 
 def test_two_streams_in_another_order_on_one_process_are_not_mixed_up(comm, rng):
@@ -213,10 +217,6 @@ def test_two_streams_in_another_order_on_one_process_are_not_mixed_up(comm, rng)
     own.Free()
     if comm.rank > 0:
         return
-    for (seen, failures), sign in ((seen_of_first, 1), (seen_of_second, -1)):
-        assert not failures
-        assert [step for step, _ in seen] == [
-            step for step in range(steps + STEPS) if step != steps
-        ]
-        for step, arrays in seen:
-            np.testing.assert_array_equal(arrays["u"], sign * (whole + step))
+    others = [step for step in range(steps + STEPS) if step != steps]
+    assert_received(*seen_of_first, others, lambda n: whole + n)
+    assert_received(*seen_of_second, others, lambda n: -(whole + n))

@@ -30,7 +30,7 @@ RUN_COST_BYTES = 8 << 10
 COPY_COST_BYTES = 16
 #: More orders of the dimensions than those of so many are not tried.
 MAX_ORDERED_DIMS = 4
-#: At most so many boxes are tried as steps.
+#: Limit of the boxes that are tried as steps.
 MAX_STEP_SHAPES = 20_000
 
 
@@ -422,10 +422,10 @@ def plan_chunks(
     threads : int
         As many as there are cores for a process; a plan may take fewer where memory is short.
     processes : int
-        That share the steps, each with so much memory and so many threads. Steps are chosen so
-        that the one with the most to do has least.
+        Number of processes that share the steps; memory and threads are those of each. Steps are
+        chosen so that the process with the most to do has as little as possible.
     most_shapes : int
-        At most about so many boxes are tried as steps.
+        Approximate limit of the boxes that are tried as steps.
 
     Raises
     ------

@@ -302,9 +302,8 @@ class FileArray:
                 options = zarr_format_2.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            functions = file_format
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
-            spec = functions.check_output(wanted, options)
+            spec = file_format.check_output(wanted, options)
         self._temporary = placing.temporary_path(self.path, placing.token(self._address))
         with together(self.comm):
             if self.comm.rank == 0:
@@ -313,11 +312,11 @@ class FileArray:
                 placing.tell_of_leftovers(placing.remove_leftovers(self.path))
                 self._removes = True
                 self._lock = placing.claim(self._temporary, file_format.is_directory)
-                functions.create(self._temporary, spec, options)
+                file_format.create(self._temporary, spec, options)
         with together(self.comm):
             if self._lock is None:
                 self._lock = placing.hold(self._temporary)
-            self._file = _writable(functions.open_writer(self._temporary, spec, options))
+            self._file = _writable(file_format.open_writer(self._temporary, spec, options))
 
     def _check(self) -> None:
         """Check that file and layout fit each other. Local."""

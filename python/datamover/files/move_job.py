@@ -123,7 +123,6 @@ class Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        functions = self.format
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             is_made = getattr(self.place, "is_made", False)
@@ -137,12 +136,12 @@ class Job:
             if self.is_first and not is_made:
                 self.place.claim(self.format.is_directory)
                 hdf5_types.tell_of_change(self.spec)
-                functions.create(self.place.path, self.spec, self.options)
+                self.format.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
         self._warn_of_rereads()
         with together(self.comm):
             self.place.hold()
-            self.writer = self._open_writer(functions)
+            self.writer = self._open_writer()
         tell, source = self._teller(progress), self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell)
@@ -161,13 +160,13 @@ class Job:
                 self.writer.close()
         if self.sums is not None:
             with together(self.comm), self._timed("check"):
-                self._verify(functions)
+                self._verify()
         with together(self.comm):
             if self.is_first:
                 self.place.finish(self.writer)
         return list(self.seconds.values())
 
-    def _verify(self, functions: Any) -> None:
+    def _verify(self) -> None:
         """Read what this process wrote, and compare."""
         options = MoveOptions(
             shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
@@ -176,7 +175,7 @@ class Job:
         )  # fmt: skip
         if self.spec.dtype.names:
             options = dataclasses.replace(options, dtype=self.spec.dtype)
-        reader = self.place.reader(functions, options, self.writer)
+        reader = self.place.reader(self.format, options, self.writer)
         try:
             self.sums.verify(reader, self.output, self.threads)
         finally:
@@ -211,9 +210,8 @@ class Job:
         formats.check_options(options, input_format, self.format)
         if self.format.name == "zarr" and options.zarr_format is None:  # where that is, is unknown
             options = self.options = dataclasses.replace(options, zarr_format=3)
-        functions = input_format
         for_output = dataclasses.replace(options, output_format=self.format.name)
-        self.reader = functions.open_reader(self.source, for_output)
+        self.reader = input_format.open_reader(self.source, for_output)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
         given = self.reader.spec
@@ -243,12 +241,12 @@ class Job:
         address = comm_address(self.comm)
         return min(int(found[0]) for found in gathered(address, [threads_here(address)]))
 
-    def _open_writer(self, functions: Any) -> Any:
+    def _open_writer(self) -> Any:
         """Open the output; where one process alone can write it, the others have none."""
         shown = self._shown()
         if not self.is_first and needs_handover(shown, self.nprocs):
             return shown
-        return functions.open_writer(self.place.path, self.spec, self.options)
+        return self.format.open_writer(self.place.path, self.spec, self.options)
 
     def _shown(self) -> Any:
         """Give the output as far as it can be told without a file; None: nothing is to be told."""

@@ -26,8 +26,8 @@ from datamover.files.move_words import size
 
 #: To make a file of the intermediate and to read it costs as much as so many bytes more.
 FILE_COST_BYTES = 1 << 18
-#: At most so many chunk shapes are looked at, and so many of each kind planned with, trying so many
-#: boxes as steps.
+#: Limits of the search: chunk shapes considered, shapes of each kind planned with, and boxes tried
+#: as steps for each.
 MAX_SHAPES, MAX_PLANNED, MAX_STEPS = 20_000, 12, 216
 #: A file takes so many bytes more of the disk at most.
 BLOCK_BYTES = 4096

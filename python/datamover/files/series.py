@@ -25,12 +25,12 @@ from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
 from datamover.files import names
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import leave_block, threads_here, together
 from datamover.files.series_variable import Variable
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
 from datamover.files.write_back import sync_file_system
 from datamover.movers import MoverSet
-from datamover.mpi import collectively, comm_address, tell_that_left
+from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class Series:
                 variable.write(group, self.steps, self._threads)
         with together(self._comm):
             if self._comm.rank == 0:
-                self._commit(self._group(), coordinates)
+                self._commit(group, coordinates)
         self.steps += 1
         if self._coordinates is None:
             self._coordinates = {name: _dtype_of(value) for name, value in coordinates.items()}
@@ -409,7 +409,7 @@ class Series:
             self.close()
             return
         self._drop()
-        tell_that_left(self._comm, error)
+        leave_block(self._comm, self.path, error)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.steps} steps"
