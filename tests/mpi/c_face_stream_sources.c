@@ -247,7 +247,7 @@ static void want_all(const datamover_stream_options* options,
 }
 
 static void be_both_ends(const datamover_array* const* into) {
-    const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0};
+    const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0, 0};
     const datamover_source_options known = {token, 0, 0, 0, 0};
     const char* address = NULL;
     datamover_stream* stream = NULL;

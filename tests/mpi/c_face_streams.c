@@ -94,8 +94,8 @@ static void share_places(const datamover_array* array) {
 
 int main(int argc, char** argv) {
     begin(&argc, &argv);
-    const datamover_stream_options options = {2, "block", 1, 1 << 20, argc > 1, token, 60, 0};
-    const datamover_stream_options wrong = {1, "forget", 0, 0, 0, NULL, 0, 0};
+    const datamover_stream_options options = {2, "block", 1, 1 << 20, argc > 1, token, 60, 0, 0};
+    const datamover_stream_options wrong = {1, "forget", 0, 0, 0, NULL, 0, 0, 0};
     const char* here = "tcp://127.0.0.1:0";
     const char *address = NULL, *needed = NULL;
     datamover_stream *stream = NULL, *none = NULL;
