@@ -132,7 +132,7 @@ def program(name: str) -> str:
     path = PROGRAMS / name
     if path.exists():
         return str(path)
-    missing, remedy = "DATAMOVER_BENCH=ON, as wheels are", "make install"
+    missing, remedy = "DATAMOVER_BENCH=ON", "make install DATAMOVER_BENCH=ON"
     if name in LIBRARIES:
         library, package = LIBRARIES[name]
         # With DATAMOVER_BENCH=ON there are at least the applications in Python.

@@ -110,8 +110,8 @@ def program(name: str) -> str:
     path = PROGRAMS / name
     if not path.exists():
         raise IoError(
-            f"the benchmark program {path} is not there: wheels come without; build from source "
-            "with DATAMOVER_BENCH=ON in the environment"
+            f"there is no {path}: datamover was built without DATAMOVER_BENCH=ON. "
+            "In a clone, on Debian or Ubuntu: make install DATAMOVER_BENCH=ON"
         )
     return str(path)
 
