@@ -15,7 +15,8 @@ namespace datamover DATAMOVER_PUBLIC {
 /// or with transport "p2p"), MPI must be initialized with MPI_THREAD_MULTIPLE. At a lower level,
 /// start, test and wait advance such movers as without the thread. Setting
 /// DATAMOVER_PROGRESS=thread in the environment also starts it, for the rest of the program. It
-/// ends before MPI does. Local. Source: KeLP's proxy.
+/// ends before MPI does. Wait for movers before MPI_Finalize: MPICH 5 may end a program whose
+/// thread sends messages at that moment (pthread_mutex_destroy: busy). Local. Source: KeLP's proxy.
 class ProgressThread {
 public:
     /// Start the thread. Throws mpi if MPI is not running, no_memory if the system has no thread
