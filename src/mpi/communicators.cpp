@@ -4,9 +4,12 @@
 #include "communicators.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "byte_message.hpp"
@@ -52,7 +55,7 @@ void complete(MPI_Request& request) {
 
 /// Communicators that this process has left.
 struct Left {
-    std::vector<MPI_Comm> comms;
+    LeftCommunicators comms;
     MPI_Request all_left = MPI_REQUEST_NULL;
 
     bool by_all() {
@@ -66,18 +69,24 @@ struct LeftByThisProcess {
     std::list<Left> list;
 };
 
-/// Never destroyed: groups are destroyed when MPI ends, which may be after all else.
+/// Never destroyed: groups are destroyed when MPI ends, which may be after all else. Takes no
+/// memory, of which there may be none.
 LeftByThisProcess& left_by_this_process() {
-    static auto* const left = new LeftByThisProcess;
+    alignas(LeftByThisProcess) static std::byte place[sizeof(LeftByThisProcess)];
+    static auto* const left = new (place) LeftByThisProcess;
     return *left;
 }
 
 }  // namespace
 
-void free_when_all_left(std::vector<MPI_Comm> comms) noexcept try {
-    std::list<Left> last(1);
-    last.front().comms = std::move(comms);
-    if (MPI_Ibarrier(last.front().comms.front(), &last.front().all_left) != MPI_SUCCESS) return;
+void free(LeftCommunicators& comms) noexcept {
+    for (MPI_Comm& comm : comms)
+        if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+}
+
+void free_when_all_left(const LeftCommunicators& comms) noexcept try {
+    std::list<Left> last{{comms}};
+    if (MPI_Ibarrier(comms.front(), &last.front().all_left) != MPI_SUCCESS) return;
     {
         LeftByThisProcess& left = left_by_this_process();
         const std::lock_guard lock(left.lock);
@@ -100,8 +109,7 @@ void free_left() noexcept {
             entry = next;
         }
     }
-    for (Left& entry : by_all)
-        for (MPI_Comm& comm : entry.comms) MPI_Comm_free(&comm);
+    for (Left& entry : by_all) free(entry.comms);
 }
 
 MPI_Comm duplicate_when_all_came(MPI_Comm comm) {

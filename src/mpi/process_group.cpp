@@ -135,14 +135,12 @@ ProcessGroup::~ProcessGroup() {
     if (board_)
         FailureBoard::leave(std::move(board_), {MPI_COMM_NULL, MPI_COMM_NULL, std::move(kept_)});
     extensions_.clear();
-    std::vector<MPI_Comm> comms;
-    for (const MPI_Comm comm : {comm_, node_comm_, turns_comm_})
-        if (comm != MPI_COMM_NULL) comms.push_back(comm);
+    LeftCommunicators comms{comm_, node_comm_, turns_comm_};
     if (!is_one_node()) {
-        free_when_all_left(std::move(comms));
+        free_when_all_left(comms);
         return;
     }
-    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+    free(comms);
 }
 
 /// Whether all that this process has begun with the communicators has ended. It cannot know of what

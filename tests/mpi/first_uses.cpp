@@ -115,6 +115,7 @@ TEST_P(FirstUses, AreWhole) {
     }
     EXPECT_EQ(ProcessGroup::of(comm)->maximum({mpi_test::world_rank()})[0],
               mpi_test::world_size() - 1);
+    barriers = 0;  // the end of a communicator is one, too
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, FirstUses,
