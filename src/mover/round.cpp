@@ -76,8 +76,12 @@ bool Round::push() noexcept {
 }
 
 void Round::fail(const Error& why) noexcept {
-    error_ = why;
-    group_->fail(why);
+    try {
+        error_ = group_->cause_of(why);
+    } catch (...) {  // short memory
+        error_ = why;
+    }
+    group_->fail(*error_);
     operation_.keep_memory();
     status_.store(Status::failed, std::memory_order_release);
 }

@@ -76,9 +76,13 @@ bool FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
 void FailureBoard::notify(const Error& why) noexcept {
     if (own_->state.load(std::memory_order_acquire) != empty) return;
     FailureNotice notice;
-    notice.rank = rank_;
-    notice.code = static_cast<std::int32_t>(why.code());
-    std::strncpy(notice.text, why.what(), sizeof notice.text - 1);
+    if (const FailureNotice* const first = first_notice()) {
+        notice = *first;
+    } else {
+        notice.rank = rank_;
+        notice.code = static_cast<std::int32_t>(why.code());
+        std::strncpy(notice.text, why.what(), sizeof notice.text - 1);
+    }
     if (!write(*own_, notice)) return;  // another thread tells, or another process does
     sent_ = notice;
     for (const PeerBoard& peer : peers_) {
@@ -205,13 +209,25 @@ void FailureBoard::receive_notice() {
         write(*own_, notice);
 }
 
-void FailureBoard::throw_error() const {
-    const FailureNotice& notice = own_->notice;
+const FailureNotice* FailureBoard::first_notice() const {
+    if (is_written()) return &own_->notice;
+    const auto found = std::ranges::find_if(
+        boards_, [](const Board* board) { return board->state.load() == written; });
+    return found == boards_.end() ? nullptr : &(*found)->notice;
+}
+
+Error FailureBoard::cause_of(const Error& why) const {
+    const FailureNotice* const notice =
+        why.code() == ErrorCode::peer_failed ? first_notice() : nullptr;
+    return notice ? error_of(*notice) : why;
+}
+
+Error FailureBoard::error_of(const FailureNotice& notice) {
     const std::string_view text = notice.text;
     const std::string process = concat("process ", notice.rank, " ");
-    throw make_error(ErrorCode::peer_failed,
-                     text.starts_with(process) ? "" : process + "failed: ", text,
-                     "; nothing moves on this communicator any more, a new one is needed");
+    return make_error(ErrorCode::peer_failed,
+                      text.starts_with(process) ? "" : process + "failed: ", text,
+                      "; nothing moves on this communicator any more, a new one is needed");
 }
 
 }  // namespace datamover::mpi

@@ -90,12 +90,16 @@ public:
     /// Counts an operation of MPI in which all processes of the group take part.
     void count_operation() { begun_.fetch_add(1, std::memory_order_relaxed); }
 
-    /// Writes on the boards of this node and sends to all other processes. Never waits.
+    /// Writes on the boards of this node and sends to all other processes: the notice that is on
+    /// one of the boards already, or else why this process fails. Never waits.
     void notify(const Error& why) noexcept;
     /// Throws peer_failed where a notice is on this process's board. One load.
     void check() const {
-        if (is_written()) throw_error();
+        if (is_written()) throw error_of(own_->notice);
     }
+    /// The first failure, if `why` is a consequence of it: a process that has had the notice may
+    /// have left its movers before the notice came to this process's board.
+    Error cause_of(const Error& why) const;
     /// Like check, and looks for notices from other nodes every now and then. For loops that wait.
     void check_while_waiting();
     /// Whether a turn may begin: the others of the node have come to the one so many before it that
@@ -135,7 +139,9 @@ private:
     /// False where the board has a notice.
     static bool write(Board& board, const FailureNotice& notice) noexcept;
     void free_communicators() noexcept;
-    [[noreturn]] void throw_error() const;
+    /// On this process's board or on another one of the node; null where there is none.
+    const FailureNotice* first_notice() const;
+    static Error error_of(const FailureNotice& notice);
 
     MPI_Comm comm_;
     int rank_ = 0;

@@ -115,6 +115,8 @@ public:
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
     void fail(const Error& why) const noexcept { board_->notify(why); }
+    /// The failure of another process of the node that `why` follows from, else `why`.
+    Error cause_of(const Error& why) const { return board_->cause_of(why); }
     /// The same for all groups of this process. Does nothing where MPI does not run.
     static void fail_all(const Error& why) noexcept;
     /// Throws peer_failed once a process of the group has failed. Local; one load.
