@@ -697,7 +697,9 @@ def test_what_an_interrupted_launch_of_ones_own_leaves_is_named_and_removed(
     assert words.count(told) == (number == signal.SIGINT)
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1 and "--overwrite removes that" in done.stderr
-    assert names(address) == left
+    # If mpiexec is killed, its processes may have had further chunks under way.
+    assert set(left) <= set(names(address)) and "zarr.json" not in names(address)
+    assert number == signal.SIGKILL or names(address) == left
     done = subprocess.run([*command, "--overwrite"], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     np.testing.assert_array_equal(opened(address)[...], array)
