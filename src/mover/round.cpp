@@ -76,12 +76,8 @@ bool Round::push() noexcept {
 }
 
 void Round::fail(const Error& why) noexcept {
-    try {
-        error_ = group_->cause_of(why);
-    } catch (...) {  // short memory
-        error_ = why;
-    }
-    group_->fail(*error_);
+    error_ = why;
+    group_->fail(why);
     operation_.keep_memory();
     status_.store(Status::failed, std::memory_order_release);
 }

@@ -90,7 +90,7 @@ Error current_error(const ProcessGroup& group) noexcept try {
     try {
         throw;
     } catch (const Error& e) {
-        return e;
+        return group.cause_of(e);
     } catch (const std::bad_alloc&) {
         return make_error(ErrorCode::no_memory, process, " ran out of memory");
     } catch (const std::exception& e) {

@@ -58,7 +58,7 @@ private:
 /// all of them makes up for it. Collective.
 MPI_Comm duplicate_when_all_came(MPI_Comm comm);
 
-/// Some of them may be null, but not the first one.
+/// Those that a process group leaves. Some may be null, but not the first one.
 using LeftCommunicators = std::array<MPI_Comm, 3>;
 
 /// Frees those that are not null.
@@ -66,9 +66,9 @@ void free(LeftCommunicators& comms) noexcept;
 /// Frees communicators of the same processes, or of some of them, once each process of the first
 /// one has called this; before that, another one may still send messages with them, such as the
 /// notice of a failure. MPI could otherwise give their contexts to new communicators, which would
-/// receive these. What can be freed is freed by the next call of this or of `free_left`; what some
-/// process never leaves, never, nor what there is no memory to remember. Local: begins a barrier
-/// and does not wait for it.
+/// receive these. Later calls of this or of `free_left` free those that all processes have left.
+/// Communicators that a process never leaves stay, and so do all if memory is short. Local: begins
+/// a barrier and does not wait for it.
 void free_when_all_left(const LeftCommunicators& comms) noexcept;
 /// Frees what all processes have left by now. Local, from any thread.
 void free_left() noexcept;

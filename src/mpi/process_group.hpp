@@ -115,10 +115,10 @@ public:
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
     void fail(const Error& why) const noexcept { board_->notify(why); }
-    /// The failure of another process of the node that `why` follows from, else `why`.
-    Error cause_of(const Error& why) const { return board_->cause_of(why); }
     /// The same for all groups of this process. Does nothing where MPI does not run.
     static void fail_all(const Error& why) noexcept;
+    /// The failure of another process that `why` follows from, else `why`. Local.
+    Error cause_of(const Error& why) const { return board_ ? board_->cause_of(why) : why; }
     /// Throws peer_failed once a process of the group has failed. Local; one load.
     void check_alive() const { board_->check(); }
     /// The same before something begins that may be the first use of the group.
@@ -221,8 +221,8 @@ private:
     mutable std::vector<std::shared_ptr<const void>> kept_;  ///< under kept_lock_
 };
 
-/// What an exception of any kind says, as an Error; for use in a catch block. Where there is no
-/// memory for words, there are some at hand.
+/// The current exception as an Error, or the failure of another process that it follows from; for
+/// use in a catch block. If memory is too short for a message, one at hand.
 Error current_error(const ProcessGroup& group) noexcept;
 
 /// Runs `work` and, whether it throws or not, and whatever it throws, agrees with all processes of

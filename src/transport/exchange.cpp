@@ -14,7 +14,7 @@
 namespace datamover::transport {
 namespace {
 
-/// On the communicator of turns there are no other messages.
+/// Of all messages on the communicator of turns.
 constexpr int tag = 0;
 
 void add_types(ExchangedPair& pair) {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from datamover import launch
+from datamover import errors, launch
 from datamover.apps import command, lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -284,7 +284,7 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
     packages = {"nas_ft": ("FFTW", "libfftw3-dev"), "summa": ("a BLAS", "libopenblas-serial-dev")}
     monkeypatch.setattr(command, "PROGRAMS", tmp_path)  # there are other programs
     for name, (library, package) in packages.items():
-        with pytest.raises(command.IoError) as raised:
+        with pytest.raises(errors.IoError) as raised:
             command.program(name)
         assert f"was built without {library}. " in str(raised.value)
         assert str(raised.value).endswith(
@@ -293,7 +293,7 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PROGRAMS", tmp_path / "none")
     for name in ("nas_mg", *packages):
         with pytest.raises(
-            command.IoError, match=r"DATAMOVER_BENCH=ON\b.* make install DATAMOVER_BENCH=ON$"
+            errors.IoError, match=r"DATAMOVER_BENCH=ON\b.* make install DATAMOVER_BENCH=ON$"
         ):
             command.program(name)
 

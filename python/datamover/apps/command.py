@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `datamover app`. The command `datamover app`."""
+"""The command `datamover app`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from datamover import launch
-from datamover.bench import options
-from datamover.errors import InvalidArgument, InvalidState, IoError
+from datamover.bench import options, programs
+from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
 
 #: Applications that need a library besides datamover, and Debian's package of it.
@@ -132,16 +132,12 @@ def program(name: str) -> str:
     path = PROGRAMS / name
     if path.exists():
         return str(path)
-    missing, remedy = "DATAMOVER_BENCH=ON", "make install DATAMOVER_BENCH=ON"
-    if name in LIBRARIES:
-        library, package = LIBRARIES[name]
-        # With DATAMOVER_BENCH=ON there are at least the applications in Python.
-        missing = library if PROGRAMS.exists() else f"{missing}; it also needs {library}"
-        remedy = f"apt-get install {package} && {remedy}"
-    raise IoError(
-        f"there is no {path}: datamover was built without {missing}. "
-        f"In a clone, on Debian or Ubuntu: {remedy}"
-    )
+    if name not in LIBRARIES:
+        raise programs.not_built(path)
+    library, package = LIBRARIES[name]
+    # With DATAMOVER_BENCH=ON there are at least the applications in Python.
+    missing = library if PROGRAMS.exists() else f"DATAMOVER_BENCH=ON; it also needs {library}"
+    raise programs.not_built(path, missing, f"apt-get install {package} && ")
 
 
 def _write(text: str, file: Path) -> None:

@@ -99,6 +99,17 @@ def short_mpi_name(library_version: str) -> str:
     return f"{found[1]} {found[2]}" if found else library_version.split(",")[0].strip()
 
 
+def not_built(path: Path, missing: str = "DATAMOVER_BENCH=ON", before: str = "") -> IoError:
+    """Return the error for a program that this installation was built without.
+
+    `before` is a command, with its separator, that a build needs first.
+    """
+    return IoError(
+        f"there is no {path}: datamover was built without {missing}. "
+        f"In a clone, on Debian or Ubuntu: {before}make install DATAMOVER_BENCH=ON"
+    )
+
+
 def program(name: str) -> str:
     """Return the path of a benchmark program.
 
@@ -109,10 +120,7 @@ def program(name: str) -> str:
     """
     path = PROGRAMS / name
     if not path.exists():
-        raise IoError(
-            f"there is no {path}: datamover was built without DATAMOVER_BENCH=ON. "
-            "In a clone, on Debian or Ubuntu: make install DATAMOVER_BENCH=ON"
-        )
+        raise not_built(path)
     return str(path)
 
 

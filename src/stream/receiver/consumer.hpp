@@ -64,8 +64,8 @@ public:
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
     /// The same of an array that comes in new memory: that, densely, for as long as it is kept.
-    /// `elem_bytes` are those of the dtype by which it is read. Throws io if the stream said
-    /// others.
+    /// `elem_bytes` are those of the dtype by which it is read. Throws io unless they are the
+    /// stream's.
     std::shared_ptr<std::byte> unpack_new(const std::string& name, std::int64_t elem_bytes);
     /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
     Layout layout_of(const std::string& name) { return array_of(name).first->wanted(); }
