@@ -281,10 +281,10 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
     ("words", "told"),
     [
         (["a"], "OUTPUT"),
-        (["a", "b", "c"], "'c' is one word too many after INPUT and OUTPUT"),
+        (["a", "b", "c"], "'c' is one argument too many after INPUT and OUTPUT"),
         (["a", "b", "--order", "X"], "--order: 'X' is neither C nor F"),
-        (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are no integers such as 64,64,64"),
-        (["a", "b", "-n", "0"], "-n/--nprocs: '0' is no number of processes from 1 on"),
+        (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are not integers such as 64,64,64"),
+        (["a", "b", "-n", "0"], "-n/--nprocs: '0' is not a number of processes, at least 1"),
         (["a", "b", "--max-bytes"], "--max-bytes needs a value: --max-bytes SIZE"),
         (["a", "b", "-n"], "-n/--nprocs needs a value: --nprocs N"),
         (["a", "b", "--chunk", "8,8"], "there is no option --chunk; there is --chunks"),
