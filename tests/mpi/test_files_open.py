@@ -818,7 +818,7 @@ def test_a_file_goes_by_itself(comm, place):
 
 def test_a_new_hdf5_file_needs_the_name_of_its_dataset(comm, place):
     layout = dm.BlockCyclic((8,), "(block)", comm.size)
-    with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
+    with pytest.raises(dm.InvalidArgument, match="name the dataset of the output"):
         dm.files.open(f"{place}/a.h5", layout, comm=comm, mode="w", dtype="f8")
     comm.barrier()
     assert os.listdir(place) == []

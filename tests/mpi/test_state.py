@@ -645,7 +645,7 @@ def test_processes_that_differ_are_told_in_what(comm, place):
     for mine, words in [
         ({"step": 2 if last else 1}, "'step'"),
         ({"b" if last else "a": 1}, "names"),
-        ({"table": (np.arange(3) + last, None)}, r"'table'.* is given as \(array, layout\)"),
+        ({"table": (np.arange(3) + last, None)}, r"'table'.* as \(array, layout\)"),
     ]:
         with pytest.raises(dm.Mismatch, match=words) as caught:
             dm.save(f"{place}/a.zarr", {"u": array, **mine})

@@ -68,12 +68,12 @@ def test_explain_one_rank_of_a_million():
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--shape", "8,x"), 2, "no integers"),
+        (("--shape", "8,x"), 2, "not integers"),
         (("--shape", "8,8", "-n", "0"), 2, "-n"),
         (("--shape", "8,8", "--from", "(blok,*)"), 1, "blok"),
         (("--shape", "8,8,8"), 1, "dimension"),
         (("--shape", "8,8", "--rank", "4"), 1, "rank"),
-        (("--shape", "8,8", "--axes", "0,0"), 1, "no permutation"),
+        (("--shape", "8,8", "--axes", "0,0"), 1, "not a permutation"),
         (("--shape", "8,8", "-n", str(10**20)), 1, "-n 100000000000000000000 does not fit"),
         (("--shape", "8,8", "--rank", str(-(10**20))), 1, "--rank"),
         (("--shape", "8,8", "--itemsize", str(10**20)), 1, "--itemsize"),

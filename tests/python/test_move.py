@@ -190,7 +190,7 @@ def test_every_element_is_dealt_once(seed):
         ({"overwrite": "no"}, dm.WrongType, "overwrite is 'no', it must be True or False"),
         ({"overwrite_group": None}, dm.WrongType, "it must be True or False"),
         ({"chunks": 8}, dm.InvalidArgument, "have 1 dimensions, the output has 2"),
-        ({"axes": 1}, dm.InvalidArgument, "no permutation"),
+        ({"axes": 1}, dm.InvalidArgument, "not a permutation"),
     ],
 )
 def test_sizes_and_truths_that_are_none_are_refused_in_words(tmp_path, said, error, words):

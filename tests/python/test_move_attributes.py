@@ -413,5 +413,5 @@ def test_labels_that_cannot_be_read_are_an_error(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "a.h5 is no HDF5 file that can be read" in done.stderr
+    assert "a.h5 is not a readable HDF5 file" in done.stderr
     assert os.listdir(tmp_path) == ["a.h5"]
