@@ -810,7 +810,7 @@ def test_a_file_goes_by_itself(comm, place):
             lambda: dm.Mover(plan, [a, b], [b, file]),
             lambda: dm.Mover(plan, [file], [b]),
         ):
-            with pytest.raises(dm.Unsupported, match=r"on the disk.*by itself"):
+            with pytest.raises(dm.Unsupported, match=r"on the disk.*pass it alone"):
                 bind()
     a.free()
     b.free()

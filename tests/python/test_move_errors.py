@@ -114,11 +114,11 @@ def test_raw_has_to_be_described(place, options, error, match):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"chunks": (2,)}, "1 dimensions, the output has 2"),
+        ({"chunks": (2,)}, "1 dimensions; the output has 2"),
         ({"chunks": (2, 0)}, "must be positive"),
         ({"chunks": (2, -1)}, "must be positive"),
         ({"chunks": (10**6, 10**13)}, "bytes or more"),
-        ({"chunks": (2, 3), "shards": (4, 4)}, "no multiples"),
+        ({"chunks": (2, 3), "shards": (4, 4)}, "not multiples"),
         ({"compressor": "lzma"}, "unknown compressor"),
         ({"axes": (0, 0)}, "not a permutation"),
         ({"axes": (0, 1, 2)}, "not a permutation"),
@@ -245,7 +245,7 @@ def test_input_and_output_must_differ(place):
 @pytest.mark.parametrize("output", ["b.npy", "b.zarr", "b.h5:/u"])
 def test_a_name_that_is_too_long(place, caplog, output):
     longest = os.pathconf(place, "PC_NAME_MAX")
-    with pytest.raises(dm.IoError, match="is too long: here it may have"):
+    with pytest.raises(dm.IoError, match="is too long: the limit here is"):
         move(COMM, place / "a.npy", place / ("é" * (longest // 2 - 8) + output))
     assert not caplog.records
     move(COMM, place / "a.npy", place / ("b" * (longest - 40) + output))

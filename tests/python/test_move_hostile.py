@@ -73,13 +73,13 @@ FILES = [
     ("object_field.npy", dict_header(descr="[('a', '|O')]"), "Python objects"),
     ("empty_string.npy", dict_header(descr="'|S0'"), "no bytes at all"),
     ("void.npy", dict_header(descr="'|V0'"), "no bytes at all"),
-    ("subarray.npy", dict_header(descr="('<f8', (2,))"), "every element is an array"),
+    ("subarray.npy", dict_header(descr="('<f8', (2,))"), "whose elements are arrays"),
     ("truncated.npy", dict_header()[:-1], "truncated"),
     ("dims.npy", dict_header(descr="'|u1'", shape=str((1,) * 9)), "9 dimensions"),
     ("text.txt", b"1 2 3\n", "neither .npy nor Zarr"),
     ("array.h5", b"\x89HDF\r\n\x1a\n" + bytes(100), "not a readable HDF5 file"),
     ("npy.zarr", b"\x93NUMPY" + bytes(9), "not a readable .npy file"),
-    ("file.zarr", b"{}", "no directory"),
+    ("file.zarr", b"{}", "not a directory"),
 ]  # fmt: skip
 
 #: zarr.json of directories given as INPUT: (content, word of the message).
@@ -139,7 +139,7 @@ ARGUMENTS = [
     ("a.npy b.zarr --chunks 0,3", 1, "must be positive"),
     ("a.npy b.zarr --chunks -2,3", 1, "must be positive"),
     ("a.npy b.zarr --chunks 2", 1, "1 dimensions"),
-    ("a.npy b.zarr --chunks 2,3 --shards 3,3", 1, "no multiples"),
+    ("a.npy b.zarr --chunks 2,3 --shards 3,3", 1, "not multiples"),
     ("a.npy b.zarr --chunks 4611686018427387904,4", 1, "bytes or more"),
     ("a.npy b.zarr --chunks 99999999999999999999999,1", 1, "bytes or more"),
     ("a.npy b.zarr --chunks 2,,3", 2, "not integers"),
@@ -161,7 +161,7 @@ ARGUMENTS = [
     ("a.npy b.npy --dtype M8[s/0]", 1, "not a NumPy dtype"),
     ("a.raw b.npy --shape 4,6 --dtype O", 1, "Python objects"),
     ("a.raw b.npy --shape 4,6 --dtype [(", 1, "not a NumPy dtype"),
-    ("a.raw b.npy --shape 4,6 --dtype (2,)f4", 1, "every element is an array"),
+    ("a.raw b.npy --shape 4,6 --dtype (2,)f4", 1, "whose elements are arrays"),
     ("a.raw b.npy --shape 4,6 --dtype f4", 1, "192 bytes, but"),
     ("a.raw b.npy --shape -4,-6 --dtype f8", 1, "negative"),
     ("a.raw b.npy --shape 99999999999999999999999,6 --dtype f8", 1, "192 bytes, but"),
@@ -183,7 +183,7 @@ ARGUMENTS = [
     ("folder b.npy --shape 4 --dtype f8", 1, "directory"),
     ("a.npy folder.npy --overwrite", 1, "not a Zarr store"),
     ("a.npy folder --format zarr --overwrite", 1, "not a Zarr store"),
-    ("a.npy / --format zarr --overwrite", 1, "within the other"),
+    ("a.npy / --format zarr --overwrite", 1, "inside the other"),
     ("a.npy s3://bucket/b.npy", 1, "only Zarr arrays"),
     ("http://127.0.0.1:9/a.h5 b.npy", 1, "http://127.0.0.1:9/a.h5 cannot be read"),
     ("http://127.0.0.1:9/a.npz b.npy", 1, "not a readable Zarr array"),
@@ -194,8 +194,8 @@ ARGUMENTS = [
     ("a.npy gopher://host/b.zarr", 1, "no gopher addresses"),
     ("a.npy memory://b.zarr", 1, "no memory addresses"),
     ("http://127.0.0.1:9/a.zarr b.npy", 1, "not a readable Zarr array"),
-    ("file://elsewhere/a.npy b.npy", 1, "no file of this machine"),
-    ("file://a.npy b.npy", 1, "no file of this machine"),
+    ("file://elsewhere/a.npy b.npy", 1, "not a file of this machine"),
+    ("file://a.npy b.npy", 1, "not a file of this machine"),
     ("a.npy file:///nowhere/b.npy", 1, "no directory"),
     ("a.npy " + "b" * 300 + ".npy", 1, "too long"),
     ("a.npy " + "b" * 240 + ".npy", 1, "too long"),
@@ -393,7 +393,7 @@ def test_explain_prints_json():
         lambda path: Path(path).write_text("[1,"),
         lambda path: Path(path).write_text("[" * 100_000),
     ],
-    ids=["pipe", "directory", "loop", "no JSON", "deep"],
+    ids=["pipe", "directory", "loop", "not a JSON", "deep"],
 )
 @pytest.mark.parametrize("name", ["zarr.json", ".zgroup"])
 @pytest.mark.timeout(60)

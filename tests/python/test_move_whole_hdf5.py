@@ -310,7 +310,7 @@ def test_what_would_mean_something_else_is_refused_before_anything_moves(tmp_pat
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["u"] = np.arange(3.0)
             file.id.links.create_soft(b"\xff", b"/u")
-        with pytest.raises(dm.Unsupported, match="which is no UTF-8"):
+        with pytest.raises(dm.Unsupported, match="which is not UTF-8"):
             move(None, tmp_path / "a.h5", tmp_path / output)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3.0)
