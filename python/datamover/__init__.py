@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moves the elements of distributed arrays from one layout to another.
 
-Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`), a
-`MotionPlan` says which section goes where, and a `Mover` carries it out between the processes of an
-MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when
-they are first used.
+Layouts define who owns which elements (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`). A
+`MotionPlan` between two layouts defines which section is sent where, and a `Mover` executes it on
+the processes of an MPI communicator. Importing the package does not load MPI; `XArray`,
+`UserArrays` and `Mover` load it when they are first used.
 """
 
 from . import interruption as _interruption  # noqa: F401  (before all else: see there)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who owns what: regions of index space, layouts over processes, and where blocks lie in memory.
+"""Layouts: regions of index space, their owners, and the places of blocks in memory.
 
 >>> import datamover as dm
 >>> rows = dm.BlockCyclic((1000, 600), "(block, *)", nprocs=4)
@@ -34,7 +34,7 @@ __all__ = [
     "dense_memory",
 ]
 
-# Here is where users, their pickles and doctest find the classes.
+# Users, their pickles and doctest find the classes here.
 for _class in (BlockCyclic, BlockMemory, FlatCyclic, FloorPlan, IndexList, MemoryLayout, Region):
     _class.__module__ = __name__
 
@@ -50,16 +50,16 @@ def dense_memory(
     ghost: int | Sequence[int] = 0,
     ghost_upper: int | Sequence[int] | None = None,
 ) -> MemoryLayout:
-    """Return the usual memory of a rank: its blocks densely, one behind the other.
+    """Return the usual memory layout of a rank: its blocks densely, one after the other.
 
     Each block starts at a multiple of 64 bytes.
 
     Parameters
     ----------
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Whose blocks.
+        The layout of the blocks.
     rank : int
-        Of which process.
+        The process.
     elem_bytes : int
         Size of an element.
     order : {"C", "F"}
@@ -67,19 +67,19 @@ def dense_memory(
     ghost : int or sequence of int
         Extra elements on both sides of each dimension of each block.
     ghost_upper : int or sequence of int, optional
-        Those on the upper sides, where they differ.
+        Extra elements on the upper sides, if they differ.
 
     Returns
     -------
     MemoryLayout
-        Of this process. Local; takes time in the number of its blocks.
+        For this process. Local; takes time proportional to the number of its blocks.
 
     Raises
     ------
     InvalidArgument
-        When the element size is not positive, a ghost width is negative, or `order` another letter.
+        The element size is not positive, a ghost width is negative, or `order` is unknown.
     OutOfRange
-        When there is no such rank, or the memory is beyond 63 bits.
+        The rank does not exist, or the memory exceeds 63 bits.
 
     Examples
     --------
@@ -100,13 +100,13 @@ def dense_memory(
 
 
 def checked(layout: Layout) -> Layout:
-    """Give a layout, or refuse what is none; not for users."""
+    """Return a layout; raise WrongType for anything else. Not for users."""
     if not isinstance(layout, Layout):
         raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
     return layout
 
 
 def _widths(ghost: int | Sequence[int], name: str) -> int | tuple[int, ...]:
-    """Give integers, one for all dimensions as itself."""
+    """Return integers; one for all dimensions is returned as it is."""
     widths = integers(ghost, name)
     return widths if is_several(ghost) else widths[0]

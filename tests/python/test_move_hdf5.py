@@ -430,11 +430,11 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.npy", "b.npy", {"output_dtype": "i4"}, dm.InvalidArgument, "same_kind"),
         ("a.npy", "b.npy", {"output_dtype": ">f4"}, dm.InvalidArgument, "byte order"),
         ("one.npy", "b.zarr", {"shards": ()}, dm.InvalidArgument, "one element has no shards"),
-        ("a.npy", "b.npy", {"output_dtype": "nonsense"}, dm.InvalidArgument, "no NumPy dtype"),
+        ("a.npy", "b.npy", {"output_dtype": "nonsense"}, dm.InvalidArgument, "not a NumPy dtype"),
         ("a.npy", "b.npy", {"check": "md5"}, dm.InvalidArgument, "crc32c"),
         ("text.h5", "b.npy", {}, dm.IoError, "HDF5"),
         ("a.h5:/type", "b.npy", {}, dm.IoError, "is a datatype"),
-        ("a.h5:/../u", "b.npy", {}, dm.InvalidArgument, "no name"),
+        ("a.h5:/../u", "b.npy", {}, dm.InvalidArgument, "not a valid name of a dataset"),
     ],
 )
 def test_what_does_not_fit(tmp_path, source, output, options, error, words):

@@ -280,8 +280,9 @@ def hostile(made):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("short.h5", "truncated"), ("begun.h5", "no HDF5 file"), ("foreign.h5", "no HDF5 file"),
-        ("empty.h5", "no HDF5 file"), ("missing.h5", "cannot be read"),
+        ("short.h5", "truncated"), ("begun.h5", "not a readable HDF5 file"),
+        ("foreign.h5", "not a readable HDF5 file"), ("empty.h5", "not a readable HDF5 file"),
+        ("missing.h5", "cannot be read"),
         ("run.h5:/nothing", "no dataset"), ("run.h5:/part/x", "no dataset"),
         ("run.h5:/fields", "is a group"), ("run.h5:/soft", "link"),
         ("others.h5:/virtual", "other files"), ("others.h5:/raw", "other files"),

@@ -31,7 +31,7 @@ def is_square(number: int) -> bool:
     return math.isqrt(number) ** 2 == number
 
 
-#: What the schemes of some applications want of the number of processes.
+#: Requirements of some applications on the number of processes.
 PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
     "nas_mg": ("1, 2, 4 or 8 processes", lambda number: number in (1, 2, 4, 8)),
     "nas_lu": ("a power of two of processes", is_power_of_two),
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Such as redblack3d-256, by size or class."""
+        """The name, such as redblack3d-256, by size or class."""
         return f"{self.application}-{self.problem[0]}"
 
 
@@ -63,7 +63,7 @@ CASES = (
 
 
 def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Split an application's row: what it took in all, and what communication took of that.
+    """Split an application's row into its total time and its communication time.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     [('total', [3.0]), ('communication', [1.0])]
     """
     facts = {k: v for k, v in row.items() if k not in ("seconds", "communication_samples")}
-    # What the overlapped version has beyond the plain one is no part of a comparison with by_hand.
+    # The additions of the overlapped version are not part of a comparison with by_hand.
     lines = lines_of(row["application"]).get(row["contender"])
     facts |= {"bytes": 0, **({} if lines is None else {"lines": lines})}
     yield {**facts, "phase": "total"}
@@ -83,7 +83,7 @@ def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def versions_of(application: str) -> Iterator[list[str]]:
-    """Give what runs in turns. Where threads may call MPI it is slower, so that is apart.
+    """Yield versions that run in turns; MPI is slower with threads, so `thread` is separate.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def bench(
                 continue
             for versions in versions_of(chosen.application):
                 command = [program, ",".join(versions), *chosen.problem, str(rounds), str(file)]
-                # A program whose results are wrong ends with an error.
+                # A program with wrong results ends with an error.
                 programs.run(mpi, nprocs, command, seconds=60.0 * rounds)
                 for row in json.loads(file.read_text())["rows"]:
                     for phase in rows_of_phases(row):

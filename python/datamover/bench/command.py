@@ -22,7 +22,7 @@ from datamover.bench import (
 )
 
 app = typer.Typer(
-    help="Measure against other ways to do the same, in one run.",
+    help="Compare the speed with other libraries and MPI, in one run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -15,7 +15,7 @@ COMPILER = "mpicxx.openmpi"
 def compile_contender(
     target: Path, sources: Sequence[str], flags: Sequence[str], packages: str
 ) -> tuple[str, str]:
-    """Compile a program, if what it takes is installed.
+    """Compile a program, if its dependencies are installed.
 
     Parameters
     ----------
@@ -24,14 +24,14 @@ def compile_contender(
     sources : sequence of str
         Names of files that are installed with the benchmarks.
     flags : sequence of str
-        Where headers are and what is linked.
+        Options for headers and libraries.
     packages : str
-        Debian's names of what it takes, for the reason.
+        Debian's names of the dependencies, for the reason.
 
     Returns
     -------
     (str, str)
-        The program's path and "", or "" and why there is none.
+        The program's path and "", or "" and the reason why it is missing.
     """
     compiler = shutil.which(COMPILER)
     if compiler is None:

@@ -17,13 +17,13 @@ from datamover.errors import InvalidArgument
 
 STYLE = Style(references=("counting_sort_alltoallv", "numpy", "memcpy"))
 
-#: How many times the seconds of a case its program may need: phases, and slow contenders.
+#: Multiple of the seconds of a case that its program may need, for phases and slow contenders.
 PHASES = 8
 
 
 @dataclass(frozen=True)
 class Example:
-    """One of the paper's Examples A, B and C with so many elements per process."""
+    """One of the paper's Examples A, B and C with a number of elements per process."""
 
     example: str
     count: int
@@ -40,7 +40,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The atoms of a trajectory that other software has computed."""
+    """The atoms of a trajectory computed by other software."""
 
     name: str = "md-frames"
 

@@ -24,7 +24,7 @@ CELLS = 64
 
 
 def elements_of(example: str, count: int, rank: int, nprocs: int) -> np.ndarray:
-    """Return the elements of one process, as the paper's example has them.
+    """Return the elements of one process in the paper's example.
 
     Parameters
     ----------
@@ -96,10 +96,10 @@ def samples_of(comm, seconds: float, work: Callable[[], object], least: int = 3)
     ----------
     comm : mpi4py.MPI.Comm
     seconds : float
-        How long to go on.
+        Minimum time of all calls.
     work : callable
     least : int
-        How many calls there are in any case.
+        Minimum number of calls.
     """
     from mpi4py import MPI
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders that move an array between files. A program of its own for each contender.
 
-Arguments: the contender, and a case as JSON (`files.Case.description`). It needs nothing of
+Arguments: the contender, and a case as JSON (`files.Case.description`). It does not import
 datamover, so that another Python, with other packages, can run it. It ends when the output is on
-the disk; `limit` prints the seconds that it took.
+the disk; `limit` prints its seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GZIP_LEVEL = 4
 
 
 def mapped(case: dict[str, Any], side: str) -> np.ndarray:
-    """Map an .npy or raw file; an output is made."""
+    """Map an .npy or raw file; create an output."""
     path, shape = case[side], case[f"{side}_shape"]
     if side == "output":
         return np.lib.format.open_memmap(path, "w+", case["dtype"], tuple(shape))
@@ -53,14 +53,14 @@ def opened(case: dict[str, Any]) -> Any:
 
 
 def zarr_codec(case: dict[str, Any]) -> Any:
-    """Give what zarr-python compresses an output with; None: nothing."""
+    """Return zarr-python's compressor for an output; None for none."""
     import zarr
 
     return zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
 
 
 def made_zarr(case: dict[str, Any]) -> Any:
-    """Make a Zarr output with zarr-python."""
+    """Create a Zarr output with zarr-python."""
     import zarr
 
     return zarr.create_array(
@@ -98,17 +98,17 @@ def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
 
 
 def sync(path: str) -> None:
-    """Bring the file system that holds an output to the disk."""
+    """Sync the file system of an output."""
     fd = os.open(path, os.O_RDONLY)
     ctypes.CDLL(None).syncfs(fd)
     os.close(fd)
 
 
 def have_memory_at_hand(path: str, nbytes: int) -> None:
-    """Write a file of so many bytes, and remove it.
+    """Write a file of `nbytes`, and remove it.
 
-    A virtual machine gives memory back that it does not use; when it is used again, the one that
-    happens to be the first would pay for it.
+    A virtual machine returns memory that it does not use. The first contender that uses it again
+    would pay for it.
     """
     zeros = bytes(1 << 20)
     with open(path, "wb", buffering=0) as file:
@@ -194,7 +194,7 @@ def by_dask(case: dict[str, Any]) -> None:
 
 
 def by_rechunker(case: dict[str, Any]) -> None:
-    """Move with rechunker, by dask, from and to Zarr v2: it knows no other."""
+    """Move with rechunker, by dask, from and to Zarr v2, the only version that it supports."""
     import rechunker
     import zarr
     from numcodecs import Zstd
@@ -277,7 +277,7 @@ class Chain:
 
 
 def codec_of(name: str, dtype: str) -> Chain | None:
-    """Give what encodes and decodes; None where nothing does."""
+    """Return the encoder and decoder; None if there is none."""
     import numcodecs
 
     if name == "gzip":  # as HDF5 does it
@@ -331,7 +331,7 @@ CONTENDERS = {
 
 
 def main() -> None:
-    """Run one contender; the exit code 3 says that it is not installed."""
+    """Run one contender; return 3 if it is not installed."""
     name, case = sys.argv[1], json.loads(sys.argv[2])
     try:
         if name == "limit":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of moving files against other libraries. `datamover bench files`.
 
-Every contender is a tree of processes of its own, measured from its start to its synced output; its
-peak memory is the proportional set size of the tree, looked at every 20 ms.
+Every contender is a tree of processes of its own, measured from its start to its synced output. Its
+peak memory is the proportional set size of the tree, sampled every 20 ms.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
 OTHERS_BY_SOURCE = {"h5": ("h5py", "h5repack"), "nc": (*OTHERS, "xarray")}
 STYLE = Style(references=("limit", *OTHERS, "h5py", "h5repack", "xarray", "rechunker", "mpi-io"))
 DTYPE = "float32"
-#: What a process of ours may take beside its limit, and what it has before any array is opened.
+#: Memory of a datamover process beyond its limit and its size before any array is opened.
 BESIDE_BYTES = 30_000_000
-#: What rechunker takes: it knows no later Zarr.
+#: Packages for rechunker, which supports no later Zarr.
 RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")
 
 
@@ -48,10 +48,10 @@ class Case:
     output_parts: tuple[int, ...] | None = None
     axes: tuple[int, ...] = (0, 1, 2)
     codec: str = "none"
-    source_codec: str | None = None  # None: as the output's
+    source_codec: str | None = None  # None: the output's
 
     def description(self, place: Path, shape: tuple[int, ...], max_bytes: int) -> dict[str, Any]:
-        """Say everything that a contender has to know."""
+        """Return the description of the case for contenders."""
         output_shape = tuple(shape[a] for a in self.axes)
         return {
             "source": str(place / f"source-{self.name}.{self.source}"),
@@ -72,7 +72,7 @@ class Case:
 
 
 def _chunks(shape: tuple[int, ...], parts: tuple[int, ...] | None) -> list[int] | None:
-    """Give the extents that are so many sixteenths of a shape's, at least 1; 0 means 1."""
+    """Return extents as sixteenths of a shape's, at least 1; 0 means 1."""
     if parts is None:
         return None
     return [max(1, n * p // 16) for n, p in zip(shape, parts, strict=True)]
@@ -82,7 +82,7 @@ CUBE, SLICE, PENCIL, PLATE = (2, 2, 2), (0, 16, 16), (16, 1, 1), (16, 16, 1)
 
 
 def all_cases() -> list[Case]:
-    """Return all cases, with and without a codec where that says something.
+    """Return all cases, with and without a codec if that makes a difference.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _our_command(case: dict[str, Any], processes: int) -> list[str]:
 
 
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
-    """Compare some of the output, spread over all of it, with what it should be."""
+    """Return whether samples of the output, spread over all of it, are correct."""
     if case["output_kind"] == "h5":
         import h5py
 
@@ -209,7 +209,7 @@ def _clear(path: str) -> None:
 def _turns(
     case: dict[str, Any], processes: int, python: str, rechunker: str | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Give the contenders' commands, in turn."""
+    """Yield the contenders' commands, in turn."""
     program = str(Path(__file__).with_name("file_contenders.py"))
     description = json.dumps(case)
     yield "datamover", _our_command(case, 1)
@@ -258,7 +258,7 @@ def _measure(
 
 
 def _base_bytes(place: Path, processes: int, max_bytes: int) -> dict[str, int]:
-    """Give what ours take for next to nothing: imports, and MPI's start."""
+    """Return the memory of datamover's contenders for a minimal move: imports, and MPI's start."""
     case = Case("base", "npy", "zarr", output_parts=CUBE).description(
         place, (16, 16, 16), max_bytes
     )
@@ -273,7 +273,7 @@ def _base_bytes(place: Path, processes: int, max_bytes: int) -> dict[str, int]:
 
 
 def _rechunker_environment(place: Path) -> str:
-    """Make a virtual environment that has rechunker; give its interpreter."""
+    """Create a virtual environment with rechunker; return its interpreter."""
     python = str(place / "rechunker" / "bin" / "python")
     for command in (
         [sys.executable, "-m", "venv", str(place / "rechunker")],
@@ -290,28 +290,30 @@ def bench(
     processes: options.Processes = 1,
     json_file: options.JsonFile = None,
     gigabytes: Annotated[float, typer.Option(min=0.0, help="Size of the array.")] = 1.0,
-    rounds: Annotated[int, typer.Option(min=1, help="How often contenders take turns.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of turns of each contender.")] = 3,
     data: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="What the array holds: brain (a scan that nilearn has), noise, or auto: the first "
+            help="Data of the array: brain (a scan that nilearn has), noise, or auto: the first "
             "that is installed.",
         ),
     ] = "auto",
     case: options.CaseNames = None,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Memory limit where one can be said.")] = (
-        1 << 28
-    ),
+    max_bytes: Annotated[
+        int, typer.Option(min=1, help="Memory limit, for contenders with one.")
+    ] = (1 << 28),
     directory: Annotated[
         Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where files are made; a temporary directory else."),
+        typer.Option(
+            metavar="DIRECTORY", help="Directory of the files; by default a temporary one."
+        ),
     ] = None,
     python: Annotated[
         str,
         typer.Option(
             metavar="FILE",
-            show_default="the one that runs this",
+            show_default="the current one",
             help="Interpreter that has the other contenders installed.",
         ),
     ] = sys.executable,
@@ -320,16 +322,16 @@ def bench(
         typer.Option(
             "--rechunker",
             metavar="",
-            help="Have rechunker too, which needs zarr < 3: it is installed in an environment of "
-            "its own, beside the files.",
+            help="Add rechunker, which needs zarr < 3: it is installed in an environment of "
+            "its own, next to the files.",
         ),
     ] = False,
 ) -> None:
-    """Measure `datamover move` beside tensorstore, zarr-python, zarrs, dask, h5py and h5repack.
+    """Compare `datamover move` with tensorstore, zarr-python, zarrs, dask, h5py and h5repack.
 
-    With -n above 1 also by several processes.
+    With -n above 1, also on several processes.
 
-    `limit`: coding all chunks in memory on all cores, and writing the bytes.
+    `limit`: decode and encode all chunks in memory on all cores, and write the bytes.
     """
     results = Results()
     with options.measuring(None):

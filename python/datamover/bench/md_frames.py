@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark with the atoms of a real trajectory. A program to be run under mpiexec.
 
-A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt
-in blocks, go to the processes of their cells (Z order); at each later frame those that have left
-their process's cells go on. Arguments: the seconds to measure.
+A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame, atoms that
+are distributed in blocks are sent to the processes of their cells (Z order). At each later frame,
+those that have left their process's cells are sent on. Arguments: the seconds to measure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Follower:
         self.map = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
 
     def at_frame(self, atoms: np.ndarray, frame: int) -> np.ndarray:
-        """Return the same atoms where they are in a frame; not part of what is measured."""
+        """Return the same atoms at their places in a frame; this is not measured."""
         atoms["pos"] = self.positions[frame][atoms["id"]]
         atoms["vel"] = self.velocities[frame][atoms["id"]]
         atoms["tproc"] = self.map.ranks(atoms, self.comm.size)
@@ -74,14 +74,14 @@ class Follower:
         return seconds
 
     def check(self, atoms: np.ndarray) -> None:
-        """Every atom is there once, at its process."""
+        """Check that every atom exists once, at its process."""
         ids = np.concatenate(self.comm.allgather(atoms["id"]))
         if not (atoms["tproc"] == self.comm.rank).all() or len(np.unique(ids)) != len(ids):
             raise AssertionError("atoms have gone astray")
 
 
 def main() -> None:
-    """Measure the first frame and the later ones, by ours, NumPy and a plain copy."""
+    """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

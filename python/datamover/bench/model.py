@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of the cost models for encodings and transports.
 
-`bench model` measures what these choices hang on here.
+`bench model` measures the rates on which these choices depend.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from datamover.machine_model import MachineModel
 
 STYLE = Style(references=("measured",), judged=("predicted",))
 
-#: How a parameter is called on the terminal, and its unit.
+#: Names of parameters on the terminal, with their units.
 SHOWN = {
     "instructions": "integer instructions, 10⁹/s",
     "read_contiguous": "words read in order, 10⁹/s",
@@ -61,13 +61,13 @@ def bench(
     keep: Annotated[
         bool,
         typer.Option(
-            metavar="", help="Keep what was measured; encodings and transports are chosen by it."
+            metavar="", help="Store the rates; encodings and transports are then chosen by them."
         ),
     ] = True,
 ) -> None:
-    """Measure what encodings and transports cost here, beside what the models predict.
+    """Compare the costs of encodings and transports on this machine with the models' predictions.
 
-    -n is accepted as everywhere; one process does it all, and two where there are two cores.
+    -n is accepted as everywhere; one process does all the work, or two if there are two cores.
     """
     with options.measuring(nprocs):
         mpi = programs.own_mpi()
@@ -97,7 +97,7 @@ def bench(
 
 
 def _transports(mpi: programs.Mpi, keep: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Return the rates of transports and what was measured for them; nothing on one core."""
+    """Return the rates of transports and their measurements; empty on one core."""
     if len(os.sched_getaffinity(0)) < 2:
         return {}, []
     command = [programs.program("rates"), *(["keep"] if keep else [])]

@@ -26,7 +26,7 @@ REDISTRIBUTIONS = {
 
 
 def relations(name: str, n: int) -> list[dm.AddressRelation]:
-    """Return what process 0 of 4 sends to each, as address relations of doubles.
+    """Return the address relations of doubles that process 0 of 4 sends to each process.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def measure(name: str, n: int) -> Iterator[dict[str, Any]]:
     Parameters
     ----------
     name : str
-        Of a redistribution.
+        Name of a redistribution.
     n : int
         Rows and columns of the array.
     """

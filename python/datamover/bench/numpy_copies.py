@@ -15,12 +15,12 @@ TURNS = 9
 
 
 def measure(case: str) -> Iterator[dict[str, Any]]:
-    """Yield NumPy's rows for a case, none where NumPy has no single call for it.
+    """Yield NumPy's rows for a case; none if NumPy has no single call for it.
 
     Parameters
     ----------
     case : str
-        As `bench relations` calls it: `transpose-1024`, `dense_transpose-2048`, `mesh_ordered`, …
+        Name in `bench relations`: `transpose-1024`, `dense_transpose-2048`, `mesh_ordered`, …
     """
     name, _, size = case.rpartition("-")
     if name == "dense_transpose":

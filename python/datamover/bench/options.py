@@ -26,7 +26,7 @@ def _startable(nprocs: int) -> int:
 
 
 def _writable(file: Path | None) -> Path | None:
-    """Refuse, before anything is measured, a file that could not be written at the end."""
+    """Raise, before anything is measured, if a file cannot be written at the end."""
     if file is None:
         return None
     if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
@@ -51,48 +51,50 @@ Processes = Annotated[
 ]
 JsonFile = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all figures as JSON."),
+    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all results as JSON."),
 ]
 
 
 def picture_file(words: str) -> Any:
-    """Make the option --png of a benchmark that draws what the words say."""
+    """Return the option --png of a benchmark, with a help text."""
     return Annotated[
         Path | None, typer.Option("--png", metavar="FILE", callback=_drawable, help=words)
     ]
 
 
 Seconds = Annotated[
-    float, typer.Option(min=0.0, help="How long each case is measured, all contenders together.")
+    float, typer.Option(min=0.0, help="Seconds for each case, all contenders together.")
 ]
 Rounds = Annotated[
     int,
-    typer.Option(min=1, help="How often the programs of contenders with other MPIs take turns."),
+    typer.Option(min=1, help="Number of turns of the programs of contenders with other MPIs."),
 ]
 CaseNames = Annotated[
     list[str] | None,
-    typer.Option("--case", metavar="NAME", help="Only cases that begin so; may be repeated."),
+    typer.Option(
+        "--case", metavar="NAME", help="Only cases whose names begin with this; may be repeated."
+    ),
 ]
 Launcher = Annotated[
     str | None,
     typer.Option(
         metavar="COMMAND",
-        help="Start the processes by this: 'scripts/two-hosts --rate 1gbit' puts a link of a "
+        help="Command that starts the processes: 'scripts/two-hosts --rate 1gbit' puts a link of a "
         "limited rate between half of them and the others.",
     ),
 ]
 RandomCases = Annotated[int, typer.Option("--random", min=0, help="Add random cases.")]
-Seed = Annotated[int, typer.Option(help="Of the random cases.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random cases.")]
 
 Case = TypeVar("Case")
 
-#: Width of tables that go to a file or a pipe.
+#: Width of tables in a file or a pipe.
 FILE_WIDTH = 110
 
 
 @contextlib.contextmanager
 def errors_to_exit() -> Iterator[None]:
-    """Show an error of ours, or of the system, and exit with 1."""
+    """Print an error of the library or the system, and exit with 1."""
     try:
         yield
     except (Error, OSError) as e:
@@ -103,12 +105,12 @@ def errors_to_exit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def measuring(processes: int | None) -> Iterator[None]:
-    """Say first where other programs leave too few cores; errors end as of `errors_to_exit`.
+    """Warn first if other programs leave too few cores; handle errors like `errors_to_exit`.
 
     Parameters
     ----------
     processes : int or None
-        That will run; None: one on every core, or threads.
+        Number of processes that will run; None: one on every core, or threads.
     """
     warning = busy.at_start().warning(processes)
     if warning:
@@ -124,7 +126,7 @@ def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:
     Raises
     ------
     InvalidArgument
-        None does.
+        No name does.
     """
     cases = list(cases)
     chosen = [c for c in cases if not wanted or c.name.startswith(tuple(wanted))]
@@ -141,7 +143,7 @@ def finish(
     compilers: Sequence[str] = (),
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Show the tables and write the file, if one is wanted, with `more` entries in its object."""
+    """Print the tables and write the file, if requested, with `more` entries in its object."""
     console = launch.console()
     if not console.is_terminal:
         console.width = FILE_WIDTH

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of overlap with computation by a progress thread. `datamover bench overlap`.
 
-Source: the KeLP Data Mover's proxy, which goes on with messages while the program computes.
+Source: the KeLP Data Mover's proxy, which progresses messages while the program computes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ OVERLAPPED = ("overlap", "overlap:thread")
 
 
 def hidden(seconds: dict[str, float], contender: str) -> float:
-    """Return which part of a move took no time beside the arithmetic: 1 is all of it.
+    """Return the part of a move that is hidden behind the arithmetic: 1 is all of it.
 
-    Below 0 both together took longer than one after the other.
+    Below 0, both together took longer than one after the other.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def bench(
     ] = None,
     launcher: options.Launcher = None,
 ) -> None:
-    """Transpose a matrix while the program computes half as long again, in its first cache.
+    """Transpose a matrix while the program computes half as long again, in its first-level cache.
 
-    The thread needs a core beside those of the processes, or a link that takes the time.
+    The thread needs a core in addition to those of the processes, or a slow link.
     """
     with options.measuring(nprocs):
         sizes = size or [2048, 4096]
@@ -64,7 +64,7 @@ def bench(
 
 
 def hidden_in_cases(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return for each case which part of the move each overlapped contender hides."""
+    """Return for each case the part of the move that each overlapped contender hides."""
     cases: dict[str, dict[str, float]] = {}
     for row in rows:
         cases.setdefault(row["case"], {})[row["contender"]] = row["seconds"]

@@ -10,23 +10,23 @@ from pathlib import Path
 
 from datamover.bench.debian import compile_contender
 
-#: What pkg-config may know it as.
+#: Possible names in pkg-config.
 MODULES = ("PETSc", "petsc")
 PACKAGES = "petsc-dev, pkg-config and openmpi-bin"
 
 
 def compile_dmda(directory: Path) -> tuple[str, str]:
-    """Compile the program, if what it takes is installed.
+    """Compile the program, if its dependencies are installed.
 
     Parameters
     ----------
     directory : Path
-        Where the program is put.
+        Directory for the program.
 
     Returns
     -------
     (str, str)
-        The program's path and "", or "" and why there is none.
+        The program's path and "", or "" and the reason why it is missing.
     """
     if shutil.which("pkg-config") is None:
         return "", f"pkg-config is not installed (Debian: {PACKAGES})"

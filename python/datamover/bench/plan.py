@@ -15,11 +15,11 @@ def bench(
     json_file: options.JsonFile = None,
     seconds: options.Seconds = 0.3,
 ) -> None:
-    """Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Takes no MPI.
+    """Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Needs no MPI.
 
     Cases are named by both layouts, the array's rows, and the processes.
 
-    -n is accepted as everywhere; one process does it all.
+    -n is accepted as everywhere; one process does all the work.
     """
     with options.measuring(nprocs):
         printed = programs.run(None, 1, [programs.program("plan"), str(seconds)], 36 * seconds)

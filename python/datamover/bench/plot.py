@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-#: Contenders that are drawn as marks above the bars: what one would write without relations.
+#: Contenders that are drawn as marks above the bars: code without relations.
 MARKS = {
     "loop": "_",
     "stride": "d",
@@ -19,7 +19,7 @@ MARKS = {
 
 
 def plain_log_axis(axis: Any) -> None:
-    """Write 0.2, 0.5, 1 along a logarithmic axis, for factors and powers are hard to read.
+    """Write 0.2, 0.5, 1 along a logarithmic axis, because factors and powers are hard to read.
 
     Parameters
     ----------
@@ -33,17 +33,17 @@ def plain_log_axis(axis: Any) -> None:
 
 
 def draw_speeds(panel: Any, rows: Sequence[dict[str, Any]], along: str, **line: Any) -> None:
-    """Draw a line of speeds, where there are rows.
+    """Draw a line of speeds, if there are rows.
 
     Parameters
     ----------
     panel : matplotlib.axes.Axes
     rows : sequence of dict
-        Of one contender.
+        Rows of one contender.
     along : str
-        The size, in bytes, that a row is drawn at.
+        The entry with the size in bytes.
     **line
-        What matplotlib takes: color, linestyle, label.
+        Options of matplotlib: color, linestyle, label.
     """
     points = sorted((row[along], row["bytes"] / row["seconds"] / 1e9) for row in rows)
     if points:
@@ -62,7 +62,7 @@ def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], pat
     encodings : sequence of str
         The contenders that are drawn as bars, in this order.
     path : Path
-        Where the picture goes; its ending says in which format.
+        File of the picture; its extension selects the format.
     """
     from matplotlib.figure import Figure
 

@@ -17,7 +17,7 @@ from datamover.counted import counted
 
 Rows = Sequence[dict[str, Any]]
 
-#: One colour per implementation; what is not stable is dashed.
+#: One color per implementation; unstable ones are dashed.
 COLOURS = {
     "datamover:auto": "tab:blue",
     "datamover:partition": "tab:cyan",
@@ -53,10 +53,10 @@ def draw(rows: Rows, path: Path) -> None:
     Parameters
     ----------
     rows : sequence of dict
-        Of any numbers of processes and elements; each number of elements is a column of panels.
-        What has not been measured has no panel.
+        Rows of any numbers of processes and elements; each number of elements is a column of
+        panels. Cases without measurements have no panel.
     path : Path
-        Where the picture goes; its ending says in which format.
+        File of the picture; its extension selects the format.
     """
     from matplotlib.figure import Figure
 

@@ -14,7 +14,7 @@ from datamover.bench.plot import draw_speeds
 
 Rows = Sequence[dict[str, Any]]
 
-#: One colour per contender, where the partition differs; the bound is dashed.
+#: One color per contender, for different partitions; the bound is dashed.
 COLOURS = {
     "datamover": "tab:blue",
     "pieces": "tab:orange",
@@ -22,7 +22,7 @@ COLOURS = {
     "write-only": "tab:gray",
 }
 BOUND = "write-only"
-#: Of 1, 2 and 4 pathways.
+#: Colors of 1, 2 and 4 pathways.
 PATHWAY_COLOURS = ("tab:cyan", "tab:blue", "tab:purple")
 
 
@@ -32,9 +32,9 @@ def draw(rows: Rows, path: Path) -> None:
     Parameters
     ----------
     rows : sequence of dict
-        Of one number of processes.
+        Rows of one number of processes.
     path : Path
-        Where the picture goes; its ending says in which format.
+        File of the picture; its extension selects the format.
     """
     from matplotlib.figure import Figure
 

@@ -14,7 +14,7 @@ from datamover.bench.plot import draw_speeds, plain_log_axis
 
 Rows = Sequence[dict[str, Any]]
 
-#: One colour per contender; bounds are dashed.
+#: One color per contender; bounds are dashed.
 COLOURS = {
     "datamover": "tab:blue",
     "datamover:into": "navy",
@@ -38,10 +38,10 @@ def draw(rows: Rows, path: Path) -> None:
     Parameters
     ----------
     rows : sequence of dict
-        Of one number of processes; the left panel has the smallest blocks, the right one the
+        Rows of one number of processes; the left panel has the smallest blocks, the right one the
         largest messages.
     path : Path
-        Where the picture goes; its ending says in which format.
+        File of the picture; its extension selects the format.
     """
     from matplotlib.figure import Figure
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: The exit code by which a contender says that it is not installed.
+#: The exit code of a contender that is not installed.
 NOT_INSTALLED = 3
 LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its code, what it printed, its seconds, its peak memory."""
+    """Result of a program: its exit code, output, seconds and peak memory."""
 
     code: int
     printed: str
@@ -28,7 +28,7 @@ class Ended:
     peak_bytes: int
 
     def failure(self) -> str | None:
-        """Say why it counts for nothing; None where it does count."""
+        """Return why the result does not count; None if it does."""
         if self.code == 0:
             return None
         if self.code == NOT_INSTALLED:
@@ -46,9 +46,9 @@ def run(
     ----------
     command : sequence of str
     environment : mapping, optional
-        Variables besides those of this process.
+        Variables in addition to those of this process.
     looks : bool
-        Whether to look at memory, which takes some of a core's time; peak 0 where not.
+        Whether to sample memory, which takes some of a core's time; otherwise the peak is 0.
     """
     begin = time.perf_counter()
     with subprocess.Popen(
@@ -66,7 +66,7 @@ def run(
 
 
 class _Watch(threading.Thread):
-    """Looks at the memory of a process and all below it."""
+    """Samples the memory of a process and all its descendants."""
 
     def __init__(self, pid: int):
         super().__init__(daemon=True)

@@ -19,7 +19,7 @@ from typing import Any
 from datamover import launch
 from datamover.errors import InvalidState, IoError, MpiError, Timeout
 
-#: How long a program may take beyond what it was asked to measure.
+#: Seconds that a program may take beyond its measuring time.
 PATIENCE_SECONDS = 600.0
 
 PROGRAMS = Path(__file__).parent / "bin"
@@ -27,7 +27,7 @@ PROGRAMS = Path(__file__).parent / "bin"
 
 @dataclass(frozen=True)
 class Mpi:
-    """An MPI that programs can be started under."""
+    """An MPI with which programs can be started."""
 
     name: str
     mpiexec: str
@@ -42,13 +42,13 @@ class Mpi:
         return replace(self, mpiexec=mpiexec, options=tuple(words))
 
     def settings(self, processes: int) -> dict[str, str]:
-        """Return what is set in the environment of a launcher of so many processes."""
+        """Return the environment variables of a launcher for a number of processes."""
         return {**_open_mpi_settings(processes), **self.environment}
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a program printed: rows and notes, and which MPI and compiler they come from."""
+    """Output of a program: rows and notes, and their MPI and compiler."""
 
     lines: list[dict[str, Any]]
     mpi: str
@@ -61,7 +61,7 @@ def own_mpi() -> Mpi:
     Raises
     ------
     MpiError
-        No mpiexec of it is to be found.
+        Its mpiexec is not found.
     InvalidState
         This process was itself started by a launcher.
     """
@@ -72,20 +72,20 @@ def own_mpi() -> Mpi:
     mpiexec = launch.find_mpiexec()
     if mpiexec is None:
         raise MpiError("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
-    from mpi4py import MPI  # launch has told it not to initialise MPI here
+    from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
     vendor, version = MPI.get_vendor()
     return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec)
 
 
 def debian_open_mpi() -> Mpi | None:
-    """Return Debian's Open MPI, None where it is not installed."""
+    """Return Debian's Open MPI; None if it is not installed."""
     mpiexec = shutil.which("mpiexec.openmpi")
     return None if mpiexec is None else Mpi("Open MPI", mpiexec)
 
 
 def short_mpi_name(library_version: str) -> str:
-    """Make "MPICH 5.0.2" or "Open MPI 4.1.4" of what MPI_Get_library_version says.
+    """Return "MPICH 5.0.2" or "Open MPI 4.1.4" from the result of MPI_Get_library_version.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def run(
     seconds: float,
     environment: dict[str, str] | None = None,
 ) -> Printed:
-    """Run a program and return what it printed, also where it did not come to its end in time.
+    """Run a program and return its output, also if it did not end in time.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def run(
     processes : int
     command : sequence of str
     seconds : float
-        How long the program should measure; it is ended `PATIENCE_SECONDS` after that, and what
-        comes after the last row is noted as left out.
+        Measuring time of the program; it is ended `PATIENCE_SECONDS` after that, and everything
+        after the last row is recorded as left out.
     environment : dict, optional
         In addition to this process's.
 
@@ -175,19 +175,19 @@ def run(
 
 
 def cut_short(out: str, mpi: Mpi | None, reason: str) -> Printed:
-    """Read what a program printed before it was ended, perhaps within a line.
+    """Read the output of a program that was ended, perhaps within a line.
 
     Parameters
     ----------
     out : str
     mpi : Mpi or None
     reason : str
-        Why it was ended; said of what comes after the last row.
+        Why it was ended; recorded for everything after the last row.
 
     Raises
     ------
     Timeout
-        There is no row.
+        It printed no row.
     """
     printed = _parse(out[: out.rfind("\n") + 1], mpi.name if mpi is not None else "")
     rows = [line for line in printed.lines if "contender" in line]
@@ -216,7 +216,7 @@ def _parse(out: str, mpi_name: str) -> Printed:
 
 
 def _open_mpi_settings(processes: int) -> dict[str, str]:
-    """Open MPI refuses more processes than cores, and root, unless told; others do not look."""
+    """Return settings that let Open MPI use more processes than cores, and root."""
     settings = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

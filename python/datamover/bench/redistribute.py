@@ -28,7 +28,7 @@ PENCIL_AXES = (2, 1)
 
 @dataclass(frozen=True)
 class Contender:
-    """A program of its own: which cases it can play, and how it is started for some of them."""
+    """A separate program: the cases that it supports, and how it is started for some of them."""
 
     mpi: programs.Mpi
     plays: Callable[[Case], bool]
@@ -54,7 +54,7 @@ def bench(
         drawn = random_cases(nprocs, random, seed)
         groups += [drawn[i : i + BATCH] for i in range(0, len(drawn), BATCH)]
         for group in groups:
-            # The drawn cases are small and many: what is spent on one listed case is spent on 25.
+            # Random cases are small and many: 25 of them get the time of one listed case.
             share = seconds / rounds / len(group)
             for _ in range(rounds):
                 compilers += _one_round(contenders, group, nprocs, share, results, Path(scratch))
@@ -86,7 +86,7 @@ def _one_round(
 
 
 def _contenders(results: Results, scratch: Path) -> list[Contender]:
-    """Return the programs that are installed; note those that are not."""
+    """Return the installed programs; record the others."""
     own = programs.own_mpi()
     found = [
         Contender(

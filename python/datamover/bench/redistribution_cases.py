@@ -14,9 +14,9 @@ Extents = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """A block-cyclic array on the first processes of a row-major grid, and a section's beginning.
+    """A block-cyclic array on the first processes of a row-major grid, and a section's begin.
 
-    Blocks of 0 stand for the whole extent, as `*` does; None: zeros.
+    Blocks of 0 stand for the whole extent, like `*`; None stands for zeros.
     """
 
     shape: Extents
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """Payload."""
+        """Bytes of payload."""
         return 8 * prod(self.extent or self.source.shape)
 
     def line(self) -> str:
@@ -89,7 +89,7 @@ def split(processes: int) -> tuple[int, int]:
 
 
 def fixed_cases(processes: int, n: int = 4096) -> list[Case]:
-    """Return the listed cases for n × n doubles, column-major as ScaLAPACK has it.
+    """Return the listed cases for n × n doubles, column-major as in ScaLAPACK.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def pencils(processes: int, n: int) -> Case:
     """Return the pencil-to-pencil transfer of a parallel FFT: about n² elements, row-major."""
     p, q = split(processes)
     edge = round((n * n) ** (1 / 3))
-    edge -= edge % (p * q)  # mpi4py-fft and HPF cut what is left over differently
+    edge -= edge % (p * q)  # mpi4py-fft and HPF distribute the remainder differently
     shape = (edge, edge, edge)
     return Case(
         "pencils",

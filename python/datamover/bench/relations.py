@@ -24,7 +24,7 @@ NODE_ZERO_SIZES = (*SIZES, 1 << 20)
 
 @dataclass(frozen=True)
 class Case:
-    """A case, by its name; what the program measures may begin so."""
+    """A case, by its name, with which the program's cases may begin."""
 
     name: str
 
@@ -50,7 +50,7 @@ def bench(
 ) -> None:
     """Decode relations while copying: assembly, disassembly and direct copy, every encoding.
 
-    -n is accepted as everywhere; one process does it all.
+    -n is accepted as everywhere; one process does all the work.
     """
     with options.measuring(nprocs):
         mpi = programs.own_mpi()
@@ -73,7 +73,7 @@ def bench(
 
 
 def _measure(mpi: programs.Mpi, name: str) -> Iterator[programs.Printed]:
-    """What the program and Python's contenders say of a case."""
+    """Yield the output of the program and of Python's contenders for a case."""
     if name.startswith("node_zero-"):
         redistribution, n = name.removeprefix("node_zero-").rsplit("-", 1)
         yield _said(node_zero.measure(redistribution, int(n)), mpi)

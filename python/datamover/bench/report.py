@@ -27,22 +27,22 @@ from datamover.time_words import as_time
 RANDOM_PREFIX = "random-"
 WORST_CASE = "in case"
 
-#: Of a table: a header, and a cell for each row.
+#: A column of a table: a header, and a cell for each row.
 Column = tuple[str, Sequence[str | Text]]
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a benchmark's tables compare with.
+    """Comparisons in a benchmark's tables.
 
     Parameters
     ----------
     references : tuple of str
-        Contenders that all others are set in relation to, one column each.
+        Contenders with which all others are compared, one column each.
     judged : tuple of str
         Beginnings of the names of the contenders that the summary counts.
     hide : tuple of str
-        Beginnings of the names of cases that are only summed up, not listed.
+        Beginnings of the names of cases that are only summarized, not listed.
     """
 
     references: tuple[str, ...]
@@ -51,7 +51,7 @@ class Style:
 
 
 def as_json(results: Results, style: Style, compilers: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the one object that `--json` writes.
+    """Return the object that `--json` writes.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def as_json(results: Results, style: Style, compilers: Sequence[str] = ()) -> di
 def summarize(rows: Sequence[dict[str, Any]], style: Style) -> list[dict[str, Any]]:
     """Return ratios of speed over all cases: median, worst decile and worst, per phase.
 
-    Listed cases and random ones are summed up apart, as `of` says.
+    Listed and random cases are summarized separately; `of` names them.
     """
     sums = []
     phases = list(dict.fromkeys(row["phase"] for row in rows))
@@ -112,7 +112,7 @@ def summarize(rows: Sequence[dict[str, Any]], style: Style) -> list[dict[str, An
 
 
 def show(results: Results, style: Style, console: Console) -> None:
-    """Print one table per case and phase, the summary, and who was left out."""
+    """Print one table per case and phase, the summary, and the contenders left out."""
     rows = [r for r in results.rows() if not r["case"].startswith(style.hide)]
     rows.sort(key=lambda r: r["phase"])  # stable: cases stay in their order
     parts: list[Any] = []
@@ -150,7 +150,7 @@ def _case_table(
 
 
 def _columns(rows: list[dict[str, Any]], style: Style) -> list[Column]:
-    """Return what a table has besides names: a header, and a cell for each row."""
+    """Return the columns of a table without names: a header, and a cell for each row."""
     columns: list[Column] = [("time", [as_time(row["seconds"]) for row in rows])]
     if any(row["bytes"] for row in rows):
         columns.append(("GB/s", [_speed(row) for row in rows]))
@@ -170,7 +170,7 @@ def _columns(rows: list[dict[str, Any]], style: Style) -> list[Column]:
 
 
 def _side_by_side(names: list[Column], columns: list[Column], console: Console) -> list[Table]:
-    """Make one table, or several with the same names where not all columns fit side by side."""
+    """Return one table, or several with the same names if not all columns fit in one."""
     unlimited = console.options.update(max_width=1_000_000)
     tables: list[Table] = []
     chosen: list[Column] = []
@@ -184,7 +184,7 @@ def _side_by_side(names: list[Column], columns: list[Column], console: Console) 
 
 
 def _table(names: list[Column], columns: list[Column]) -> Table:
-    """Make a table of which no word is cut; headers of several words may take several lines."""
+    """Return a table without cut words; headers of several words may take several lines."""
     table = _plain_table()
     for header, _ in names:
         table.add_column(header, no_wrap=True)
@@ -229,7 +229,7 @@ def _plain_table() -> Table:
 
 
 def _left_out(results: Results) -> list[tuple[str, str, str]]:
-    """Notes that differ only in their case are told together."""
+    """Return the notes; those that differ only in their case are joined."""
     cases: dict[tuple[str, str], list[str]] = {}
     for note in results.left_out:
         cases.setdefault((note.contender, note.reason), []).append(note.case)

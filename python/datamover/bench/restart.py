@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of saving arrays and loading them on other processes. Cases of `bench files`.
 
-A phase is a run of `restart_contenders` under mpiexec, of one contender; the seconds are those of
-its slowest process, from where all begin. Processes, MPI and the contents are there before.
+A phase is a run of `restart_contenders` under mpiexec, of one contender. The seconds are those of
+its slowest process, after a barrier. Processes, MPI and the contents exist before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datamover.bench import process_trees, programs
 from datamover.bench.rows import Results
 
 ARRAYS = 8
-#: Of chunks; boxes of 2 and 4 processes are whole numbers of them.
+#: Extent of chunks; boxes of 2 and 4 processes are whole numbers of them.
 PARTS = 4
 OTHERS = ("tensorstore", "mpi-io")
 
@@ -31,11 +31,11 @@ class Case:
     name: str
     savers: int
     loaders: int
-    #: Whether the last dimension is cut first, and not the first one.
+    #: Whether the last dimension is cut first, instead of the first one.
     columns: bool = False
 
     def description(self, path: Path, gigabytes: float) -> dict[str, Any]:
-        """Say everything that a contender has to know."""
+        """Return the description of the case for contenders."""
         edge = max(16, round((gigabytes * 1e9 / 8 / ARRAYS) ** (1 / 3) / 16) * 16)
         part = edge // PARTS
         return {
@@ -67,10 +67,10 @@ def measure(
     place : Path
         A directory for the files.
     gigabytes : float
-        All arrays together.
+        Size of all arrays together.
     rounds : int
     python : str
-        The interpreter that has the other contenders.
+        The interpreter with the other contenders.
     """
     turns = list(_turns(python))
     for k in range(rounds):
@@ -82,7 +82,7 @@ def measure(
 
 
 def _turns(python: str) -> Iterator[tuple[str, str]]:
-    """Give contenders and their interpreters; ours and MPI-IO have datamover's mpi4py."""
+    """Yield contenders and interpreters; datamover and MPI-IO have datamover's mpi4py."""
     own = sys.executable
     yield "datamover", own
     yield "datamover:numpy", own

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders that save and load a program's arrays.
 
-A program of its own for each contender and phase, to be run under mpiexec. Arguments: the
-contender, "save" or "load", and a description as JSON (`restart.Case.description`). Arrays are
-cubes of doubles in the blocks that MPI_Dims_create says, or those turned round, so that the last
-dimension is cut; element by element they are their flat index. The first process prints the seconds
-from where all begin to where all have ended: what is saved is on the disk then. Modules are
-imported before. It needs nothing of datamover but for that contender.
+A separate program for each contender and phase, to be run under mpiexec. Arguments: the contender,
+"save" or "load", and a description as JSON (`restart.Case.description`). Arrays are cubes of
+doubles in the blocks of MPI_Dims_create, or the reverse, so that the last dimension is cut; each
+element is its flat index. The first process prints the seconds between the barriers at the begin
+and at the end, when saved data is on the disk. Modules are imported before. Only datamover's own
+contenders import datamover.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Box = tuple[slice, ...]
 
 
 class Program:
-    """What one process holds of the arrays of a program."""
+    """One process's part of the arrays of a program."""
 
     def __init__(self, comm: Any, said: dict[str, Any]):
         from mpi4py import MPI
@@ -44,13 +44,13 @@ class Program:
         self.extents = tuple(part.stop - part.start for part in self.box)
 
     def expected(self) -> np.ndarray:
-        """Give this process's part of an array."""
+        """Return this process's part of an array."""
         strides = [math.prod(self.shape[d + 1 :]) for d in range(3)]
         i, j, k = np.ogrid[self.box]
         return (i * strides[0] + j * strides[1] + k).astype("f8")
 
     def sync(self) -> None:
-        """Bring the file system that holds the output to the disk, from one process."""
+        """Sync the file system of the output, from one process."""
         if self.comm.rank == 0:
             fd = os.open(self.path, os.O_RDONLY)
             ctypes.CDLL(None).syncfs(fd)
@@ -58,16 +58,16 @@ class Program:
 
 
 class Contender:
-    """One way to save and load; makes its arrays before the time is taken."""
+    """One way to save and load; creates its arrays before the measurement."""
 
     def __init__(self, program: Program):
         self.program = program
         self.arrays = [np.empty(program.extents) for _ in program.names]
         for array in self.arrays:
-            array[...] = 0  # else whoever fills it first waits for its pages
+            array[...] = 0  # otherwise the first write waits for its pages
 
     def locals(self) -> list[np.ndarray]:
-        """Give this process's parts."""
+        """Return this process's parts."""
         return self.arrays
 
     def save(self) -> None:
@@ -96,7 +96,7 @@ class OursOfNumpy(Contender):
         self.given = self.made()
 
     def made(self) -> dict[str, Any]:
-        """Give the arrays as `save` and `load` take them."""
+        """Return the arrays in the form of `save` and `load`."""
         pairs = zip(self.program.names, self.arrays, strict=True)
         return {name: (array, self.layout) for name, array in pairs}
 
@@ -120,7 +120,7 @@ class Ours(OursOfNumpy):
     """datamover, with its own arrays."""
 
     def made(self) -> dict[str, Any]:
-        """Give the arrays as `save` and `load` take them."""
+        """Return the arrays in the form of `save` and `load`."""
         import datamover as dm
 
         made = {n: dm.XArray(self.program.comm, self.layout) for n in self.program.names}
@@ -138,7 +138,7 @@ class TensorStore(Contender):
         import tensorstore
 
         self.ts = tensorstore
-        # The sync at the end is for all files at once: one for each chunk besides costs more.
+        # The sync at the end covers all files; an additional one for each chunk costs more.
         self.context = tensorstore.Context({"file_io_sync": False})
 
     def opened(self, name: str, **said: Any) -> Any:
@@ -148,7 +148,7 @@ class TensorStore(Contender):
         return self.ts.open(spec, context=self.context)
 
     def save(self) -> None:
-        """Make the arrays on one process, write on all."""
+        """Create the arrays on one process, write on all."""
         p = self.program
         grid = {"name": "regular", "configuration": {"chunk_shape": list(p.chunks)}}
         bytes_codec = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -171,7 +171,7 @@ class TensorStore(Contender):
         p.sync()
 
     def load(self) -> None:
-        """Read on all processes into the arrays that are there."""
+        """Read on all processes into existing arrays."""
         p = self.program
         opened = [self.opened(name) for name in p.names]
         reads = []
@@ -183,7 +183,7 @@ class TensorStore(Contender):
 
 
 class MpiIo(Contender):
-    """Collective MPI-IO through the view of a distributed array: one file, array behind array."""
+    """Collective MPI-IO through the view of a distributed array: one file, array after array."""
 
     def __init__(self, program: Program):
         super().__init__(program)
@@ -247,7 +247,7 @@ def main() -> None:
         for array in work.locals():
             array[...] = expected
     if comm.rank == 0:
-        # Beside this program, which may be run by a Python without datamover.
+        # Next to this program, which a Python without datamover may run.
         from file_contenders import have_memory_at_hand
 
         all_bytes = len(program.names) * math.prod(program.shape) * 8

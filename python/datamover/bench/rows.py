@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What tells one row from another.
+#: Entries that identify a row.
 Key = tuple[str, str, str, int, str]
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A contender that did not take part, and why; `case` is empty where that holds for all."""
+    """A contender that did not take part, and why; `case` is "" for all cases."""
 
     contender: str
     reason: str
@@ -44,7 +44,7 @@ class Results:
     _facts: dict[Key, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, line: dict[str, Any], mpi: str) -> None:
-        """Take what a program printed: a row, or a note that a contender was left out.
+        """Add a line of a program's output: a row, or a note that a contender was left out.
 
         Parameters
         ----------
@@ -68,20 +68,20 @@ class Results:
         self._samples.setdefault(key, []).extend(samples)
 
     def leave_out(self, contender: str, reason: str, case: str = "") -> None:
-        """Note that a contender did not take part."""
+        """Record that a contender did not take part."""
         note = LeftOut(contender, reason, case)
         if note not in self.left_out:
             self.left_out.append(note)
 
     def add_best(self, name: str, among: Callable[[str], bool]) -> None:
-        """Add, for every case and phase, a row with the best of several ways to write the same.
+        """Add, for every case and phase, a row with the best of several variants.
 
         Parameters
         ----------
         name : str
-            Of the contender that the new row stands for.
+            Name of the contender in the new row.
         among : callable
-            Tells of a contender's name whether it is one of the ways.
+            Returns whether the contender with a name is one of the variants.
         """
         best: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.rows():
@@ -129,7 +129,7 @@ def speed_ratios(
     Returns
     -------
     dict
-        From (case, phase) to the reference's seconds over the contender's, where both took part.
+        From (case, phase) to the reference's seconds over the contender's, if both took part.
 
     Examples
     --------

@@ -12,17 +12,17 @@ PACKAGES = "libscalapack-openmpi-dev and openmpi-bin"
 
 
 def compile_pdgemr2d(directory: Path) -> tuple[str, str]:
-    """Compile the program, if what it takes is installed.
+    """Compile the program, if its dependencies are installed.
 
     Parameters
     ----------
     directory : Path
-        Where the program is put.
+        Directory for the program.
 
     Returns
     -------
     (str, str)
-        The program's path and "", or "" and why there is none.
+        The program's path and "", or "" and the reason why it is missing.
     """
     sources = ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp")
     return compile_contender(directory / "pdgemr2d", sources, [f"-l{LIBRARY}"], PACKAGES)

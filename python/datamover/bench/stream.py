@@ -29,13 +29,13 @@ STYLE = Style(
 #: Bytes of a message, and of the blocks that it is gathered from.
 MESSAGES = {"4K": 4 << 10, "64K": 64 << 10, "1M": 1 << 20, "8M": 8 << 20}
 BLOCK_BYTES = (128, 1024, 8192)
-#: Processes that wait give way: there may be more of them than cores.
+#: Waiting processes yield, because there may be more of them than cores.
 GIVE_WAY = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """Messages of so many bytes, gathered from blocks of so many."""
+    """Sizes of messages, and of the blocks from which they are gathered, in bytes."""
 
     message: str
     block_bytes: int
@@ -66,7 +66,7 @@ def bench(
     launcher: options.Launcher = None,
     png_file: options.picture_file("Draw the speeds.") = None,
 ) -> None:
-    """Send an array that lies in blocks to another program, where it lies in order."""
+    """Send an array stored in blocks to another program that stores it in order."""
     with options.measuring(nprocs + consumers):
         chosen = options.choose(CASES, case)
         words = [w for c in chosen for w in (c.name, str(MESSAGES[c.message]), str(c.block_bytes))]

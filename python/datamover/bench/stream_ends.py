@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The two ends of the stream benchmark. A program to be run under mpiexec.
 
-Arguments: the seconds to measure each case, how many processes send (the others receive), then for
-each case its name, the bytes of a message and of a block. An array of (rows, fields, block) lies
-field by field at the sending processes, and in order at the receiving ones: what a message takes
-from one field of one row is a block.
+Arguments: the seconds to measure each case, the number of sending processes (the others receive),
+then for each case its name, the bytes of a message and of a block. An array of (rows, fields,
+block) is stored field by field at the sending processes, and in order at the receiving ones. The
+part of a message from one field of one row is a block.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from datamover.bench import stream_shared, stream_sockets
 from datamover.stream.wire import crc32c
 
 FIELDS = 16
-#: What the system calls the question for an interface's address; how the loopback's begins.
+#: The system's request for an interface's address; the beginning of the loopback's.
 SIOCGIFADDR, LOOPBACK, LOOPBACK_ADDRESS = 0x8915, 127, "127.0.0.1"
-#: A turn is as many steps as make up so many bytes, within limits.
+#: Bytes of the steps of a turn, within limits.
 TURN_BYTES = 64 << 20
 TURN_STEPS = (6, 100)
 PAUSE_SECONDS = 1e-4
-#: What both ends know, where they are on different machines.
+#: The token of both ends, if they are on different machines.
 TOKEN = "known to both ends of a benchmark"
-#: A program computes so many times as long as a step takes to be sent, and sends so many.
+#: Ratio of computing to the time of sending a step, and the number of steps.
 COMPUTES, COMPUTED_STEPS = 1.5, 12
 
 
 def own_address(world: Any) -> str:
-    """Give the loopback's address where all processes reach it, else one of this machine's own."""
+    """Return the loopback address if all processes reach it, or one of this machine's own."""
     network = socket.gethostname() + os.readlink("/proc/self/ns/net")
     if len(set(world.allgather(network))) == 1:
         return LOOPBACK_ADDRESS
@@ -62,8 +62,8 @@ class Ends:
     pieces : dict
         For each process of the other end that shares rows with this one: the rows, counted here.
     array : ndarray
-        Of a sending process: as the other end sees it, (rows, fields, block). Of a receiving one:
-        where it is wanted.
+        At a sending process, the other end's view of it, (rows, fields, block). At a receiving one,
+        the destination.
     """
 
     def __init__(self, world: Any, senders: int, message_bytes: int, block_bytes: int):
@@ -100,28 +100,28 @@ class Ends:
         return min(rank * each, self.shape[0]), min((rank + 1) * each, self.shape[0])
 
     def stamp(self, step: int) -> None:
-        """Write the number of the step where each piece begins."""
+        """Write the number of the step at the begin of each piece."""
         for rows in self.pieces.values():
             self.array[rows.start, 0, 0] = step
 
     def is_stamped(self, array: np.ndarray, step: int) -> bool:
-        """Tell whether all pieces that came are of this step."""
+        """Return whether all received pieces are of this step."""
         return all(array[rows.start, 0, 0] == step for rows in self.pieces.values())
 
     def is_right(self, array: np.ndarray, step: int) -> bool:
-        """Tell whether every element is what was sent."""
+        """Return whether every element is correct."""
         for rows in self.pieces.values():
             self.expected[rows.start, 0, 0] = step
         return bool((array == self.expected).all())
 
     def wait_for_all(self) -> None:
-        """Meet, leaving the cores to who still works."""
+        """Wait for all processes, leaving the cores to those that still work."""
         request = self.world.Ibarrier()
         while not request.Test():
             time.sleep(PAUSE_SECONDS)
 
     def free(self) -> None:
-        """Give the array and the communicator back."""
+        """Free the array and the communicator."""
         if not self.sends:
             self.x_array.free()
         self.part.Free()
@@ -148,7 +148,7 @@ class Datamover:
         self._end.send("u", self._ends.array, step=step, layout=self._ends.layouts[0])
 
     def receive(self) -> np.ndarray:
-        """Get a step; give the array that it is in."""
+        """Receive a step; return its array."""
         array = next(self._steps)[1]["u"]
         return array.local if isinstance(array, dm.XArray) else array
 
@@ -160,7 +160,7 @@ class Datamover:
 
 
 class Memcpy:
-    """A copy of what a receiving process gets, within its memory: the bound."""
+    """A copy of a receiving process's data within its memory: the bound."""
 
     def __init__(self, ends: Ends):
         self._ends = ends
@@ -168,7 +168,7 @@ class Memcpy:
             self._values, self._step = ends.expected.copy(), 0
 
     def send(self, step: int) -> None:
-        """Nothing is sent."""
+        """Do nothing."""
 
     def receive(self) -> np.ndarray:
         """Copy."""
@@ -179,11 +179,11 @@ class Memcpy:
         return self._ends.array
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class CheckedMemcpy(Memcpy):
-    """The same, with a checksum of it at each end: what shared memory cannot do without."""
+    """A copy with a checksum at each end, the bound for shared memory."""
 
     def __init__(self, ends: Ends):
         super().__init__(ends)
@@ -191,12 +191,12 @@ class CheckedMemcpy(Memcpy):
             self._messages = [np.ascontiguousarray(ends.array[r]) for r in ends.pieces.values()]
 
     def send(self, step: int) -> None:
-        """Take the checksums of what a sending process has."""
+        """Compute the checksums of a sending process's data."""
         for message in self._messages:
             crc32c(message)
 
     def receive(self) -> np.ndarray:
-        """Copy, and take the checksums of the copy."""
+        """Copy, and compute the checksums of the copy."""
         array = super().receive()
         for rows in self._ends.pieces.values():
             crc32c(array[rows])
@@ -204,7 +204,7 @@ class CheckedMemcpy(Memcpy):
 
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
-    """Give the name of each contender and what opens it, or why it cannot take part."""
+    """Yield the name of each contender and a function that opens it, or the reason why not."""
     yield "datamover", lambda: Datamover(ends)
     yield "datamover:into", lambda: Datamover(ends, into_one=True)
     yield "datamover:tcp", lambda: Datamover(ends, local=False)
@@ -228,7 +228,7 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
 
 
 def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
-    """Send and receive so many steps; give the seconds of the slowest process, nan if wrong."""
+    """Send and receive steps; return the seconds of the slowest process, nan if wrong."""
     from mpi4py import MPI
 
     right = True
@@ -257,9 +257,9 @@ def measure(
     samples : dict
         The seconds per step in each turn of each contender.
     sending : dict
-        For streams, the share of its time that a program spends in `send` beside computing.
+        For streams, the share of its time that a program spends in `send` while it computes.
     left_out : dict
-        Why others have none.
+        The reasons of contenders without samples.
     """
     world = ends.world
     least, most = TURN_STEPS
@@ -301,9 +301,9 @@ def measure(
 
 
 def sending_share(ends: Ends, way: Any, first: int, step_seconds: float) -> float:
-    """Give the share of its time that a program is in `send` which computes between the steps.
+    """Return the share of time in `send` of a program that computes between the steps.
 
-    It computes by sleeping, which leaves its core to nobody else than the stream's threads.
+    It computes by sleeping, which leaves its core to the stream's threads only.
     """
     step_seconds = ends.world.bcast(step_seconds)
     ends.wait_for_all()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contender: pieces of an array by plain sockets. Contenders.
+"""Contenders: pieces of an array by plain sockets.
 
-All take `Ends` of `stream_ends`. They send what is right, and nothing else: no greeting, no
-credits, no names; the sizes are known.
+All take `Ends` of `stream_ends`. They send the data only: no greeting, no credits, no names; the
+sizes are known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECKSUM = struct.Struct("!I")
 
 
 def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
-    """Connect each sending process with those that it has pieces for."""
+    """Connect each sending process with the receivers of its pieces."""
     listener = None if ends.sends else socket.create_server((ends.address, 0))
     addresses = ends.world.allgather(listener.getsockname() if listener else None)
     sockets = {}
@@ -35,7 +35,7 @@ def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
         listener.close()
     for sock in sockets.values():
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if sock.getsockname()[0] == sock.getpeername()[0]:  # as the library does
+        if sock.getsockname()[0] == sock.getpeername()[0]:  # like the library
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
     return dict(sorted(sockets.items()))
 
@@ -52,7 +52,7 @@ def send_all(sock: socket.socket, *parts: Any) -> None:
 
 
 def receive_all(sock: socket.socket, *parts: Any) -> None:
-    """Fill all bytes of some parts. The system wakes whoever waits for all of them once."""
+    """Fill all bytes of some parts. The system wakes the process once, when all have arrived."""
     views = [memoryview(part).cast("B") for part in parts]
     while views:
         count = sock.recvmsg_into(views, 0, socket.MSG_WAITALL)[0]
@@ -72,7 +72,7 @@ class Sockets:
     ends : Ends
     packs : bool
         Whether each piece is gathered into a message first, with its CRC32C, which the other end
-        compares; else the same number of bytes is sent from where it lies in order.
+        compares; otherwise the same number of bytes is sent from contiguous memory.
     """
 
     def __init__(self, ends: Any, packs: bool):
@@ -97,7 +97,7 @@ class Sockets:
             send_all(self._sockets[other], checksum, message)
 
     def receive(self) -> np.ndarray:
-        """Receive the pieces of a step where they belong."""
+        """Receive the pieces of a step in place."""
         for other, rows in self._ends.pieces.items():
             part = self._ends.array[rows]
             if not self._packs:
@@ -115,7 +115,7 @@ class Sockets:
 
 
 class Gather:
-    """All to one process by mpi4py, one connection, and from its other end to all there."""
+    """Gather to one process by mpi4py, one connection, and scatter at its other end."""
 
     def __init__(self, ends: Any):
         self._ends = ends

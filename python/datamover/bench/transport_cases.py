@@ -26,7 +26,7 @@ class Box:
 
     @property
     def bytes(self) -> int:
-        """Payload."""
+        """Bytes of payload."""
         return self.elem_bytes * prod(self.extent)
 
 
@@ -39,7 +39,7 @@ class Boxes:
 
     @property
     def bytes(self) -> int:
-        """Payload of one message."""
+        """Bytes of payload of one message."""
         return sum(box.bytes for box in self.boxes)
 
     def line(self) -> str:
@@ -54,7 +54,7 @@ class Boxes:
 class Drawn:
     """`count` elements at random places among `memory`.
 
-    They are received at the same places or, with `behind`, one after the other behind all of them.
+    They are received at the same places or, with `behind`, one after the other after all of them.
     """
 
     elem_bytes: int
@@ -72,7 +72,7 @@ class Lists:
 
     @property
     def bytes(self) -> int:
-        """Payload of one message."""
+        """Bytes of payload of one message."""
         return sum(a.elem_bytes * a.count for a in self.arrays)
 
     def line(self) -> str:
@@ -85,7 +85,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class CubeHalo:
-    """One block of edge³ doubles per process in a periodic box, 26 neighbours."""
+    """One block of edge³ doubles per process in a periodic box, 26 neighbors."""
 
     name: str
     edge: int
@@ -116,7 +116,7 @@ class Redistribution:
 
     @property
     def name(self) -> str:
-        """Of the case."""
+        """Name of the case."""
         return self.case.name
 
     def line(self) -> str:
@@ -157,7 +157,7 @@ WRF_LEVELS = 65
 
 
 def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Boxes:
-    """Return four arrays (i, j), three (i, k, j), and two (i, k, j, 2) of which slice 2 goes."""
+    """Return four arrays (i, j), three (i, k, j), and slice 2 of two (i, k, j, 2)."""
 
     def length(r: Range) -> int:
         return r[1] - r[0] + 1
@@ -253,7 +253,7 @@ def transport_cases(processes: int, size: int, large: bool = False) -> list[Tran
     size : int
         Rows and columns of the arrays that are redistributed.
     large : bool
-        Halos of 256³ blocks too.
+        Whether to include halos of 256³ blocks.
     """
     known = {case.name: case for case in fixed_cases(processes, size)}
     edges = (64, 256) if large else (64,)

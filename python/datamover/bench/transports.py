@@ -22,7 +22,7 @@ BY_HAND = ("manual", "datatypes", "mpi_pack")
 STYLE = Style(references=(*BY_HAND, "reference"), judged=("datamover:auto", "datamover:measure"))
 OURS = "datamover:"
 
-#: What is shorter says more about the clock than about the transport.
+#: Shorter times depend more on the clock than on the transport.
 SHORTEST_SECONDS = 5e-6
 
 
@@ -40,7 +40,7 @@ def bench(
     user_arrays: Annotated[
         bool,
         typer.Option(
-            "--user-arrays", metavar="", help="Movers between private arrays, not the library's."
+            "--user-arrays", metavar="", help="Use private arrays instead of the library's."
         ),
     ] = False,
     large: Annotated[
@@ -60,7 +60,7 @@ def bench(
         file.write_text("".join(c.line() + "\n" for c in cases))
         whose = "user" if user_arrays else "library"
         command = [programs.program("transports"), str(file), str(seconds), whose, *(also or [])]
-        environment = {"DATAMOVER_TUNING_FILE": ""}  # nothing is known from before
+        environment = {"DATAMOVER_TUNING_FILE": ""}  # without earlier results
         if node_size:
             environment["DATAMOVER_NODE_SIZE"] = str(node_size)
         mpi = programs.own_mpi()
@@ -79,26 +79,26 @@ Samples = Mapping[tuple[str, str], list[float]]
 
 
 def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> list[dict[str, Any]]:
-    """Set what was chosen beside the best transport and the best by hand, case by case.
+    """Compare the choices with the best transport and the best by hand, case by case.
 
     Parameters
     ----------
     rows : iterable of dict
-        Of `Results.rows`.
+        Result of `Results.rows`.
     samples : mapping, optional
-        Of `Results.samples`.
+        Result of `Results.samples`.
 
     Returns
     -------
     list of dict
-        `best` and `best_seconds` of the transports that were named; `auto` and `measure` as parts
-        of that time; `by_hand` (the best) over `measure`, or over `auto` where that was not
-        measured; `above_reference`: the same ratio of what lies above a contiguous message.
-        `auto_took` and `measure_took` name what carried. `chosen` is the row of the transport that
-        `measure` took, in parts of the best, and `same` is `measure` in parts of that row: the same
-        work twice, so what it differs from 1 is noise. `auto_work` and `measure_work` are without
-        it: all rows that the same transports carried count as one, with the median of their
-        samples together, and what was taken is set beside the best of these.
+        `best` and `best_seconds` of the named transports; `auto` and `measure` relative to that
+        time; `by_hand` (the best) over `measure`, or over `auto` if that was not measured;
+        `above_reference`: the same ratio of the times above that of a contiguous message.
+        `auto_took` and `measure_took` name the transports used. `chosen` is the row of the
+        transport that `measure` took, relative to the best, and `same` is `measure` relative to
+        that row: the same work twice, which differs from 1 by noise only. `auto_work` and
+        `measure_work` exclude this noise: all rows with the same transports count as one, with the
+        median of all their samples, and the choice is compared with the best of these.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> lis
 
 
 def _judge_works(case: str, took: Mapping[str, str], samples: Samples) -> dict[str, float]:
-    """Return `auto_work` and `measure_work`, where there are samples of the rows."""
+    """Return `auto_work` and `measure_work`, if there are samples of the rows."""
     works: dict[str, list[float]] = {}
     for contender, carriers in took.items():
         works.setdefault(carriers, []).extend(samples.get((case, contender), []))
@@ -159,7 +159,7 @@ def _judge_works(case: str, took: Mapping[str, str], samples: Samples) -> dict[s
 
 
 def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return how often `auto` and `measure` come near the best, and medians beside hand-written.
+    """Return how often `auto` and `measure` are near the best, and ratios to hand-written code.
 
     Cases of less than 5 µs do not count.
 

@@ -23,14 +23,14 @@ from datamover.layouts import FloorPlan, IndexList, Layout
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A slab of the file, and what of the plan goes between it and the arrays.
+    """A slab of the file, and the part of the plan between it and the arrays.
 
     Attributes
     ----------
     lo, hi : tuple of int
-        In indices of the file.
+        Indices of the file.
     plan : MotionPlan
-        With the layout of staging memory, which begins at `lo`, in the place of the file's.
+        With the layout of staging memory, which begins at `lo`, instead of the file's.
     is_covered : bool
         Whether the plan writes every element of the slab.
     """
@@ -51,7 +51,7 @@ class StepPlan:
 
 @dataclasses.dataclass(frozen=True)
 class _Box:
-    """A part of a file, as `slabs_of` looks at files."""
+    """A part of a file, in the form that `slabs_of` takes."""
 
     spec: Any
     granule: Shape
@@ -66,24 +66,24 @@ def steps_of(
     Parameters
     ----------
     plan : MotionPlan
-        From or to the layout by which the file is known.
+        From or to the layout of the file.
     file : Reader or Writer
-        Says `spec`, `granule` and `unit`.
+        Has `spec`, `granule` and `unit`.
     to_file : bool
         Whether the file is the destination.
     ranks : tuple of int
         The processes that read or write.
     most_bytes : int
-        That one process holds of a slab.
+        Maximum bytes of a slab on one process.
 
     Raises
     ------
     NoMemory
         A chunk is larger.
     OutOfRange
-        A section lies outside the block of the file that it names: files have no ghosts.
+        A section is outside its block of the file, which has no ghosts.
     Unsupported
-        A section that changes its shape on the way.
+        A section changes its shape.
     """
     layout = plan.destination if to_file else plan.source
     terms = list(_terms(plan, layout, to_file))
@@ -121,7 +121,7 @@ def _minus(a: Any, b: Any) -> Shape:
 def _terms(
     plan: MotionPlan, layout: Layout, to_file: bool
 ) -> Iterator[Redistribution | SectionCopy]:
-    """Go through the terms of a plan, halos as their sections; check what they say of the file."""
+    """Yield the terms of a plan, halos as their sections; check their use of the file."""
     for k in range(len(plan)):
         term = plan[k]
         if isinstance(term, Redistribution):
@@ -169,7 +169,7 @@ def _region(term: Redistribution | SectionCopy, to_file: bool) -> Region:
 
 
 def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Region:
-    """Give the box of whole chunks that the terms read or write, in indices of the file."""
+    """Return the box of whole chunks that the terms read or write, in indices of the file."""
     found = Region.empty_region(domain.dims)
     for term in terms:
         region = _region(term, to_file) & domain
@@ -192,7 +192,7 @@ def _covers(term: Any, section: Region) -> bool:
 def _pieces(
     term: Redistribution | SectionCopy, section: Region, staging: FloorPlan, to_file: bool
 ) -> Iterator[Redistribution | SectionCopy]:
-    """Give what of a term lies in a section of the file, with staging memory in its place."""
+    """Yield the part of a term in a section of the file, with staging memory in its place."""
     if isinstance(term, SectionCopy):
         yield from _copies(term, section, staging, to_file)
         return
@@ -218,7 +218,7 @@ def _pieces(
 def _copies(
     term: SectionCopy, section: Region, staging: FloorPlan, to_file: bool
 ) -> Iterator[SectionCopy]:
-    """The same of a section copy: one for each block of staging memory that it meets."""
+    """Yield the same for a section copy: one for each block of staging memory that it meets."""
     region = _region(term, to_file)
     if not region.intersects(section):
         return
@@ -258,7 +258,7 @@ def _copies(
 
 
 def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
-    """Say which of lo, lo + step, ... below hi lie in begin .. end - 1: (the first, how many)."""
+    """Return first and count of the lo, lo + step, ... below hi that are in begin .. end - 1."""
     first = max(0, -(-(begin - lo) // step))
     last = min(-(-(hi - lo) // step), -(-(end - lo) // step))
     return first, last - first

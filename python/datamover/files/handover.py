@@ -33,19 +33,19 @@ WRITER = 0
 CHUNK, END = 1, 2  # tags
 #: MPI counts the bytes of a message in an int.
 MAX_CHUNK_BYTES = 1 << 30
-#: How long to look away while nothing comes, or goes.
+#: Seconds between two polls while no message arrives or is sent.
 IDLE_SECONDS = 1e-3
-#: How long a wait for a thread lasts before it is looked at again.
+#: Seconds of a wait for a thread before it is checked again.
 PATIENCE_SECONDS = 0.1
 
 
 def needs_handover(output: Any, processes: int) -> bool:
-    """Tell whether so many processes have to hand their chunks over to one."""
+    """Return whether this number of processes must pass their chunks to one."""
     return processes > 1 and isinstance(output, ChunkedArray) and output.has_one_writer
 
 
 class Described(ChunkedArray):
-    """An output that is handed over, as it is looked at before there is a file.
+    """An output that is handed over, in the form used before a file exists.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class Described(ChunkedArray):
     Attributes
     ----------
     chunk_bytes : int
-        Of a chunk before it is encoded.
+        Size of a chunk before it is encoded.
 
     Raises
     ------
     Unsupported
-        Those are too many for a message.
+        A chunk is too large for a message.
     """
 
     def __init__(self, output: Any):
@@ -71,12 +71,12 @@ class Described(ChunkedArray):
         if self.chunk_bytes > MAX_CHUNK_BYTES:
             raise Unsupported(
                 f"chunks of {self.chunk_bytes:,} bytes are too large to be written by several "
-                f"processes; they may have {MAX_CHUNK_BYTES:,}; leave -n away, or make them smaller"
+                f"processes; the limit is {MAX_CHUNK_BYTES:,}; omit -n, or make the chunks smaller"
             )
 
     @property
     def write_copies(self) -> int:
-        """A chunk as it is encoded, as a message, and one that comes from another process."""
+        """Number of copies: an encoded chunk, a message, and one received from another process."""
         return 3
 
 
@@ -92,7 +92,7 @@ class Handover(Described):
     Attributes
     ----------
     alarm : Alarm
-        Rings where this process will hand nothing over any more.
+        Rings if this process will pass on no more chunks.
     """
 
     def __init__(self, comm: MPI.Comm, output: Any):
@@ -102,7 +102,7 @@ class Handover(Described):
         self._changed = threading.Condition()
         self._waiting: collections.deque[_Parcel] = collections.deque()  # to be sent
         self._sent: list[tuple[Any, _Parcel]] = []
-        # What zlib makes of bytes that it cannot compress is a little more.
+        # zlib's output for incompressible bytes is a little larger.
         most_bytes = self._header.size + self.chunk_bytes + self.chunk_bytes // 1000 + 64
         with together(comm):
             self._buffer = np.empty(most_bytes if self._is_writer else 0, np.uint8)
@@ -111,13 +111,13 @@ class Handover(Described):
         self.alarm = Alarm(comm)
         self._posted = 0  # messages, on this process
         self._taken = [0] * comm.size  # messages, of each process
-        self._is_torn = False  # by what may come between a message and its count
+        self._is_torn = False  # whether an error occurred between a message and its count
         self._gives_up = True
         self._is_done = True
         self._failure: BaseException | None = None
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode a chunk, contiguous in C order; return when it needs its memory no more."""
+        """Encode a chunk, contiguous in C order; return when its memory is no longer needed."""
         data = self._output.encode(chunk)
         if self._is_writer:
             if self._gives_up:
@@ -136,19 +136,19 @@ class Handover(Described):
                 raise GivenUp
 
     def gives_up(self) -> bool:
-        """Tell whether this or another process has failed. Local."""
+        """Return whether this or another process has failed. Local."""
         return self._gives_up
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do what writes chunks, on all processes, until all of these are in the file.
+        """Run the work that writes chunks, on all processes, until all chunks are in the file.
 
-        Collective, but for failures: the others of one that fails give up and return, and learn
-        of the reason where all agree after it.
+        Collective, except for failures: if one process fails, the others give up and return, and
+        get the reason in the next agreement.
 
         Parameters
         ----------
         work : callable
-            Without MPI; called in another thread.
+            Uses no MPI; called in another thread.
         """
         self._gives_up, self._is_done, self._failure = False, True, None
         try:
@@ -179,7 +179,7 @@ class Handover(Described):
             self._changed.notify_all()
 
     def _carry(self) -> None:
-        """Send or take in chunks until all processes have done their work, or one has failed."""
+        """Send or receive chunks until all processes have done their work, or one has failed."""
         ends_missing = self._comm.size - 1 if self._is_writer else 0
         has_ended = self._is_writer
         while True:
@@ -204,7 +204,7 @@ class Handover(Described):
                 self._look_away()
 
     def _send(self) -> bool:
-        """Post what threads have encoded; let those go on whose chunks were taken."""
+        """Post encoded chunks; let the threads continue whose chunks were received."""
         with self._changed:
             parcels, self._waiting = self._waiting, collections.deque()
         for parcel in parcels:
@@ -226,11 +226,11 @@ class Handover(Described):
 
     def _post(self, parcel: _Parcel, tag: int) -> None:
         self._posted += 1
-        # Not complete before it is received, however small: else they would pile up there.
+        # Synchronous, even for small messages: otherwise they would accumulate at the receiver.
         self._sent.append((self._comm.Issend(parcel.data, WRITER, tag), parcel))
 
     def _take(self) -> int | None:
-        """Receive a message if there is one, and write its chunk; give its tag."""
+        """Receive a message if there is one, and write its chunk; return its tag."""
         from mpi4py import MPI
 
         status = MPI.Status()
@@ -258,7 +258,7 @@ class Handover(Described):
     def _wait(self) -> None:
         """Wait until the work has ended.
 
-        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
+        Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
         """
         with self._changed:
             while not self._is_done:
@@ -268,10 +268,10 @@ class Handover(Described):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        """Take in what was sent to who had given up already. Collective, unless one has left."""
+        """Receive messages to processes that had given up. Collective, unless one has left."""
         if not is_agreed(error):
             return
-        with contextlib.suppress(PeerFailed):  # by one that has left meanwhile
+        with contextlib.suppress(PeerFailed):  # of one that has left
             self._settle()
             self.alarm.settle()
 
@@ -280,12 +280,12 @@ class Handover(Described):
             int(n[0]) for n in gathered(self._address, [-1 if self._is_torn else self._posted])
         ]
         if min(posted) < 0:
-            return  # nobody knows what is under way: the communicator stays with it
+            return  # messages in flight are unknown: the communicator is kept for them
         if self._is_writer:
             for rank, count in enumerate(posted):
                 for _ in range(count - self._taken[rank]):
                     self._drop(rank)
-        # MPI waits where nobody can interrupt it, or look at deadlines: let all be taken before.
+        # MPI's wait cannot be interrupted and has no timeout: receive all messages before.
         gathered(self._address, [])
         for request, _ in self._sent:
             request.Wait()
@@ -299,7 +299,7 @@ class Handover(Described):
         message.Recv(self._buffer[: status.Get_count(MPI.BYTE)])
 
     def sync(self) -> None:
-        """Bring the file to the disk, on the process that writes it."""
+        """Sync the file to the disk, on the process that writes it."""
         if self._is_writer:
             self._output.sync()
 
@@ -310,7 +310,7 @@ class Handover(Described):
 
 
 class _Parcel:
-    """A chunk on its way."""
+    """A chunk in transit."""
 
     def __init__(self, data: bytes):
         self.data = data

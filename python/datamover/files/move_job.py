@@ -60,7 +60,7 @@ Progress = Callable[[int], None]
 def places(
     source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
 ) -> tuple[str, str, MoveOptions]:
-    """Give the real paths, and options with the datasets that were named behind them, checked."""
+    """Return the real paths, and checked options with the datasets that the names contain."""
     source, member = names.split_member(source)
     output, output_member = names.split_member(output)
     options = dataclasses.replace(
@@ -72,10 +72,10 @@ def places(
 
 
 def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions:
-    """Give options with what one array's output takes from its surroundings. Local.
+    """Return options with the defaults of one array's output. Local.
 
-    That is the format of a Zarr output, of the group it goes into, and the name of a dataset of
-    HDF5, that of the input.
+    These are the format of a Zarr output, from its enclosing group, and the name of an HDF5
+    dataset, from the input.
     """
     output_format = formats.of_output(output, options).name
     if output_format == "zarr":
@@ -87,7 +87,7 @@ def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions
 
 
 def output_place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
-    """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
+    """Return the place of the output. Collective; `address` is that of `placing.token`."""
     token = placing.token(address)
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
@@ -108,7 +108,7 @@ class Job:
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.move_plan: MovePlan | None = None
-        #: Where the intermediate is, while there is one.
+        #: The place of the intermediate, while there is one.
         self.between: Any = None
         self.threads = 1
         self.reader: Reader | None = None
@@ -117,12 +117,12 @@ class Job:
         self.sums: Checksums | None = None
 
     def open_input(self) -> None:
-        """Look at the input, and settle what the output will be. Collective."""
+        """Open the input, and determine the output. Collective."""
         with together(self.comm):
             self._open_input()
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
-        """Make the complete output. Collective."""
+        """Create the complete output. Collective."""
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             is_made = getattr(self.place, "is_made", False)
@@ -167,7 +167,7 @@ class Job:
         return list(self.seconds.values())
 
     def _verify(self) -> None:
-        """Read what this process wrote, and compare."""
+        """Read the boxes that this process wrote, and compare."""
         options = MoveOptions(
             shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
             member=self.options.output_member or self.options.member,
@@ -182,7 +182,7 @@ class Job:
             reader.close()
 
     def close(self) -> None:
-        """Give everything back; remove the old output, or a new one that is not complete."""
+        """Release everything; remove the old output, or a new one that is not complete."""
         for file in (self.reader, self.writer):
             if file is not None:
                 with contextlib.suppress(OSError):
@@ -220,7 +220,7 @@ class Job:
             raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
         self.axes = tuple(range(dims)) if options.axes is None else tuple(options.axes)
         if sorted(self.axes) != list(range(dims)):
-            raise InvalidArgument(f"axes {self.axes} are no permutation of 0 .. {dims - 1}")
+            raise InvalidArgument(f"axes {self.axes} are not a permutation of 0 .. {dims - 1}")
         if options.max_bytes < 1:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
@@ -235,26 +235,26 @@ class Job:
             self.sums = Checksums(options.check, self.spec.dtype)
 
     def _threads(self) -> int:
-        """Give each process as many threads as the one with the fewest cores has. Collective."""
+        """Return the number of threads: the least number of cores of a process. Collective."""
         if self.comm is None:
             return cores()
         address = comm_address(self.comm)
         return min(int(found[0]) for found in gathered(address, [threads_here(address)]))
 
     def _open_writer(self) -> Any:
-        """Open the output; where one process alone can write it, the others have none."""
+        """Open the output; if only one process can write it, the others have none."""
         shown = self._shown()
         if not self.is_first and needs_handover(shown, self.nprocs):
             return shown
         return self.format.open_writer(self.place.path, self.spec, self.options)
 
     def _shown(self) -> Any:
-        """Give the output as far as it can be told without a file; None: nothing is to be told."""
+        """Return the output as far as it is known without a file; None if it is unknown."""
         preview = self.format.preview
         return preview(self.spec, self.options) if preview else None
 
     def preview(self) -> Any:
-        """Give what says in which boxes the output will be written; None: in any."""
+        """Return an object with the boxes in which the output will be written; None for any."""
         shown = self._shown()
         return Described(shown) if needs_handover(shown, self.nprocs) else shown
 
@@ -264,7 +264,7 @@ class Job:
         return intermediate.directory_for(self.output, self.options.temporary)
 
     def free_bytes(self) -> int:
-        """Return what is free for an intermediate, as the first process sees it. Collective."""
+        """Return the free space for an intermediate on the first process. Collective."""
         with together(self.comm):
             if self.options.temporary is not None:
                 intermediate.check_directory(self.temporary)
@@ -272,7 +272,7 @@ class Job:
         return mine if self.comm is None else int(gathered(comm_address(self.comm), [mine])[0][0])
 
     def plan(self, free_bytes: int) -> None:
-        """Choose the passes that cost least. Local; nothing where there is nothing to plan."""
+        """Choose the passes with the least cost, if there is anything to plan. Local."""
         if not self.spec.shape or self.spec.nbytes == 0:
             return
         limit, preview = self.options.max_bytes, self.preview()
@@ -299,7 +299,7 @@ class Job:
         return Ends(self._source(self.reader), Source(self.reader, plain), sink, between)
 
     def _room(self, preview: Any, free_bytes: int) -> Room:
-        """Return what an intermediate needs; the output too, if it is on the same disk."""
+        """Return the space for an intermediate, and for the output if it is on the same disk."""
         needed_bytes = (
             self.spec.nbytes // self.spec.dtype.itemsize * self.reader.spec.dtype.itemsize
         )
@@ -310,7 +310,7 @@ class Job:
         return Room(self.temporary, needed_bytes, free_bytes)
 
     def _agree_on_plan(self) -> None:
-        """Refuse where processes see different inputs. Collective."""
+        """Raise if processes have different inputs. Collective."""
         if self.comm is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
@@ -329,7 +329,7 @@ class Job:
         return Source(reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def _teller(self, progress: Callable[[int], Progress] | None) -> Progress:
-        """Return what is called with the bytes of each piece that is read or written."""
+        """Return the function to call with the bytes of each piece that is read or written."""
         if progress is None or self.move_plan is None:
             return lambda nbytes: None
         return progress(sum(map(self._own_bytes, self.move_plan.passes)))
@@ -382,7 +382,7 @@ class Job:
         with (
             handover or alarm or contextlib.nullcontext(),
             together(self.comm, handover.alarm if handover else alarm),
-            contextlib.suppress(GivenUp),  # for the reason that another process tells
+            contextlib.suppress(GivenUp),  # for the reason that another process reports
         ):
             if handover:
                 handover.run(pipeline.run)

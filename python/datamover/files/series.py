@@ -62,7 +62,7 @@ def series(
     Parameters
     ----------
     path : path
-        Directory of the group, ``run.zarr``, which all processes see under this path.
+        Directory of the group, ``run.zarr``; the same path on all processes.
     arrays : mapping of str to array
         As for `datamover.save`: an `XArray`, or a pair of array and layout. They must not be freed
         before the series is closed.
@@ -87,7 +87,7 @@ def series(
     Returns
     -------
     Series
-        To be closed, or used in a ``with`` block.
+        Close it, or use it in a ``with`` block.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def series(
     InvalidArgument, WrongType
         For other wrong arguments.
 
-    All of them on all processes.
+    All errors are raised on all processes.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def series(
         if flag(resume, "resume") and flag(overwrite, "overwrite"):
             raise InvalidArgument("resume=True continues a series, overwrite=True replaces it")
         if flag(rechunk, "rechunk") and not resume:
-            raise InvalidArgument("rechunk=True is for resume=True")
+            raise InvalidArgument("rechunk=True needs resume=True")
         for given, kind in ((dimensions, "dimensions"), (chunks, "chunks")):
             for name in given or {}:
                 if name not in state.items:
@@ -167,7 +167,7 @@ def series(
 
 
 class Series:
-    """A Zarr group to which steps are appended; made by `datamover.series`.
+    """A Zarr group to which steps are appended; created by `datamover.series`.
 
     Attributes
     ----------
@@ -301,13 +301,13 @@ class Series:
         Raises
         ------
         IoError, NoMemory
-            If the step cannot be written: it is not in the series then, and can be appended again.
+            If the step cannot be written. It is then not in the series, and can be appended again.
         InvalidState
             If the series is closed.
         InvalidArgument, Mismatch, WrongType
             If the coordinates differ from those of the steps before, or between processes.
 
-        All of them on all processes.
+        All errors are raised on all processes.
         """
         collectively(self._address, lambda: self._check(coordinates))
         agree_on(self._address, {f"{name}=": value for name, value in coordinates.items()})
@@ -379,7 +379,7 @@ class Series:
         return self.closed
 
     def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End if this process's call to close was refused. Collective."""
+        """End if this process passed wrong arguments to close. Collective."""
         try:
             agree()
         finally:
@@ -417,7 +417,7 @@ class Series:
 
 
 def _consolidate(path: str) -> None:
-    """Write the group's consolidated metadata, from which readers know all arrays at one moment."""
+    """Write the group's consolidated metadata, a consistent state of all arrays for readers."""
     import zarr
 
     with warnings.catch_warnings():

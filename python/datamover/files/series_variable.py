@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Variables of a time series: how an array is cut into chunks, and who writes which."""
+"""Variables of a time series: the chunks of an array, and the processes that write them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def chunk_layout(layout: Layout, chunks: Sequence[int]) -> FloorPlan:
     starts = [range(0, n, c) for n, c in zip(shape, chunks, strict=True)]
     first = np.array(list(itertools.product(*starts)), np.int64).reshape(-1, len(shape))
     regions = np.stack([first, np.minimum(first + chunks, shape)], axis=1) + lo
-    # Elements of layouts of other kinds are distributed too finely to be followed.
+    # Other kinds of layouts distribute elements too finely to follow.
     owners = np.arange(len(first)) * layout.nprocs // max(len(first), 1)
     if isinstance(layout, FloorPlan):
         for k in reversed(range(len(layout))):
@@ -62,18 +62,18 @@ def chunk_layout(layout: Layout, chunks: Sequence[int]) -> FloorPlan:
 
 
 class Variable:
-    """An array of a series: what a process writes of a step, and where.
+    """An array of a series, and the chunks of a step that this process writes.
 
     Attributes
     ----------
     name : str
     item : Item
     names : tuple of str
-        Of all dimensions.
+        Names of all dimensions.
     chunks : tuple of int
-        Without the first dimension.
+        Extents of a chunk, without the first dimension.
     parts : dict of int to ndarray
-        By the number of a chunk of this process: its elements of the step that is written.
+        The elements of this process's chunks of the current step, by the number of the chunk.
     """
 
     def __init__(self, name: str, item: Item, along: str, given: Any, chunks: Any):
@@ -130,7 +130,7 @@ class Variable:
         return layout
 
     def write(self, group: Any, step: int, threads: int) -> None:
-        """Write this process's chunks of a step, which is behind the end of the array."""
+        """Write this process's chunks of a step, which is after the end of the array."""
         array = _longer(group[self.name], step + 1)
 
         def write(k: int) -> None:

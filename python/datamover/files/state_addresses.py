@@ -2,7 +2,7 @@
 """Saving and loading of a program's arrays at an address.
 
 Arrays are saved in Zarr groups, and loaded from Zarr groups, Zarr arrays and .npy files. Metadata
-are written last, those of a group after those of its arrays: until then there is nothing to load.
+are written last, those of a group after those of its arrays, and make the group visible.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from datamover.files.state_stores import ZarrTarget, whole
 
 
 class AddressTarget(ZarrTarget):
-    """A Zarr group at an address. Every process has its own; the first gives it its metadata."""
+    """A Zarr group at an address. Every process has its own; the first writes the metadata."""
 
     def create(self, path: str) -> None:
-        """Write what is the same on all processes."""
+        """Write the arrays that are the same on all processes."""
         self._path = path
         for name, array in self._state.arrays.items():
             if array.size:
                 self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
 
     def open(self, path: str, name: str) -> Any:
-        """Open an array to be written."""
+        """Open an array for writing."""
         return self._functions.open_writer(f"{path}/{name}", self.specs[name], self._options[name])
 
     def sync(self, path: str) -> None:
-        """What the server has taken, it has."""
+        """Do nothing: the server stores accepted objects durably."""
 
     def publish(self) -> None:
-        """Write all metadata: from now on the group is there."""
+        """Write all metadata, which make the group visible."""
         for name in self.specs:
             self.open(self._path, name).publish()
         above = {
@@ -50,50 +50,52 @@ class AddressTarget(ZarrTarget):
 
 
 def origin_at(path: str) -> AddressOrigin | NpyAddressOrigin:
-    """Choose how an address is read, by its name.
+    """Return the reader for an address, by its name.
 
     Raises
     ------
     Unsupported
-        Neither Zarr nor .npy.
+        It is neither Zarr nor .npy.
     """
     kind = formats.of_input(path, MoveOptions()).name
     if kind == "npy":
         return NpyAddressOrigin(path)
     if kind != "zarr":
-        raise Unsupported(f"{path}: at addresses Zarr and .npy are loaded; copy it here first")
+        raise Unsupported(
+            f"{path}: only Zarr and .npy can be loaded from an address; copy it here first"
+        )
     return AddressOrigin(path)
 
 
 class NpyAddressOrigin:
-    """An .npy file at an address that is read; as `state_stores.Origin`."""
+    """An .npy file at an address, for reading; see `state_stores.Origin`."""
 
     def __init__(self, path: str):
         self.path, self.names = path, (None,)
         self._data = AddressBytes(path)
 
     def open(self, name: str) -> Any:
-        """Open its array to be read."""
+        """Open its array for reading."""
         return npy.open_at_address(self._data)
 
     def values(self) -> dict[str, Any]:
-        """It has none."""
+        """Return an empty dictionary, because the file has no values."""
         return {}
 
     def check_still_there(self) -> None:
-        """Refuse what was replaced while it was read, as far as the server tells."""
+        """Raise if the file was replaced while it was read, as far as the server reports it."""
         self._data.check_unchanged()
 
 
 class AddressOrigin:
-    """A Zarr array or group at an address that is read; as `state_stores.Origin`.
+    """A Zarr array or group at an address, for reading; see `state_stores.Origin`.
 
     Attributes
     ----------
     path : str
     names : tuple of str
-        (None,) for an array; of a group nothing is known before its arrays are opened, since not
-        every server tells.
+        (None,) for an array. For a group, the names are unknown before its arrays are opened,
+        because not every server lists them.
     """
 
     def __init__(self, path: str):
@@ -113,9 +115,9 @@ class AddressOrigin:
                 return zarr.open(store, mode="r", use_consolidated=False)
         except Error:
             raise
-        except Exception as e:  # zarr, json and the stores have many words
+        except Exception as e:  # zarr, json and the stores raise many types
             words = addresses.words_of(e)
-            raise IoError(f"{self.path} is no Zarr store that can be read: {words}") from e
+            raise IoError(f"{self.path} is not a readable Zarr store: {words}") from e
 
     def _is_group(self) -> bool:
         import zarr
@@ -123,13 +125,13 @@ class AddressOrigin:
         return isinstance(self._root, zarr.Group)
 
     def open(self, name: str) -> Any:
-        """Open an array to be read; errors as of `move`."""
+        """Open an array for reading. Raises the errors of `move`."""
         if not self._is_group():
             return self._functions.open_reader(self.path, MoveOptions())
         return self._functions.open_reader(names.place_of(f"{self.path}/{name}"), MoveOptions())
 
     def values(self) -> dict[str, Any]:
-        """Read attributes of the group, and arrays of no dimension where the server lists them."""
+        """Read attributes of the group, and arrays without dimensions if the server lists them."""
         if not self._is_group():
             return {}
         found = dict(self._root.attrs)
@@ -146,7 +148,7 @@ class AddressOrigin:
         return found
 
     def check_still_there(self) -> None:
-        """Refuse what was replaced while it was read, as far as its metadata tell.
+        """Raise if the group was replaced while it was read, as far as its metadata show it.
 
         Raises
         ------
@@ -157,11 +159,13 @@ class AddressOrigin:
 
 
 def check_saved(path: str) -> None:
-    """Refuse addresses that no group can be saved at.
+    """Reject addresses at which a group cannot be saved.
 
     Raises
     ------
     InvalidArgument
     """
     if not path.lower().endswith(".zarr"):
-        raise InvalidArgument(f"{path}: at addresses arrays are saved in Zarr; end it in .zarr")
+        raise InvalidArgument(
+            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
+        )

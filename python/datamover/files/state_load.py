@@ -34,11 +34,11 @@ class Load(Work):
         self._granules: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
-        """Open an array to be read."""
+        """Open an array for reading."""
         return self.origin.open(name)
 
     def look(self) -> None:
-        """Look at what is there, and check that it fits the targets. Local."""
+        """Read the file's contents, and check that they fit the targets. Local."""
         if self.origin.names == (None,) and len(self.targets) > 1:
             raise InvalidArgument(
                 f"{self.origin.path} holds one array; {len(self.targets)} are to be loaded: "
@@ -57,7 +57,7 @@ class Load(Work):
         spec = self.specs[name]
         if item.shape != spec.shape:
             raise Mismatch(
-                f"{name!r} has the shape {spec.shape} in {self.origin.path}, the layout has "
+                f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
                 f"{item.shape}"
             )
         self.staged[name] = native_dtype(spec.dtype)
@@ -66,7 +66,7 @@ class Load(Work):
             _check_conversion(name, self.staged[name], given)
 
     def agree(self) -> None:
-        """Check that all processes see the same and want the same. Collective."""
+        """Check that all processes have the same file and targets. Collective."""
         said: dict[str, Any] = {
             "path=": self.origin.path,
             "readers=": self.ranks,
@@ -89,7 +89,7 @@ class Load(Work):
         self.threads = threads_here(self.address)
 
     def run(self) -> dict[str, Any]:
-        """Load all. Collective."""
+        """Load all arrays. Collective."""
         from datamover.arrays import XArray
 
         made: dict[str, XArray] = {}
@@ -127,7 +127,7 @@ class Load(Work):
         return found
 
     def _load_wholes(self) -> dict[str, np.ndarray]:
-        """Read arrays that every process wants whole."""
+        """Read arrays that every process requests as a whole."""
         found = {}
         with together(self.comm):
             for name, item in self.targets.items():
@@ -145,7 +145,7 @@ class Load(Work):
 
 
 def native_dtype(dtype: np.dtype) -> np.dtype:
-    """Give numbers in the byte order of the machine; records stay as they are."""
+    """Return the dtype of numbers in the byte order of the machine; records stay unchanged."""
     return dtype if dtype.names else dtype.newbyteorder("=")
 
 
@@ -154,7 +154,7 @@ def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
 
     if not converts(stored, given):
         raise WrongType(
-            f"{name!r} has elements of {stored} in the file, those given are {given}: "
+            f"{name!r} has elements of {stored} in the file; the given array has {given}: "
             "only numbers in this machine's byte order are converted, as NumPy does under "
             '"same_kind"'
         )

@@ -84,7 +84,7 @@ class Save(Work):
         self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
 
     def agree(self) -> None:
-        """Check that all processes mean the same; settle what is written. Collective."""
+        """Check that all processes pass the same; determine what is written. Collective."""
         state = self.state
         said: dict[str, Any] = {
             "path=": self.output,
@@ -114,16 +114,16 @@ class Save(Work):
             self.target = kind(self.output, state, self.options)
 
         collectively(self.address, settle)
-        if self.waits:  # else all is copied before this returns
+        if self.waits:  # otherwise everything is copied before this returns
             self.agree_on_direct(self.target.specs, to_file=True)
         self.threads = threads_here(self.address)
 
     def open(self, name: str) -> Any:
-        """Open an array to be written."""
+        """Open an array for writing."""
         return self.target.open(self.temporary, name)
 
     def run(self) -> Saving | None:
-        """Make the output, or capture the arrays and go on with it in a thread. Collective."""
+        """Create the output, or capture the arrays and continue in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
             said = ("", self.output, token, self.overwrite, self.overwrite)
@@ -166,15 +166,15 @@ class Save(Work):
             self._place.hold()
 
     def _steps(self) -> list[list[Slab]]:
-        """Say which slabs go at once. Collective."""
+        """Return the slabs of each step. Collective."""
         found: list[list[Slab]] = []
         with together(self.comm):
             found = self.steps(None if self.waits else self.max_bytes)
             if not self.waits and len(found) > 1:
                 needed = 2 * sum(slab.most_bytes for step in found for slab in step)
                 raise NoMemory(
-                    f"to save without waiting, max_bytes must be {needed:,} at least: all is "
-                    f"captured at once; it is {self.max_bytes:,}"
+                    f"with wait=False, everything is captured at once: max_bytes must be at least "
+                    f"{needed:,}; it is {self.max_bytes:,}"
                 )
         return found
 
@@ -193,7 +193,7 @@ class Save(Work):
         return staging
 
     def write(self, parts: Iterator[tuple[str, Any, np.ndarray]]) -> None:
-        """Write what this process holds. Local; no MPI."""
+        """Write the parts of this process. Local; no MPI."""
         self.do(parts, lambda file, at, piece: file.write(at, piece))
 
     def finish(self) -> None:
@@ -211,7 +211,7 @@ class Save(Work):
 
 
 def _words_of_options(options: StoreOptions) -> dict[str, Any]:
-    """Give options as what prints alike where it is the same."""
+    """Return options as values that print alike if they are the same."""
     return {
         "chunks=": sorted(options.chunks.items()),
         "compressor=": options.compressor,
@@ -221,13 +221,13 @@ def _words_of_options(options: StoreOptions) -> dict[str, Any]:
 
 
 class Saving:
-    """A save that is under way: the arrays are captured, threads write the files.
+    """A save in progress: the arrays are captured, and threads write the files.
 
-    Made by `save` with ``wait=False``. All processes wait for it, in the order of their saves;
-    until then there is no output. A save that is never waited for leaves none, and a
+    Created by `save` with ``wait=False``. All processes must wait for it, in the order of their
+    saves; the wait creates the output. If a save is never waited for, it leaves no output, and a
     `ResourceWarning` reports it. If a process leaves its ``with`` block by an exception of its own,
-    or ends its program, the others raise `PeerFailed`. If a process drops the save and goes on, the
-    others wait for it; see `set_timeout`.
+    or ends its program, the others raise `PeerFailed`. If a process drops the save and continues,
+    the others wait for it; see `set_timeout`.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class Saving:
     np.float64(24.0)
     """
 
-    # Of the class: an interrupt may leave one without its own.
+    # On the class: after an interrupt, an object may lack its own.
     _writing: _Writing | None = None
     _output = ""
     _process = -1
@@ -259,7 +259,7 @@ class Saving:
 
     @property
     def done(self) -> bool:
-        """Whether all that this process writes is written, or has failed. Local."""
+        """Whether everything that this process writes is written, or has failed. Local."""
         return self._written.is_set()
 
     @refused_by(ending)
@@ -269,7 +269,7 @@ class Saving:
         Raises
         ------
         Error
-            As `save`, on all processes; there is no new output then, an older one stays.
+            As `save`, on all processes. No new output is created, and an older one stays.
         PeerFailed
             A process left its ``with`` block by an exception, or ended.
         Timeout
@@ -277,8 +277,8 @@ class Saving:
         InvalidState
             `wait` was already called.
 
-        A call that is refused on one process, for arguments that it does not take, is refused on
-        all, and there is no output.
+        If one process passes wrong arguments to this call, it raises on all, and no output is
+        created.
         """
         writing = self._writing
         if writing is None:
@@ -297,7 +297,7 @@ class Saving:
         return self._writing is None
 
     def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End where this process's call to wait was refused: there is no output. Collective."""
+        """End without output if this process passed wrong arguments to wait. Collective."""
         try:
             self._written.wait()
             agree()
@@ -305,7 +305,7 @@ class Saving:
             self._drop()
 
     def _drop(self) -> None:
-        """Give back memory and place. Local."""
+        """Release memory and place. Local."""
         with uninterrupted():
             writing, self._writing = self._writing, None
             unfinished.remove(self)
@@ -313,12 +313,12 @@ class Saving:
                 writing.let_go()
 
     def __del__(self) -> None:
-        """Warn if it was not waited for; there is no output then."""
-        if self._writing is None or self._process != os.getpid():  # a child's is its parent's
+        """Warn if it was not waited for; it leaves no output."""
+        if self._writing is None or self._process != os.getpid():  # in a child, the parent's
             return
         words = f"the save of {self._output} was not waited for; there is no new output"
         warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
-        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
+        if not sys.is_finalizing():  # otherwise the next program that writes there removes the rest
             self._drop()
 
     def __repr__(self) -> str:
@@ -332,7 +332,7 @@ class Saving:
 
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Wait; if the block failed on any process, all fail, and there is no output."""
+        """Wait; if the block failed on one process, all fail, and no output is created."""
         if self._writing is None:
             return
         if kind is None:
@@ -346,14 +346,14 @@ class Saving:
 
 
 class _Writing:
-    """What a thread writes, while a program goes on or has dropped the save.
+    """Work of a thread, while a program continues or has dropped the save.
 
     Attributes
     ----------
     job : Save
     failure : BaseException or None
     is_written : threading.Event
-        Set when all is written, or has failed.
+        Set when everything is written, or has failed.
     """
 
     def __init__(self, job: Save, staging: Staging | None):
@@ -363,7 +363,7 @@ class _Writing:
         self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
     def run(self) -> None:
-        """Write all. Local; no MPI."""
+        """Write everything. Local; no MPI."""
         try:
             if self._staging is not None:
                 self.job.write(self._staging.parts())
@@ -377,7 +377,7 @@ class _Writing:
                 self.is_written.set()
 
     def let_go(self) -> None:
-        """Give back memory and place where the other one of thread and program has let go. Local.
+        """Release memory and place if both thread and program have let go. Local.
 
         Without a lock: the garbage collector may call it within itself.
         """

@@ -24,23 +24,23 @@ from datamover.files.state_items import Item
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Messages of a step may take so much in any case.
+#: Minimum bytes for the messages of a step.
 LEAST_MESSAGE_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Slab:
-    """A part of an array that goes at once.
+    """A part of an array that is moved in one step.
 
     Attributes
     ----------
     name : str
     lo, hi : tuple of int
-        In indices of the file.
+        Indices of the file.
     regions, owners : ndarray
-        Boxes of it, relative to `lo`, and the process that reads or writes each.
+        Its boxes, relative to `lo`, and the process that reads or writes each.
     most_bytes : int
-        That one process holds of it.
+        Maximum bytes of it on one process.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Slab:
 
 
 def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
-    """Say which processes read or write: all, so many that lie evenly among all, or those given.
+    """Return the processes that read or write: all, a number of evenly spaced ones, or those given.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
 def slabs_of(
     name: str, file: Any, ranks: tuple[int, ...], most_bytes: int, box: Region | None = None
 ) -> list[Slab]:
-    """Cut an array, or a box of it, into slabs, of which no process holds more than so many bytes.
+    """Cut an array, or a box of it, into slabs of at most `most_bytes` on each process.
 
-    `file` is an open reader or writer; says `spec`, `granule` and `unit`.
+    `file` is an open reader or writer with `spec`, `granule` and `unit`.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def slabs_of(
 
 
 def check_fits(name: str, file: Any, ranks: tuple[int, ...], most_bytes: int) -> None:
-    """Refuse a limit that is too little for a chunk; raises NoMemory."""
+    """Raise NoMemory if a limit is too little for a chunk."""
     if file.spec.nbytes:
         _slab_shape(name, file, len(ranks), most_bytes, file.spec.shape)
 
@@ -118,7 +118,7 @@ def _slab_shape(name: str, file: Any, count: int, most_bytes: int, shape: Shape)
             shape,
             file.granule,
             spec.order,
-            2 * most_bytes,  # half of the limit is for what lies in the files
+            2 * most_bytes,  # half of the limit is for the elements
             2 * spec.dtype.itemsize,
             lambda slab: _share(file, slab, count),
         )
@@ -131,7 +131,7 @@ def _share(file: Any, slab: Shape, count: int) -> int:
 
 
 def batches(slabs: list[Slab], most_bytes: int) -> list[list[Slab]]:
-    """Put slabs together, in order, that go at once within so many bytes on each process."""
+    """Group slabs, in order, into steps within a number of bytes on each process."""
     found: list[list[Slab]] = []
     room = 0
     for slab in slabs:
@@ -146,7 +146,7 @@ def batches(slabs: list[Slab], most_bytes: int) -> list[list[Slab]]:
 class Staging:
     """Memory for the slabs of one step, and the mover between it and the arrays.
 
-    Collective to make. `to_files` tells the direction.
+    Creating it is collective. `to_files` is the direction.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Staging:
                 layout = dm.FloorPlan(slab.regions, slab.owners, comm.size)
                 order = specs[slab.name].order
                 self._arrays.append(dm.XArray(comm, layout, dtypes[slab.name], order=order))
-            # The set goes through `moves` itself: an error there is told to all processes.
+            # The set iterates over `moves` itself: an error there is raised on all processes.
             self._mover = dm.MoverSet(
                 moves(), comm=comm, max_bytes=max(message_bytes, LEAST_MESSAGE_BYTES)
             )
@@ -192,18 +192,18 @@ class Staging:
             raise
 
     def move(self) -> None:
-        """Move all slabs, and give back what only that needed. Collective."""
+        """Move all slabs, and free the mover. Collective."""
         self._mover()
         self._mover.free()
 
     def parts(self) -> Iterator[tuple[str, Shape, np.ndarray]]:
-        """Go through what this process holds: (name, index of the first element, array)."""
+        """Yield the parts of this process: (name, index of the first element, array)."""
         for slab, staged in zip(self._slabs, self._arrays, strict=True):
             for block, part in staged.grids():
                 lo = staged.layout.region(block).lo
                 yield slab.name, tuple(a + b for a, b in zip(slab.lo, lo, strict=True)), part
 
     def free(self) -> None:
-        """Give the memory back. Local."""
+        """Free the memory. Local."""
         for staged in self._arrays:
             staged.free()

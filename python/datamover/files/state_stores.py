@@ -35,13 +35,13 @@ from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
 from datamover.files.write_back import FileSystem
 
-#: Chunks of distributed arrays in Zarr are about this large when nobody says how large.
+#: Approximate default size of chunks of distributed arrays in Zarr.
 CHUNK_BYTES = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class StoreOptions:
-    """Of a Zarr store: chunks by name, compressor, format. Names of dimensions, also of HDF5."""
+    """Options of a Zarr store: chunks by name, compressor, format; and names of dimensions."""
 
     chunks: dict[str, Shape]
     compressor: str | None
@@ -49,7 +49,7 @@ class StoreOptions:
     dimensions: dict[str, state_dimensions.Names]
 
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
-        """Give those of one array."""
+        """Return the options of one array."""
         chunks = self.chunks.get(name)
         if chunks is None and spec is not None:
             chunks = _cubic(spec)
@@ -57,7 +57,7 @@ class StoreOptions:
 
 
 def _cubic(spec: ArraySpec) -> Shape:
-    """Give nearly cubic chunks of at most CHUNK_BYTES."""
+    """Return nearly cubic chunks of at most CHUNK_BYTES."""
     chunks = [max(extent, 1) for extent in spec.shape]
     while math.prod(chunks) * spec.dtype.itemsize > CHUNK_BYTES and max(chunks) > 1:
         d = chunks.index(max(chunks))
@@ -66,7 +66,7 @@ def _cubic(spec: ArraySpec) -> Shape:
 
 
 class ZarrTarget:
-    """A Zarr group that is written. Every process has its own; the first makes it."""
+    """A Zarr group for writing. Every process has its own; the first creates it."""
 
     is_directory = True
 
@@ -80,10 +80,10 @@ class ZarrTarget:
         self._file_system = FileSystem()
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
-            raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
+            raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
         for name in (*state.items, *state.arrays):
             if not can_be_in_zarr(name, self._zarr_format):
-                raise Unsupported(f"{name!r} is a name that nothing in a Zarr group can have")
+                raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
         names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
             spec = ArraySpec(item.shape, item.dtype, dimension_names=names.get(name))
@@ -100,7 +100,7 @@ class ZarrTarget:
         self._options[name] = options
 
     def create(self, path: str) -> None:
-        """Make the group, and all in it but the elements of distributed arrays."""
+        """Create the group with everything except the elements of distributed arrays."""
         self._make_group(path, self._state.values)
         for name, spec in self.specs.items():
             *above, _ = name.split("/")
@@ -123,7 +123,7 @@ class ZarrTarget:
         return self._functions.open_writer(folder, self.specs[name], self._options[name])
 
     def sync(self, path: str) -> None:
-        """Bring all that is in the group to the disk."""
+        """Sync the group to the disk."""
         self._file_system.sync(path)
         self._file_system.close()
 
@@ -137,7 +137,7 @@ class ZarrTarget:
 
 
 def _of_json(state: State) -> State:
-    """Make NaN and infinities, which JSON has no numbers for, arrays of one element."""
+    """Convert NaN and infinities, which JSON cannot store, to arrays of one element."""
     arrays = {
         name: np.asarray(value)
         for name, value in state.values.items()
@@ -148,7 +148,7 @@ def _of_json(state: State) -> State:
 
 
 class Hdf5Target:
-    """An HDF5 file that is written: a contiguous dataset per array."""
+    """An HDF5 file for writing, with a contiguous dataset per array."""
 
     is_directory = False
 
@@ -160,7 +160,7 @@ class Hdf5Target:
         self.specs = {n: ArraySpec(item.shape, item.dtype) for n, item in state.items.items()}
 
     def create(self, path: str) -> None:
-        """Make the file, and all in it but the elements of distributed arrays."""
+        """Create the file with everything except the elements of distributed arrays."""
 
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
@@ -198,7 +198,7 @@ class NpyTarget:
     def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
         if options.dimensions:
-            raise InvalidArgument("an .npy file has no names of dimensions; Zarr and HDF5 have")
+            raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         (self._name, item), *_ = state.items.items()
@@ -210,7 +210,7 @@ class NpyTarget:
         npy.create(path, self.specs[self._name], MoveOptions())
 
     def open(self, path: str, name: str) -> Any:
-        """Open the file to be written."""
+        """Open the file for writing."""
         return _by_calls(npy.open_writer(path, self.specs[name], MoveOptions()))
 
     def sync(self, path: str) -> None:
@@ -219,7 +219,7 @@ class NpyTarget:
 
 
 def _by_calls(file: Any) -> Any:
-    """Have a flat file written by calls: mapped pages of several nodes would overwrite others."""
+    """Let a flat file be written by calls: mapped pages of several nodes would overwrite others."""
     file.maps_short_runs = False
     return file
 
@@ -234,16 +234,16 @@ def _sync_file(path: str) -> None:
 
 def _refuse_zarr_options(options: StoreOptions) -> None:
     if options.chunks or options.compressor is not None or options.zarr_format is not None:
-        raise InvalidArgument("chunks, compressor and zarr_format are for Zarr")
+        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
 
 
 def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
-    """Choose the format of an output by its name.
+    """Return the target for an output by its extension.
 
     Raises
     ------
     InvalidArgument
-        It says none.
+        The extension is unknown.
     """
     lower = path.lower()
     if lower.endswith(".zarr"):
@@ -252,24 +252,24 @@ def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
         return Hdf5Target
     if lower.endswith(".npy"):
         return NpyTarget
-    raise InvalidArgument(f"{path} does not say its format; end it in .zarr, .h5 or .npy")
+    raise InvalidArgument(f"the format of {path} is unknown; use the extension .zarr, .h5 or .npy")
 
 
 class Origin:
-    """A file or store that is read, of any of the formats. Every process has its own.
+    """A file or store of any format for reading. Every process has its own.
 
     Attributes
     ----------
     path : str
     names : tuple of str
-        Of all arrays; a file of one array has the name None, which stands for any.
+        Names of all arrays; a file of one array has the name None, which stands for any.
     """
 
-    _fd = -1  # of the class: there may be nothing to open
+    _fd = -1  # on the class: there may be nothing to open
 
     def __init__(self, path: str):
         self.path = path
-        # Kept open: what is removed gives its number to a new one else, which would look the same.
+        # Kept open: otherwise a new file could get the inode number of a removed one.
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         if npy.recognizes(path):
             self.names, self._open = (None,), lambda name: npy.open_reader(path, MoveOptions())
@@ -281,15 +281,15 @@ class Origin:
             self.names = (None,) if zarr_group.is_array(path) else tuple(zarr_group.arrays(path))
             self._open = lambda name: _open_zarr(path, name)
         else:
-            raise IoError(f"{path} is no Zarr store, HDF5 file or .npy file")
+            raise IoError(f"{path} is not a Zarr store, HDF5 file or .npy file")
 
     def open(self, name: str) -> Any:
-        """Open an array to be read.
+        """Open an array for reading.
 
         Raises
         ------
         IoError
-            There is none of that name.
+            The array does not exist.
         """
         if self.names == (None,):
             return self._open(None)
@@ -299,7 +299,7 @@ class Origin:
         return self._open(name)
 
     def values(self) -> dict[str, Any]:
-        """Read attributes of the group or file, and arrays of no dimension."""
+        """Read attributes of the group or file, and arrays without dimensions."""
         if self.names == (None,):
             return {}
         if os.path.isdir(self.path):
@@ -308,7 +308,7 @@ class Origin:
             found = dict(hdf5.values_of(file.attrs))
             for name, dataset in hdf5.datasets(file).items():
                 if dataset.shape == ():
-                    with contextlib.suppress(Unsupported):  # it need not be wanted
+                    with contextlib.suppress(Unsupported):  # it may not be needed
                         found[name] = _single_element(self.path, name, dataset)
         return found
 
@@ -319,12 +319,12 @@ class Origin:
             if metadata.get("shape") == []:
                 try:
                     found[name] = whole(self.open(name))[()]
-                except Unsupported:  # it need not be wanted
+                except Unsupported:  # it may not be needed
                     continue
         return found
 
     def check_still_there(self) -> None:
-        """Refuse what was replaced while it was read: it may be of the old and the new.
+        """Raise if the file was replaced while it was read: elements may be of both versions.
 
         Raises
         ------
@@ -343,7 +343,7 @@ class Origin:
 
 
 def _single_element(path: str, name: str, dataset: Any) -> Any:
-    """Read a dataset of HDF5 of no dimension."""
+    """Read an HDF5 dataset without dimensions."""
     dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{path}:/{name}")
     if hdf5.h5py().check_string_dtype(dtype):
         return dataset.asstr(errors="backslashreplace")[()]
@@ -353,12 +353,12 @@ def _single_element(path: str, name: str, dataset: Any) -> Any:
 
 def _open_zarr(path: str, name: str | None) -> Any:
     folder = path if name is None else os.path.join(path, *name.split("/"))
-    # A plain array needs nothing that zarr-python knows besides: each step opens it anew.
+    # A plain array needs nothing else from zarr-python: each step opens it again.
     return direct_zarr.opened(folder) or formats.named("zarr").open_reader(folder, MoveOptions())
 
 
 def whole(reader: Any) -> np.ndarray:
-    """Read all of an array."""
+    """Read a whole array."""
     out = np.empty(reader.spec.shape, reader.spec.dtype, order=reader.spec.order)
     if out.size:
         reader.read((0,) * out.ndim, out)

@@ -21,22 +21,22 @@ from datamover.mpi import collectively, gathered
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Memory of a process for its part of what is saved or loaded, when nobody says.
+#: Default memory of a process for its part of saved or loaded arrays.
 MAX_BYTES = 1 << 28
-#: What a process holds of it at once, even where it may hold more: the same memory again costs less
-#: than fresh pages, each of which the system clears, and what it holds is still in the caches.
+#: Bytes of a step on a process, even if it may hold more: reused memory costs less than fresh
+#: pages, which the system clears, and its contents are still in the caches.
 STEP_BYTES = 1 << 26
 
 
 def limit_of(max_bytes: Any) -> int:
-    """Give the memory that a program allows, checked. Local."""
+    """Return the checked memory limit of a program. Local."""
     if max_bytes is None:
         raise WrongType("max_bytes is None, it must be a number of bytes")
     return memory_limit(max_bytes)
 
 
 class Work:
-    """What saving and loading have in common: limits, threads, open files of a step."""
+    """Common state of saving and loading: limits, threads, open files of a step."""
 
     def __init__(self, comm: MPI.Comm, address: int):
         self.comm, self.address = comm, address
@@ -54,7 +54,7 @@ class Work:
         raise NotImplementedError
 
     def agree_on_direct(self, specs: Mapping[str, Any], to_file: bool) -> None:
-        """Settle which arrays may go straight between memory and the file. Collective."""
+        """Agree which arrays are transferred directly between memory and the file. Collective."""
 
         def look() -> list[int]:
             return [
@@ -69,10 +69,10 @@ class Work:
         self._to_file = to_file
 
     def steps(self, step_bytes: int | None = None) -> list[list[Slab]]:
-        """Say what of the arrays goes straight; cut the rest into slabs, say which go at once.
+        """Choose the direct transfers of the arrays; return steps of slabs for the rest.
 
-        No process holds more than `step_bytes` at once (STEP_BYTES where nobody says), or a chunk
-        where that is larger. Local, the same everywhere.
+        No process holds more than `step_bytes` in a step (by default STEP_BYTES), or a chunk if
+        that is larger. Local; the result is the same on all processes.
         """
         step_bytes = STEP_BYTES if step_bytes is None else step_bytes
         most_bytes = self.max_bytes // 2
@@ -92,7 +92,7 @@ class Work:
         return batches(found, min(most_bytes, step_bytes))
 
     def direct_parts(self) -> Iterator[tuple[str, Any, np.ndarray]]:
-        """Go through what goes straight: (name, index of the first element, array). Local."""
+        """Yield the direct transfers: (name, index of the first element, array). Local."""
         return state_direct.parts(self.splits, self.items, self.comm.rank)
 
     def do(self, parts: Iterator[tuple[str, Any, np.ndarray]], work: Any) -> None:

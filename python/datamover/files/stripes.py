@@ -14,16 +14,16 @@ from typing import Any
 from datamover.files import addresses
 
 ATTRIBUTE = "lustre.lov"
-#: How a plain description of stripes begins; composite ones differ along a file.
+#: Beginning of a plain description of stripes; composite ones differ along a file.
 PLAIN = (0x0BD10BD0, 0x0BD30BD0)
-#: What it is for, its pattern, the object, bytes of a stripe, stripes, and where the first is.
+#: Its kind, pattern, object, bytes of a stripe, number of stripes, and index of the first.
 DESCRIPTION = struct.Struct("<II16sIHH")
-#: Stripes over all that there are.
+#: Number that means stripes over all disks.
 ALL = 0xFFFF
 
 
 def stripe_count(path: str) -> int | None:
-    """Return over how many disks a file lies, or one that is made there; None: it is not told.
+    """Return the number of disks of a file, or of one created there; None if it is unknown.
 
     Examples
     --------
@@ -43,9 +43,9 @@ def stripe_count(path: str) -> int | None:
 
 
 def writers_of(path: str, said: Any, nprocs: int) -> Any:
-    """Return the writers that were said, else one per stripe of a single file; None: all."""
+    """Return the requested writers, or one per stripe of a single file; None for all."""
     if said is not None or addresses.is_address(path) or path.endswith(".zarr"):
         return said
-    # What is there already does not count: the new file is made beside it, as its directory says.
+    # An existing file does not count: the new one gets the stripes that its directory specifies.
     count = stripe_count(os.path.join(os.path.dirname(path), ""))
     return None if count is None else min(count, nprocs)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Objects whose end all processes wait for, in a program that ends before.
 
-It reports to the others, which would wait forever for a process that is gone, and removes what is
-not complete.
+The others are notified, because they would wait forever for a process that has ended, and
+incomplete outputs are removed.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _objects: weakref.WeakKeyDictionary[Any, tuple[Any, str, int]] = weakref.WeakKey
 
 
 def add(held: Any, comm: Any, what: str) -> None:
-    """Note an object that is to be ended, and has `_drop`. Local.
+    """Register an object that must be ended, and has `_drop`. Local.
 
-    `what` is in the error that the others get otherwise.
+    `what` is part of the error that the others get otherwise.
     """
     where = f"on process {comm.rank} of {comm.size}"
     _objects[held] = comm, f"{what} {where}: its program ended", os.getpid()
 
 
 def remove(held: Any) -> None:
-    """Note that an object is ended, or given up. Local."""
+    """Unregister an object that is ended, or given up. Local."""
     _objects.pop(held, None)
 
 
 @atexit.register
 def _report() -> None:
     for held, (comm, words, process) in list(_objects.items()):
-        if process == os.getpid():  # a child's is its parent's
-            with contextlib.suppress(Exception):  # MPI has ended, for one
+        if process == os.getpid():  # in a child, it belongs to the parent
+            with contextlib.suppress(Exception):  # for example because MPI has ended
                 core().fail(comm_address(comm), words)
             with contextlib.suppress(Exception):
                 held._drop()
