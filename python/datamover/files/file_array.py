@@ -14,13 +14,13 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import flag, integers, memory_limit
+from datamover.arguments import flag, integers
 from datamover.arrays import element_dtype
 from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import (
@@ -29,7 +29,6 @@ from datamover.errors import (
     IoError,
     Mismatch,
     Unsupported,
-    WrongType,
 )
 from datamover.files import (
     addresses,
@@ -42,14 +41,13 @@ from datamover.files import (
     zarr_format_2,
 )
 from datamover.files.agreement import leave_block, threads_here, together
-from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.staged_moves import MAX_BYTES, Files, limit_of
 from datamover.files.state_items import agree_on
 from datamover.files.state_load import native_dtype
-from datamover.files.state_steps import file_ranks
-from datamover.files.state_work import MAX_BYTES
+from datamover.files.stripes import file_ranks
 from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address
@@ -183,9 +181,7 @@ class _Request:
         self.shape: Shape = tuple(layout.domain.shape)
         self.dtype = None if dtype is None else element_dtype(dtype)
         self.ranks = file_ranks(ranks, "ranks", nprocs)
-        if max_bytes is None:
-            raise WrongType("max_bytes is None, it must be a number of bytes")
-        self.max_bytes = memory_limit(max_bytes)
+        self.max_bytes = limit_of(max_bytes)
         self.overwrite = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
@@ -285,7 +281,12 @@ class FileArray:
                         _remove_leftovers(self._file)
             with together(comm):
                 self._check()
-            self._threads = threads_here(address)
+            #: By which movers read and write parts of it; not for users.
+            self.parts = Files(
+                lambda _: contextlib.nullcontext(self.file),
+                threads_here(address),
+                self.max_bytes // 4,
+            )
             unfinished.add(self, comm, f"{self.path} was not closed")
         except BaseException:
             self._drop()
@@ -393,33 +394,6 @@ class FileArray:
             raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
         if self._is_damaged and self.mode == "w":
             raise IoError(f"{self.path} is not made: what was to be in it could not be written")
-
-    def read(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Fill arrays with the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.read(at, piece)
-            if piece.dtype != self.file.spec.dtype:
-                piece.view(self.file.spec.dtype).byteswap(inplace=True)
-
-        self._do(parts, work)
-
-    def write(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Write arrays to the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.write(at, piece.astype(self.file.spec.dtype, copy=False))
-
-        self._do(parts, work)
-
-    def _do(self, parts: Iterator[tuple[Shape, np.ndarray]], work: Any) -> None:
-        file = self.file
-        tasks = (
-            task for lo, part in parts for task in boxes(lo, part, file.granule, file.spec.order)
-        )
-        do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
 
     @refused_by(ending)
     def close(self) -> None:

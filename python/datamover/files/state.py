@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.files import addresses, formats, names, state_addresses
+from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
     communicator,
@@ -23,9 +24,8 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_load import Load
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_steps import file_ranks
 from datamover.files.state_stores import Origin
-from datamover.files.state_work import MAX_BYTES, limit_of
+from datamover.files.stripes import file_ranks
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -24,7 +24,8 @@ from datamover.files import (
     unfinished,
     write_back,
 )
-from datamover.files.agreement import leave_block, threads_here, together
+from datamover.files.agreement import leave_block, together
+from datamover.files.staged_moves import StagedMove, StagedMoves, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -33,10 +34,9 @@ from datamover.files.state_items import (
     agree_on_dtypes,
     bytes_digest,
 )
-from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
-from datamover.files.state_work import Work, limit_of
-from datamover.files.stripes import writers_of
+from datamover.files.state_work import Work
+from datamover.files.stripes import file_ranks, writers_of
 from datamover.mpi import collectively
 from datamover.uninterrupted import uninterrupted
 
@@ -48,7 +48,7 @@ class Save(Work):
     """One save on one process."""
 
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
-        super().__init__(comm, address)
+        super().__init__(comm, address, to_file=True)
         self.output, self.state, self.items = output, state, state.items
         self.temporary = ""
         self.target: Any = None
@@ -114,9 +114,7 @@ class Save(Work):
             self.target = kind(self.output, state, self.options)
 
         collectively(self.address, settle)
-        if self.waits:  # else all is copied before this returns
-            self.agree_on_direct(self.target.specs, to_file=True)
-        self.threads = threads_here(self.address)
+        self.agree_on_files(self.target.specs, direct=self.waits)
 
     def open(self, name: str) -> Any:
         """Open an array to be written."""
@@ -134,19 +132,11 @@ class Save(Work):
         self.temporary = self._place.path
         try:
             self._create()
-            steps = self._steps()
+            dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
+            groups = self.plan(dtypes, None if self.waits else self.max_bytes)
             if not self.waits:
-                staging = self._capture(steps[0]) if steps else None
-                return Saving(self, staging)
-            with together(self.comm):
-                self.write(self.direct_parts())
-            for step in steps:
-                staging = self._capture(step)
-                try:
-                    with together(self.comm):
-                        self.write(staging.parts())
-                finally:
-                    staging.free()
+                return Saving(self, self._capture(groups))
+            self.transfer(groups)
             with together(self.comm):
                 self.target.sync(self.temporary)
             self.finish()
@@ -165,36 +155,28 @@ class Save(Work):
         with together(self.comm):
             self._place.hold()
 
-    def _steps(self) -> list[list[Slab]]:
-        """Say which slabs go at once. Collective."""
-        found: list[list[Slab]] = []
+    def _capture(self, groups: list[list[StagedMove]]) -> list[StagedMoves]:
+        """Copy all arrays to the processes that write them. Collective."""
+        held = sum(
+            move.plan.most_bytes * len(move.plan.steps) for group in groups for move in group
+        )
         with together(self.comm):
-            found = self.steps(None if self.waits else self.max_bytes)
-            if not self.waits and len(found) > 1:
-                needed = 2 * sum(slab.most_bytes for step in found for slab in step)
+            if held > self.max_bytes // 2:
                 raise NoMemory(
-                    f"to save without waiting, max_bytes must be {needed:,} at least: all is "
+                    f"to save without waiting, max_bytes must be {2 * held:,} at least: all is "
                     f"captured at once; it is {self.max_bytes:,}"
                 )
-        return found
-
-    def _capture(self, step: list[Slab]) -> Staging:
-        """Copy slabs to the processes that write them. Collective."""
-        specs = self.target.specs
-        dtypes = {slab.name: specs[slab.name].dtype for slab in step}
-        staging = Staging(
-            self.comm, step, self.state.items, specs, dtypes, True, self.max_bytes // 4
-        )
+        captured: list[StagedMoves] = []
         try:
-            staging.move()
+            for group in groups:
+                captured.append(self.staged(group))
+                captured[-1].mover(0)()
+                captured[-1].free_movers()
         except BaseException:
-            staging.free()
+            for moves in captured:
+                moves.free()
             raise
-        return staging
-
-    def write(self, parts: Iterator[tuple[str, Any, np.ndarray]]) -> None:
-        """Write what this process holds. Local; no MPI."""
-        self.do(parts, lambda file, at, piece: file.write(at, piece))
+        return captured
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
@@ -248,10 +230,10 @@ class Saving:
     _output = ""
     _process = -1
 
-    def __init__(self, job: Save, staging: Staging | None):
+    def __init__(self, job: Save, captured: list[StagedMoves]):
         self._comm, self._output = job.comm, job.output
         self._process = os.getpid()
-        writing = _Writing(job, staging)
+        writing = _Writing(job, captured)
         self._written = writing.is_written
         self._writing = writing
         unfinished.add(self, job.comm, f"the save of {job.output} was not waited for")
@@ -356,8 +338,8 @@ class _Writing:
         Set when all is written, or has failed.
     """
 
-    def __init__(self, job: Save, staging: Staging | None):
-        self.job, self._staging = job, staging
+    def __init__(self, job: Save, captured: list[StagedMoves]):
+        self.job, self._captured = job, captured
         self.failure: BaseException | None = None
         self.is_written = threading.Event()
         self._one_of_both = [None]  # thread and program: the first that lets go takes it
@@ -365,8 +347,8 @@ class _Writing:
     def run(self) -> None:
         """Write all. Local; no MPI."""
         try:
-            if self._staging is not None:
-                self.job.write(self._staging.parts())
+            for moves in self._captured:
+                self.job.files.write(moves.parts(0))
             self.job.target.sync(self.job.temporary)
         except BaseException as e:
             self.failure = e
@@ -385,6 +367,6 @@ class _Writing:
             with contextlib.suppress(IndexError):  # the other one was as fast
                 self._one_of_both.pop()
                 return
-        if self._staging is not None:
-            self._staging.free()
+        for moves in self._captured:
+            moves.free()
         self.job.close()
