@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Time series: what zarr-python and xarray read is what the program appended, step by step."""
 
+import gc
 import os
 
 import numpy as np
@@ -231,3 +232,20 @@ def test_ghosts_stay_out(comm, rng, place):
     if comm.rank == 0:
         expected = np.array([[0, 1], [2, 3]]).repeat(4, axis=0).repeat(4, axis=1)
         np.testing.assert_array_equal(read(f"{place}/g.zarr")["u"].values[0], expected)
+
+
+def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    run = dm.series(path, {"u": field.array}, comm=comm)
+    field.set(0)
+    run.append(time=0)
+    with pytest.warns(ResourceWarning, match=r"the series .*/run\.zarr was not closed"):
+        del run
+        gc.collect()
+    comm.barrier()
+    with dm.series(path, {"u": field.array}, comm=comm, resume=True) as run:
+        assert run.steps == 1
+    comm.barrier()
+    assert os.listdir(place) == ["run.zarr"]
+    comm.barrier()

@@ -16,18 +16,19 @@ import os
 import shutil
 import socket
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from datamover.arguments import flag
-from datamover.collective_calls import agreeing, ending, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
 from datamover.files import names
-from datamover.files.agreement import leave_block, threads_here, together
+from datamover.files.agreement import threads_here, together
 from datamover.files.series_variable import Variable
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
+from datamover.files.unfinished import Unfinished
 from datamover.files.write_back import sync_file_system
 from datamover.movers import MoverSet
 from datamover.mpi import collectively, comm_address
@@ -166,7 +167,7 @@ def series(
     return found
 
 
-class Series:
+class Series(Unfinished):
     """A Zarr group to which steps are appended; made by `datamover.series`.
 
     Attributes
@@ -224,6 +225,7 @@ class Series:
                 plan = redistribute(v.item.layout, v.allocate(self._comm.rank))
                 plans.append((plan, v.item.array, v.parts))
         self._mover = MoverSet(plans, comm=self._comm)
+        self._begin(self._comm, self.path, f"the series {self.path} was not closed")
 
     def _group(self) -> Any:
         import zarr
@@ -369,8 +371,7 @@ class Series:
         if self.closed:
             return
         try:
-            with together(self._comm):
-                sync_file_system(self.path)
+            self._end()
         finally:
             self._drop()
 
@@ -378,15 +379,12 @@ class Series:
     def _is_over(self) -> bool:
         return self.closed
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End if this process's call to close was refused. Collective."""
-        try:
-            agree()
-        finally:
-            self._drop()
+    def _end(self) -> None:
+        with together(self._comm):
+            sync_file_system(self.path)
 
-    def _drop(self) -> None:
-        """Free the mover and the lock. Local."""
+    def _release(self) -> None:
+        """Free the mover and the lock."""
         self.closed = True
         if self._mover is not None:
             self._mover.free()
@@ -396,20 +394,6 @@ class Series:
                 os.unlink(self._lock_path)
             os.close(self._lock)
             self._lock = None
-
-    def __enter__(self) -> Series:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Close; if the block failed on one process, the others raise PeerFailed."""
-        if self.closed:
-            return
-        if kind is None:
-            self.close()
-            return
-        self._drop()
-        leave_block(self._comm, self.path, error)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.steps} steps"

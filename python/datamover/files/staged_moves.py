@@ -129,8 +129,8 @@ class StagedMoves:
     moves : sequence of StagedMove
     to_file : bool
         Whether the files are the destinations.
-    max_bytes : int
-        Memory of each process for messages.
+    message_bytes : int
+        Memory of each process for messages, unless `max_bytes` is one of the options.
     keeps : bool
         Whether the movers of few steps stay bound.
     **options
@@ -142,7 +142,7 @@ class StagedMoves:
         comm: MPI.Comm,
         moves: Sequence[StagedMove],
         to_file: bool,
-        max_bytes: int,
+        message_bytes: int,
         keeps: bool = False,
         **options: Any,
     ):
@@ -150,8 +150,8 @@ class StagedMoves:
         self.num_steps = max((len(move.plan.steps) for move in moves), default=0)
         self._is_kept = keeps and self.num_steps <= KEPT_STEPS
         if options.get("max_bytes") is None:
-            share = max_bytes // max(self.num_steps, 1) if self._is_kept else max_bytes
-            options["max_bytes"] = max(share, LEAST_MESSAGE_BYTES)
+            at_once = max(self.num_steps, 1) if self._is_kept else 1
+            options["max_bytes"] = max(message_bytes // at_once, LEAST_MESSAGE_BYTES)
         self._options = options
         self._bound: dict[int, MoverSet] = {}
         self._staging: list[XArray] = []

@@ -4,27 +4,23 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import threading
-import warnings
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from datamover.arguments import flag
-from datamover.collective_calls import ending, leaving, refused_by
+from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
     address_place,
     addresses,
     placing,
     state_addresses,
-    unfinished,
     write_back,
 )
-from datamover.files.agreement import leave_block, together
+from datamover.files.agreement import together
 from datamover.files.staged_moves import StagedMove, StagedMoves, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
@@ -37,8 +33,8 @@ from datamover.files.state_items import (
 from datamover.files.state_stores import StoreOptions, target_of
 from datamover.files.state_work import Work
 from datamover.files.stripes import file_ranks, writers_of
+from datamover.files.unfinished import Unfinished
 from datamover.mpi import collectively
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -131,7 +127,7 @@ class Save(Work):
             self._place = placing.LocalPlace(*said)
         self.temporary = self._place.path
         try:
-            self._create()
+            placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
             dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
             groups = self.plan(dtypes, None if self.waits else self.max_bytes)
             if not self.waits:
@@ -145,15 +141,6 @@ class Save(Work):
             raise
         self.close()
         return None
-
-    def _create(self) -> None:
-        with together(self.comm):
-            if self.is_first:
-                self._place.check()
-                self._place.claim(self.target.is_directory)
-                self.target.create(self.temporary)
-        with together(self.comm):
-            self._place.hold()
 
     def _capture(self, groups: list[list[StagedMove]]) -> list[StagedMoves]:
         """Copy all arrays to the processes that write them. Collective."""
@@ -202,7 +189,7 @@ def _words_of_options(options: StoreOptions) -> dict[str, Any]:
     }
 
 
-class Saving:
+class Saving(Unfinished):
     """A save that is under way: the arrays are captured, threads write the files.
 
     Made by `save` with ``wait=False``. All processes wait for it, in the order of their saves;
@@ -228,15 +215,14 @@ class Saving:
     # Of the class: an interrupt may leave one without its own.
     _writing: _Writing | None = None
     _output = ""
-    _process = -1
 
     def __init__(self, job: Save, captured: list[StagedMoves]):
         self._comm, self._output = job.comm, job.output
-        self._process = os.getpid()
+        words = f"the save of {job.output} was not waited for"
+        self._begin(job.comm, job.output, words, "; there is no new output")
         writing = _Writing(job, captured)
         self._written = writing.is_written
         self._writing = writing
-        unfinished.add(self, job.comm, f"the save of {job.output} was not waited for")
         threading.Thread(target=writing.run).start()
 
     @property
@@ -262,15 +248,11 @@ class Saving:
         A call that is refused on one process, for arguments that it does not take, is refused on
         all, and there is no output.
         """
-        writing = self._writing
-        if writing is None:
+        if self._writing is None:
             raise InvalidState(f"wait() was already called for this save of {self._output}")
-        self._written.wait()
+        self._written.wait()  # an interrupt of it leaves it to be waited for again
         try:
-            with together(self._comm):
-                if writing.failure is not None:
-                    raise writing.failure
-            writing.job.finish()
+            self._end()
         finally:
             self._drop()
 
@@ -278,53 +260,26 @@ class Saving:
     def _is_over(self) -> bool:
         return self._writing is None
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End where this process's call to wait was refused: there is no output. Collective."""
-        try:
-            self._written.wait()
-            agree()
-        finally:
-            self._drop()
+    def _end(self) -> None:
+        self._written.wait()
+        with together(self._comm):
+            if self._writing.failure is not None:
+                raise self._writing.failure
+        self._writing.job.finish()
 
-    def _drop(self) -> None:
-        """Give back memory and place. Local."""
-        with uninterrupted():
-            writing, self._writing = self._writing, None
-            unfinished.remove(self)
-            if writing is not None:
-                writing.let_go()
+    def _stop(self) -> None:
+        self._written.wait()
 
-    def __del__(self) -> None:
-        """Warn if it was not waited for; there is no output then."""
-        if self._writing is None or self._process != os.getpid():  # a child's is its parent's
-            return
-        words = f"the save of {self._output} was not waited for; there is no new output"
-        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
-        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
-            self._drop()
+    def _release(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.let_go()
 
     def __repr__(self) -> str:
         if self._is_over:
             return f"Saving({self._output!r}, ended)"
         state = "to be waited for" if self.done else "being written"
         return f"Saving({self._output!r}, {state})"
-
-    def __enter__(self) -> Saving:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Wait; if the block failed on any process, all fail, and there is no output."""
-        if self._writing is None:
-            return
-        if kind is None:
-            self.wait()
-            return
-        try:
-            leave_block(self._comm, self._output, error)
-            self._written.wait()
-        finally:
-            self._drop()
 
 
 class _Writing:
