@@ -17,7 +17,6 @@ from datamover.files import (
     address_place,
     addresses,
     placing,
-    state_addresses,
     write_back,
 )
 from datamover.files.agreement import together
@@ -105,9 +104,7 @@ class Save(Work):
         agree_on_dtypes(self.address, state.items)
 
         def settle() -> None:
-            at_address = addresses.is_address(self.output)
-            kind = state_addresses.AddressTarget if at_address else target_of(self.output)
-            self.target = kind(self.output, state, self.options)
+            self.target = target_of(self.output)(self.output, state, self.options)
 
         collectively(self.address, settle)
         self.agree_on_files(self.target.specs, direct=self.waits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common parts of saving and loading: the parts that need no mover, and the moves of the rest."""
+"""Common parts of saves, loads and series: what needs no mover, and the moves of the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from datamover.files import state_direct
 from datamover.files.agreement import threads_here, together
 from datamover.files.array_steps import StepPlan, slab_shape, steps_of
-from datamover.files.staged_moves import MAX_BYTES, Files, StagedMove, StagedMoves
+from datamover.files.staged_moves import MAX_BYTES, Files, Part, StagedMove, StagedMoves
 from datamover.files.state_items import Item
 from datamover.mpi import collectively, gathered
 from datamover.plans import redistribute
@@ -28,7 +28,7 @@ MOST_AT_ONCE = 256
 
 
 class Work:
-    """Limits, threads and open files of one save or load on one process."""
+    """Limits, threads and open files of a save, a load or a series on one process."""
 
     def __init__(self, comm: MPI.Comm, address: int, to_file: bool):
         self.comm, self.address = comm, address
@@ -105,22 +105,29 @@ class Work:
 
     def transfer(self, groups: list[list[StagedMove]]) -> None:
         """Read or write all parts. Collective."""
-        do = self.files.write if self._to_file else self.files.read
-        with together(self.comm):
-            do(state_direct.parts(self._splits, self.items, self.comm.rank))
+        self.transfer_direct()
         for group in groups:
-            moves = self.staged(group)
-            try:
-                for k in range(moves.num_steps):
-                    if self._to_file:
-                        moves.mover(k)()
-                    with together(self.comm):
-                        do(moves.parts(k))
-                    if not self._to_file:
-                        moves.mover(k)()
-            finally:
-                moves.free()
+            with self.staged(group) as moves:
+                self.execute(moves)
 
-    def staged(self, moves: list[StagedMove]) -> StagedMoves:
+    def transfer_direct(self) -> None:
+        """Read or write the parts that need no mover. Collective."""
+        with together(self.comm):
+            self._do(state_direct.parts(self._splits, self.items, self.comm.rank))
+
+    def execute(self, moves: StagedMoves) -> None:
+        """Read or write the other parts of a group. Collective."""
+        for k in range(moves.num_steps):
+            if self._to_file:
+                moves.mover(k)()
+            with together(self.comm):
+                self._do(moves.parts(k))
+            if not self._to_file:
+                moves.mover(k)()
+
+    def _do(self, parts: Iterator[Part]) -> None:
+        (self.files.write if self._to_file else self.files.read)(parts)
+
+    def staged(self, moves: list[StagedMove], keeps: bool = False) -> StagedMoves:
         """Make staging memory for moves. Collective."""
-        return StagedMoves(self.comm, moves, self._to_file, self.max_bytes // 4)
+        return StagedMoves(self.comm, moves, self._to_file, self.max_bytes // 4, keeps)
