@@ -144,18 +144,6 @@ def gathered(address: int, numbers: Any) -> list[np.ndarray]:
     return core().gather(address, numbers)
 
 
-def duplicated(comm: MPI.Comm) -> MPI.Comm:
-    """Give a communicator of the same processes, to be freed. Collective; waits as movers do.
-
-    Where MPI's own `Dup` waits for one that was killed, or for ever, nobody can end it.
-    """
-    from mpi4py import MPI
-
-    made = MPI.Intracomm()
-    core().duplicate(comm_address(comm), MPI._addressof(made))
-    return made
-
-
 def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:

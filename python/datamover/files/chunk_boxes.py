@@ -37,7 +37,7 @@ class ChunkedArray:
         """Read and decode a chunk, whole, as opaque elements; None where there is none."""
         raise NotImplementedError
 
-    #: Whether one process alone can write; the others `encode`, it does `put`: see `handover`.
+    #: Whether only one process can write. The others `encode`, it does `put`; see `handover`.
     has_one_writer = False
 
     @property
