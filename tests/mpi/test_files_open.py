@@ -755,8 +755,12 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
         mover.start()
         assert mover.in_flight
         mover.wait()
+        mover.rebind(dm.XArray(comm, line, "f8"), file)
         mover.start()
         assert mover.test() and not mover.in_flight
+        mover.free()
+        with pytest.raises(dm.InvalidState, match="freed"):
+            mover.start()
 
 
 @pytest.mark.parametrize("steps", [4, 12])

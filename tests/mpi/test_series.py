@@ -10,7 +10,7 @@ import xarray as xr
 import zarr
 
 import datamover as dm
-from datamover.files import series_variable
+from datamover.files import growing_array
 
 
 def layouts(rng, comm, dims):
@@ -80,13 +80,13 @@ def test_blocks_that_are_chunks_do_not_move(comm, place, monkeypatch):
     rows = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
     u = np.full((4, 6), comm.rank, "f4")
     names, written = {"u": ("y", "x")}, []
-    write = series_variable.StepWriter.write
+    write = growing_array.StepWriter.write
 
     def noted(writer, lo, array):
         written.append((lo, np.shares_memory(array, u)))
         write(writer, lo, array)
 
-    monkeypatch.setattr(series_variable.StepWriter, "write", noted)
+    monkeypatch.setattr(growing_array.StepWriter, "write", noted)
     with dm.series(f"{place}/a.zarr", {"u": (u, rows)}, comm=comm, dimensions=names) as run:
         run.append()
         assert run._moves == []
@@ -188,7 +188,7 @@ def test_a_step_that_cannot_be_written_can_be_appended_again(comm, place, monkey
 
         with monkeypatch.context() as patch:
             if comm.rank == comm.size - 1:
-                patch.setattr(series_variable.StepWriter, "write", full)
+                patch.setattr(growing_array.StepWriter, "write", full)
             refused(comm, dm.IoError, "space", lambda: run.append(time=1))
         assert run.steps == 1
         run.append(time=1)

@@ -28,7 +28,8 @@ from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported
 from datamover.files import names
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec
-from datamover.files.series_variable import StepWriter, Variable
+from datamover.files.growing_array import StepWriter, create
+from datamover.files.series_variable import Variable
 from datamover.files.staged_moves import StagedMoves
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
 from datamover.files.state_work import Work
@@ -39,8 +40,6 @@ from datamover.mpi import collectively, comm_address
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Steps in one chunk of a coordinate.
-COORDINATE_CHUNK = 1024
 #: Memory limit of a step: a block, which is a chunk by default, may have any size.
 MOST_BYTES = 1 << 60
 
@@ -353,13 +352,7 @@ class Series(Unfinished):
         """Make the written step a part of all arrays. By the first process."""
         for name, value in coordinates.items():
             if name not in group:
-                group.create_array(
-                    name,
-                    shape=(0,),
-                    chunks=(COORDINATE_CHUNK,),
-                    dtype=_dtype_of(value),
-                    dimension_names=(self._along,),
-                )
+                create(os.path.join(self.path, name), (), _dtype_of(value), (self._along,))
             array = group[name]
             array.resize((self.steps + 1,))
             array[self.steps] = value

@@ -1,67 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zarr arrays that grow step by step along their first dimension, in chunks of one step."""
+"""Variables of a time series: the chunks and names of an array of every step."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
-from datamover.files import direct_zarr
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files import growing_array
 from datamover.files.state_items import Item
-from datamover.files.zarr_array import ZarrArray
-from datamover.files.zarr_output import check_output, create_in
-from datamover.files.zarr_store import abandonable_store, zarr_python
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
-
-
-def create(path: str, spec: ArraySpec, chunks: Sequence[int]) -> Any:
-    """Create an array without steps; `spec` and chunks are those of one step, names those of all.
-
-    Returns
-    -------
-    zarr.Array
-    """
-    shape = (0, *spec.shape)
-    options = MoveOptions(chunks=(1, *chunks))
-    whole = ArraySpec(shape, spec.dtype, dimension_names=spec.dimension_names)
-    return create_in(path, check_output(whole, options), options)
-
-
-class StepWriter:
-    """Writer of one step of an array, which may be behind its end: nobody sees it there yet."""
-
-    def __init__(self, path: str, step: int):
-        self._file: Any = direct_zarr.opened(path)
-        if self._file is None:
-            store = abandonable_store(path)
-            array = _longer(zarr_python().open_array(store, mode="r+"), step + 1)
-            self._file = ZarrArray(array, path, array.dtype, store=store)
-        self._step = step
-        self.spec = ArraySpec(self._file.spec.shape[1:], self._file.spec.dtype)
-        self.granule: Shape = self._file.granule[1:]
-        self.close = self._file.close
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Chunks."""
-        return self.granule
-
-    def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements of the step from index `lo` on."""
-        self._file.write((self._step, *lo), array[None])
-
-
-def _longer(array: Any, steps: int) -> Any:
-    """Return an array with more steps than the file records: its chunks can be written."""
-    from zarr.core.array import Array, AsyncArray
-
-    metadata = array.metadata.update_shape((steps, *array.shape[1:]))
-    return Array(AsyncArray(metadata=metadata, store_path=array.store_path, config=array.config))
 
 
 def chunk_shape(layout: Layout) -> tuple[int, ...]:
@@ -110,8 +59,8 @@ class Variable:
 
     def create(self, path: str) -> None:
         """Create the array in a group, without a step."""
-        spec = ArraySpec(self.item.shape, self.item.dtype, dimension_names=self.names)
-        create(os.path.join(path, self.name), spec, self.chunks)
+        place = os.path.join(path, self.name)
+        growing_array.create(place, self.item.shape, self.item.dtype, self.names, self.chunks)
 
     def check(self, group: Any, rechunk: bool) -> None:
         """Compare with the array in the file, whose chunks are used with `rechunk`."""

@@ -190,11 +190,10 @@ class StagedMoves:
         return (array, staging) if self._to_file else (staging, array)
 
     def rebind(self, array: Any) -> None:
-        """Use another array for the only move. Collective."""
-        (move,), (staging,) = self._moves, self._staging
+        """Use another array for the only move, if there is one. Collective."""
         for mover in self.bound:
-            mover.rebind(self._ends(array, staging))
-        self._moves = [dataclasses.replace(move, array=array)]
+            mover.rebind(*(self._ends(array, staging) for staging in self._staging))
+        self._moves = [dataclasses.replace(move, array=array) for move in self._moves]
 
     def parts(self, k: int) -> Iterator[Part]:
         """Iterate over the parts of staging memory that this process reads or writes in step k."""

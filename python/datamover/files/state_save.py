@@ -8,9 +8,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from datamover.arguments import flag
+from datamover.arguments import flag, integers
 from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
@@ -69,13 +67,9 @@ class Save(Work):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
-        try:
-            by_name = {
-                str(name): tuple(int(np.asarray(n).astype(np.int64, casting="safe")) for n in box)
-                for name, box in (chunks or {}).items()
-            }
-        except TypeError:
-            raise WrongType(f"chunks are {chunks!r}: extents must be integers") from None
+        by_name = {
+            str(name): integers(box, f"chunks of {name!r}") for name, box in (chunks or {}).items()
+        }
         self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
 
     def agree(self) -> None:
@@ -87,7 +81,10 @@ class Save(Work):
             "wait=": self.waits,
             "writers=": self.ranks,
             "max_bytes=": self.max_bytes,
-            **_words_of_options(self.options),
+            "chunks=": sorted(self.options.chunks.items()),
+            "compressor=": self.options.compressor,
+            "zarr_format=": self.options.zarr_format,
+            "dimensions=": sorted(self.options.dimensions.items()),
             "names": [*state.items, *state.arrays, *state.values],
         }
         for name, item in state.items.items():
@@ -174,16 +171,6 @@ class Save(Work):
             write_back.give_up()
             self._place.give_back()
             self._place = None
-
-
-def _words_of_options(options: StoreOptions) -> dict[str, Any]:
-    """Give options as what prints alike where it is the same."""
-    return {
-        "chunks=": sorted(options.chunks.items()),
-        "compressor=": options.compressor,
-        "zarr_format=": options.zarr_format,
-        "dimensions=": sorted(options.dimensions.items()),
-    }
 
 
 class Saving(Unfinished):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from datamover.arguments import integers
 from datamover.errors import InvalidArgument, WrongType
 from datamover.files import addresses
 
@@ -72,10 +73,7 @@ def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
         return tuple(nprocs * i // int(given) for i in range(int(given)))
     if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)):
         raise WrongType(f"{name} is {given!r}, it must be a number or a sequence of ranks")
-    try:
-        ranks = [int(np.asarray(rank).astype(np.int64, casting="safe")) for rank in given]
-    except TypeError:
-        raise WrongType(f"{name} is {given!r}, ranks must be integers") from None
+    ranks = integers(given, name)
     if not ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < nprocs for r in ranks):
         raise InvalidArgument(
             f"{name} is {ranks}; it must be one or more different ranks from 0 to {nprocs - 1}"
