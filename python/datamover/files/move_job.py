@@ -88,13 +88,10 @@ def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions
 
 def output_place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
     """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
-    token = placing.token(address)
     overwrite_group = options.overwrite_group
-    overwrite = options.overwrite or overwrite_group
-    if addresses.is_address(output):
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
+    replaces = (options.overwrite or overwrite_group, overwrite_group)
     member = options.output_member or options.member
-    return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
+    return address_place.place_of(source, output, placing.token(address), *replaces, member)
 
 
 class Job:

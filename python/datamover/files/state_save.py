@@ -13,7 +13,6 @@ from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
     address_place,
-    addresses,
     placing,
     write_back,
 )
@@ -112,13 +111,9 @@ class Save(Work):
 
     def run(self) -> Saving | None:
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
+        replaces = (self.overwrite, self.overwrite)
         token = placing.token(self.address)
-        if addresses.is_address(self.output):
-            said = ("", self.output, token, self.overwrite, self.overwrite)
-            self._place = address_place.AddressPlace(*said)
-        else:
-            said = (None, self.output, token, self.overwrite, self.overwrite, None)
-            self._place = placing.LocalPlace(*said)
+        self._place = address_place.place_of(None, self.output, token, *replaces)
         self.temporary = self._place.path
         try:
             placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
