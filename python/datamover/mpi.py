@@ -145,18 +145,6 @@ def gathered(address: int, numbers: Any) -> list[np.ndarray]:
     return core().gather(address, numbers)
 
 
-def duplicated(comm: MPI.Comm) -> MPI.Comm:
-    """Return a communicator of the same processes, to be freed. Collective; waits as movers do.
-
-    If MPI's own `Dup` waits for a killed process, or forever, nothing can end it.
-    """
-    from mpi4py import MPI
-
-    made = MPI.Intracomm()
-    core().duplicate(comm_address(comm), MPI._addressof(made))
-    return made
-
-
 def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:

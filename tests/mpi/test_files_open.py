@@ -17,7 +17,7 @@ import zarr
 from others import stored
 
 import datamover as dm
-from datamover.files import file_mover, flat
+from datamover.files import file_mover, flat, staged_moves
 
 ENDS = ["npy", "raw", "zarr", "h5"]
 
@@ -755,8 +755,12 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
         mover.start()
         assert mover.in_flight
         mover.wait()
+        mover.rebind(dm.XArray(comm, line, "f8"), file)
         mover.start()
         assert mover.test() and not mover.in_flight
+        mover.free()
+        with pytest.raises(dm.InvalidState, match="freed"):
+            mover.start()
 
 
 @pytest.mark.parametrize("steps", [4, 12])
@@ -786,7 +790,7 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
             max_bytes=2 * 24 * 16 * 8,
         ) as file:  # fmt: skip
             mover = dm.Mover(dm.redistribute(rows, rows), array, file)
-            assert mover.counters()["steps"] > file_mover.KEPT_STEPS or steps == 4
+            assert mover.counters()["steps"] > staged_moves.KEPT_STEPS or steps == 4
             mover(60)
 
     with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):

@@ -287,10 +287,14 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
         with pytest.raises(command.IoError) as raised:
             command.program(name)
         assert f"was built without {library}. " in str(raised.value)
-        assert str(raised.value).endswith(f": apt-get install {package} && make install DATAMOVER_BENCH=ON")
+        assert str(raised.value).endswith(
+            f": apt-get install {package} && make install DATAMOVER_BENCH=ON"
+        )
     monkeypatch.setattr(command, "PROGRAMS", tmp_path / "none")
     for name in ("nas_mg", *packages):
-        with pytest.raises(command.IoError, match=r"DATAMOVER_BENCH=ON, .* make install DATAMOVER_BENCH=ON$"):
+        with pytest.raises(
+            command.IoError, match=r"DATAMOVER_BENCH=ON, .* make install DATAMOVER_BENCH=ON$"
+        ):
             command.program(name)
 
 

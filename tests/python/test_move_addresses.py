@@ -554,7 +554,8 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
             dm.save(name, saved_arrays(), comm=MPI.COMM_SELF)
     for name, error, words in [
         (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
-        (f"{bucket}/b.h5", dm.Unsupported, "copy it here"),
+        (f"{bucket}/b.h5", dm.IoError, "b.h5"),
+        (f"{bucket}/b.raw", dm.Unsupported, "copy it here"),
         (f"{bucket}/b.npy", dm.IoError, "b.npy"),
         ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
     ]:

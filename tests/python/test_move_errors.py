@@ -62,11 +62,11 @@ def test_a_missing_input_that_is_in_a_file_or_group_is_named_as_it_should_be(pla
 def test_a_file_with_another_dataset_is_not_said_to_be_replaced(place):
     with h5py.File(place / "run.h5", "w") as file:
         file["u"] = ARRAY
-    refused(place, dm.IoError, "with the dataset 'u': none is added", output="run.h5:/v")
+    refused(place, dm.IoError, "with the dataset 'u': datasets cannot be added", output="run.h5:/v")
     refused(place, dm.IoError, "exists; overwrite=True replaces it", output="run.h5:/u")
     with h5py.File(place / "run.h5", "a") as file:
         file["w"] = ARRAY
-    refused(place, dm.IoError, "'u' and others: none is added", output="run.h5:/v")
+    refused(place, dm.IoError, "'u' and others: datasets cannot be added", output="run.h5:/v")
 
 
 @pytest.mark.parametrize("keep", [0, 4, 30, 100, 200])

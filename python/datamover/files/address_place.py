@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import consolidated, zarr_group
+from datamover.files import addresses, consolidated, zarr_group
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -27,6 +27,7 @@ from datamover.files.addresses import (
     words_of,
 )
 from datamover.files.json_values import dumps
+from datamover.files.placing import LocalPlace
 
 #: The object that marks an output while it is written; removed when the output is complete.
 MARKER = ".datamover.partial"
@@ -111,19 +112,35 @@ def clean_up(path: str, token: str) -> bool:
     return is_whole
 
 
+def place_of(
+    source: str | None,
+    output: str,
+    token: str,
+    overwrite: bool,
+    overwrite_group: bool | None,
+    member: str | None = None,
+) -> AddressPlace | LocalPlace:
+    """Return the place of an output at an address or a path; see `LocalPlace`."""
+    if addresses.is_address(output):
+        return AddressPlace(source, output, token, overwrite, overwrite_group)
+    return LocalPlace(source, output, token, overwrite, overwrite_group, member)
+
+
 class AddressPlace:
     """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
 
     Parameters
     ----------
-    source, output : str
+    source : str or None
+        None if it is not a file, which cannot be the output.
+    output : str
     token : str
         Identifies this output in the marker; see `placing.token`.
     overwrite, overwrite_group : bool
     """
 
     def __init__(
-        self, source: str, output: str, token: str, overwrite: bool, overwrite_group: bool
+        self, source: str | None, output: str, token: str, overwrite: bool, overwrite_group: bool
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
@@ -146,8 +163,9 @@ class AddressPlace:
         """
         if scheme_of(self.path) in READ_ONLY:
             raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
-        source, output = _place_of(self._source), _place_of(self.path)
-        if output.startswith(source) or source.startswith(output):
+        output = _place_of(self.path)
+        source = None if self._source is None else _place_of(self._source)
+        if source is not None and (output.startswith(source) or source.startswith(output)):
             raise InvalidArgument(
                 f"input {self._source} and output {self.path} are the same, or one is inside "
                 "the other"

@@ -2,10 +2,11 @@
 """Steps of a plan between arrays and a file, and the part of the plan that each step executes.
 
 A file is an array whose elements are stored on disk. A plan reads and writes it slab by slab
-through *staging memory*, laid out as `state_steps` lays out slabs for the processes that do the
-I/O. For each term of the plan, the part inside the slab is used, with staging memory in the place
-of the file: redistributions remain redistributions, of a smaller section; halos and section copies
-become section copies. All of this is local and the same on every process.
+through *staging memory*: a slab of whole chunks is distributed, in pieces that are contiguous in
+the file, over the processes that do the I/O. For each term of the plan, the part inside the slab is
+used, with staging memory in the place of the file: redistributions remain redistributions, of a
+smaller section; halos and section copies become section copies. All of this is local and the same
+on every process.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
-from datamover.errors import OutOfRange, Unsupported
+from datamover.errors import NoMemory, OutOfRange, Unsupported
+from datamover.files import dealing
 from datamover.files.formats import Shape
-from datamover.files.state_steps import slabs_of
 from datamover.layouts import FloorPlan, IndexList, Layout
 
 
@@ -43,23 +46,42 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:
-    """All steps of a plan, and the layout of the staging memory that all of them share."""
+    """All steps of a plan, and the layout of the staging memory that all of them share.
+
+    `most_bytes` is what one process holds of staging memory, at most.
+    """
 
     staging: FloorPlan | None
     steps: list[Step]
+    most_bytes: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class _Box:
-    """A part of a file, in the form that `slabs_of` takes."""
+def slab_shape(
+    name: str, file: Any, shape: Shape, ranks: tuple[int, ...], most_bytes: int
+) -> Shape:
+    """Choose the slabs of a box of a file, of which no process holds more than `most_bytes`.
 
-    spec: Any
-    granule: Shape
-    unit: Any
+    Raises
+    ------
+    NoMemory
+        A chunk is larger.
+    """
+    spec, count = file.spec, len(ranks)
+    try:
+        return dealing.slab_shape(
+            shape,
+            file.granule,
+            spec.order,
+            2 * most_bytes,  # half of the limit is for the elements
+            2 * spec.dtype.itemsize,
+            lambda slab: dealing.share_elems(slab, file.unit(slab, count), count),
+        )
+    except NoMemory as e:
+        raise NoMemory(f"{name}: {e}") from e
 
 
 def steps_of(
-    plan: MotionPlan, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
+    plan: MotionPlan, name: str, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
 ) -> StepPlan:
     """Cut a plan into steps. Local.
 
@@ -67,6 +89,8 @@ def steps_of(
     ----------
     plan : MotionPlan
         From or to the layout of the file.
+    name : str
+        Of the file, for errors.
     file : Reader or Writer
         Has `spec`, `granule` and `unit`.
     to_file : bool
@@ -90,13 +114,14 @@ def steps_of(
     touched = _touched(terms, layout.domain, file, to_file)
     if touched.empty or not terms:
         return StepPlan(None, [])
-    spec = dataclasses.replace(file.spec, shape=tuple(touched.shape))
-    slabs = slabs_of("the file", _Box(spec, file.granule, file.unit), ranks, most_bytes)
-    staging = FloorPlan(slabs[0].regions, slabs[0].owners, plan.nprocs)
+    shape, order, count = tuple(touched.shape), file.spec.order, len(ranks)
+    slab = slab_shape(name, file, shape, ranks, most_bytes)
+    unit = file.unit(slab, count)
+    regions, owners = dealing.deal(slab, unit, order, count)
+    staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)
     found = []
-    for slab in slabs:
-        lo = _plus(slab.lo, touched.lo)
-        hi = _plus(slab.hi, touched.lo)
+    for first, end in dealing.slabs(shape, slab):
+        lo, hi = _plus(first, touched.lo), _plus(end, touched.lo)
         origin = _plus(lo, layout.domain.lo)
         section = Region(origin, _plus(hi, layout.domain.lo))
         layouts = (plan.source, staging) if to_file else (staging, plan.destination)
@@ -107,7 +132,8 @@ def steps_of(
         if len(part):
             covered = to_file and any(_covers(term, section) for term in terms)
             found.append(Step(lo, hi, part, covered))
-    return StepPlan(staging, found)
+    most_elems = dealing.share_elems(slab, unit, count)
+    return StepPlan(staging, found, most_elems * file.spec.dtype.itemsize)
 
 
 def _plus(a: Any, b: Any) -> Shape:

@@ -37,7 +37,7 @@ class ChunkedArray:
         """Read and decode a whole chunk as opaque elements; return None if it does not exist."""
         raise NotImplementedError
 
-    #: Whether only one process can write. The others `encode`, and it does `put`: see `handover`.
+    #: Whether only one process can write. The others `encode`, it does `put`; see `handover`.
     has_one_writer = False
 
     @property

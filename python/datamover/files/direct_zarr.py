@@ -133,9 +133,8 @@ class OrdinaryArray(ChunkedArray):
         data = chunk.reshape(-1, order=self.layout.order)
         path = os.path.join(self._path, self.layout.key(cell))
         if self.is_fill(data):
-            if self.replaces:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):  # what was there before
+                os.unlink(path)
             return
         self._file_system.open(self._path)
         if self._codec is not None:

@@ -11,25 +11,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import flag, integers, memory_limit
+from datamover.arguments import flag, integers
 from datamover.arrays import element_dtype
-from datamover.collective_calls import agreeing, ending, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
     IoError,
     Mismatch,
     Unsupported,
-    WrongType,
 )
 from datamover.files import (
     addresses,
@@ -37,24 +34,22 @@ from datamover.files import (
     formats,
     names,
     placing,
-    unfinished,
     write_back,
     zarr_format_2,
 )
-from datamover.files.agreement import leave_block, threads_here, together
-from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.agreement import threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.staged_moves import MAX_BYTES, Files, limit_of
 from datamover.files.state_items import agree_on
 from datamover.files.state_load import native_dtype
-from datamover.files.state_steps import file_ranks
-from datamover.files.state_work import MAX_BYTES
+from datamover.files.stripes import file_ranks
+from datamover.files.unfinished import Unfinished
 from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -184,9 +179,7 @@ class _Request:
         self.shape: Shape = tuple(layout.domain.shape)
         self.dtype = None if dtype is None else element_dtype(dtype)
         self.ranks = file_ranks(ranks, "ranks", nprocs)
-        if max_bytes is None:
-            raise WrongType("max_bytes is None, it must be a number of bytes")
-        self.max_bytes = memory_limit(max_bytes)
+        self.max_bytes = limit_of(max_bytes)
         self.overwrite = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
@@ -226,7 +219,7 @@ class _Request:
         return MoveOptions(member=self.member, shape=self.shape, dtype=self.dtype, order=self.order)
 
 
-class FileArray:
+class FileArray(Unfinished):
     """An array on the disk for movers; created by `open`.
 
     Attributes
@@ -260,7 +253,7 @@ class FileArray:
     is_file_array = True
     #: On the class: an object that was not opened has nothing to close.
     closed = True
-    _process = -1
+    _place: placing.LocalPlace | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
@@ -268,13 +261,9 @@ class FileArray:
         self._address = address
         self._request = request
         self._file: Any = None
-        self._temporary: str | None = None
-        self._lock: int | None = None
-        self._removes = False
         self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
         self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_damaged = False
-        self._process = os.getpid()
         self.closed = False  # from here on there is something to close
         try:
             if self.mode == "w":
@@ -286,8 +275,14 @@ class FileArray:
                         _remove_leftovers(self._file)
             with together(comm):
                 self._check()
-            self._threads = threads_here(address)
-            unfinished.add(self, comm, f"{self.path} was not closed")
+            #: By which movers read and write parts of it; not for users.
+            self.parts = Files(
+                lambda _: contextlib.nullcontext(self.file),
+                threads_here(address),
+                self.max_bytes // 4,
+            )
+            words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
+            self._begin(comm, self.path, words, self._lost)
         except BaseException:
             self._drop()
             raise
@@ -305,19 +300,17 @@ class FileArray:
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
             spec = file_format.check_output(wanted, options)
-        self._temporary = placing.temporary_path(self.path, placing.token(self._address))
+        token = placing.token(self._address)
+        said = (None, self.path, token, request.overwrite, None, request.member)
+        self._place = placing.LocalPlace(*said)
+        placing.begin(
+            self.comm,
+            self._place,
+            file_format.is_directory,
+            lambda path: file_format.create(path, spec, options),
+        )
         with together(self.comm):
-            if self.comm.rank == 0:
-                overwrite = request.overwrite
-                placing.check_place(self.path, overwrite, None, request.member)
-                placing.tell_of_leftovers(placing.remove_leftovers(self.path))
-                self._removes = True
-                self._lock = placing.claim(self._temporary, file_format.is_directory)
-                file_format.create(self._temporary, spec, options)
-        with together(self.comm):
-            if self._lock is None:
-                self._lock = placing.hold(self._temporary)
-            self._file = _writable(file_format.open_writer(self._temporary, spec, options))
+            self._file = _writable(file_format.open_writer(self._place.path, spec, options))
 
     def _check(self) -> None:
         """Check that file and layout fit each other. Local."""
@@ -395,33 +388,6 @@ class FileArray:
         if self._is_damaged and self.mode == "w":
             raise IoError(f"{self.path} is not created: its content could not be written")
 
-    def read(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Fill arrays with the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.read(at, piece)
-            if piece.dtype != self.file.spec.dtype:
-                piece.view(self.file.spec.dtype).byteswap(inplace=True)
-
-        self._do(parts, work)
-
-    def write(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Write arrays to the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.write(at, piece.astype(self.file.spec.dtype, copy=False))
-
-        self._do(parts, work)
-
-    def _do(self, parts: Iterator[tuple[Shape, np.ndarray]], work: Any) -> None:
-        file = self.file
-        tasks = (
-            task for lo, part in parts for task in boxes(lo, part, file.granule, file.spec.order)
-        )
-        do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
-
     @refused_by(ending)
     def close(self) -> None:
         """Sync everything written to the disk, and give a new file its name. Collective.
@@ -444,16 +410,7 @@ class FileArray:
         if self.closed:
             return
         try:
-            collectively(self._address, self._check_complete)
-            with together(self.comm):
-                if self.mode == "r":
-                    self._file.check_unchanged()
-                else:
-                    self._file.sync()
-            if self._temporary is not None:
-                with together(self.comm):
-                    if self.comm.rank == 0:
-                        placing.place(self._temporary, self.path, self._request.overwrite)
+            self._end()
         finally:
             self._drop()
 
@@ -461,55 +418,34 @@ class FileArray:
     def _is_over(self) -> bool:
         return self.closed
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        try:
-            agree()
-        finally:
-            self._give_up()
-            self._drop()
+    def _end(self) -> None:
+        collectively(self._address, self._check_complete)
+        with together(self.comm):
+            if self.mode == "r":
+                self._file.check_unchanged()
+            else:
+                self._file.sync()
+        if self._place is not None:
+            with together(self.comm):
+                if self.comm.rank == 0:
+                    self._place.finish(self._file)
+
+    def _stop(self) -> None:
+        self._give_up()
 
     @property
     def _lost(self) -> str:
         return "; there is no new file" if self.mode == "w" else ""
 
-    def _drop(self) -> None:
-        """Close the file; remove a new one that is not complete, or the replaced one. Local."""
-        with uninterrupted():
-            self.closed = True
-            unfinished.remove(self)
-            if self._file is not None:
-                with contextlib.suppress(OSError):  # the error of the file was raised before
-                    self._file.close()
-            removes, self._removes = self._removes, False
-            lock, self._lock = self._lock, None
-            if removes:
-                write_back.give_up()
-            if self._temporary is not None:
-                placing.give_back(self._temporary, self.path, removes, lock)
-
-    def __enter__(self) -> FileArray:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Close; if the block failed on one process, all fail, and no new file is created."""
-        try:
-            if kind is None:
-                self.close()
-            elif not self.closed:
-                leave_block(self.comm, self.path, error)
-                self._give_up()
-        finally:
-            self._drop()
-
-    def __del__(self) -> None:
-        """Warn, as Python's files do, if it was not closed; a new file is not created."""
-        if self.closed or self._process != os.getpid():  # in a child, it belongs to the parent
-            return
-        words = f"{self.path}, opened with mode {self.mode!r}, was not closed{self._lost}"
-        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
-        if not sys.is_finalizing():  # otherwise the next program that writes there removes the rest
-            self._drop()
+    def _release(self) -> None:
+        self.closed = True
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # the error of the file was raised before
+                self._file.close()
+        if self._place is not None:
+            place, self._place = self._place, None
+            write_back.give_up()
+            place.give_back()
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"

@@ -10,13 +10,10 @@ each process to each other one.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from datamover.arrays import XArray
 from datamover.collective_calls import agreeing, refused_by
@@ -32,8 +29,8 @@ from datamover.errors import (
 from datamover.files.agreement import together
 from datamover.files.array_steps import Step, StepPlan, steps_of
 from datamover.files.file_array import FileArray
+from datamover.files.staged_moves import StagedMove, StagedMoves
 from datamover.files.state_items import agree_on
-from datamover.files.state_steps import LEAST_MESSAGE_BYTES
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
@@ -44,11 +41,7 @@ from datamover.uninterrupted import uninterrupted
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from datamover.files.formats import Shape
     from datamover.movers import Arrays
-
-#: Maximum number of steps whose movers stay bound; if there are more, each is bound in its turn.
-KEPT_STEPS = 8
 
 
 class _IoTask:
@@ -154,27 +147,22 @@ class FileMover(Mover):
         self._said = said
         self._round: Iterator[Any] | None = None
         self._awaited: Any = None
-        self._movers: dict[int, Mover] = {}
-        self._staging: XArray | None = None
+        self._moves: StagedMoves | None = None
         self._flags: _Flags | None = None
         self._rounds = self._read_bytes = self._written_bytes = 0
 
         def prepare() -> StepPlan:
             self._check(plan, source, destination, comm)
             file = self._file
-            return steps_of(plan, file.file, self._to_file, file.ranks, file.max_bytes // 2)
+            most_bytes = file.max_bytes // 2
+            return steps_of(plan, file.path, file.file, self._to_file, file.ranks, most_bytes)
 
-        self._step_plan = collectively(self._address, prepare)
-        self._steps: list[Step] = self._step_plan.steps
+        step_plan = collectively(self._address, prepare)
+        self._steps: list[Step] = step_plan.steps
         agree_on(self._address, {"plans": (len(self._steps), self._to_file)})
-        self._array = source if self._to_file else destination
-        self._is_kept = len(self._steps) <= KEPT_STEPS
-        self._most_message_bytes = said.pop("max_bytes", None) or max(
-            self._file.max_bytes // 4 // (len(self._steps) or 1 if self._is_kept else 1),
-            LEAST_MESSAGE_BYTES,
-        )
+        array = source if self._to_file else destination
         try:
-            self._make()
+            self._make(array, step_plan)
         except BaseException:
             self._free()
             raise
@@ -207,62 +195,43 @@ class FileMover(Mover):
         # Arriving elements are combined with the existing ones, or replace them.
         self._replaces = MoverOptions(**self._said).op == "replace"
 
-    def _make(self) -> None:
+    def _make(self, array: Any, plan: StepPlan) -> None:
         """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
-        if not self._steps:
-            return
         file = self._file
-        self._staging = XArray(
-            self._comm, self._step_plan.staging, file.dtype, order=file.file.spec.order
+        move = StagedMove(file.path, array, plan, file.dtype, file.file.spec.order)
+        self._moves = StagedMoves(
+            self._comm,
+            [move] if self._steps else [],
+            self._to_file,
+            file.max_bytes // 4,
+            keeps=True,
+            **self._said,
         )
-        for k in range(len(self._steps) if self._is_kept else 1):
-            self._mover_of(k)
+        self._moves.bind()
 
-    def _mover_of(self, k: int) -> Mover:
-        """Return the mover of a step; bind it unless it is bound. Collective."""
-        if k not in self._movers:
-            if not self._is_kept:
-                for mover in self._movers.values():
-                    mover.free()
-                self._movers.clear()
-            ends = (self._array, self._staging) if self._to_file else (self._staging, self._array)
-            self._movers[k] = Mover(
-                self._steps[k].plan, *ends, max_bytes=self._most_message_bytes, **self._said
-            )
-        return self._movers[k]
+    def _read(self, k: int) -> None:
+        self._file.parts.read(self._moves.parts(k))
+        self._read_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
 
-    def _parts(self, step: Step) -> Iterator[tuple[Shape, np.ndarray]]:
-        """Yield this process's part of a step: (index in the file, array)."""
-        for block, part in self._staging.grids():
-            first = self._staging.layout.region(block).lo
-            lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
-            here = part[tuple(slice(0, max(0, e - a)) for a, e in zip(lo, step.hi, strict=True))]
-            if here.size:
-                yield lo, here
-
-    def _read(self, step: Step) -> None:
-        self._file.read(self._parts(step))
-        self._read_bytes += sum(part.nbytes for _, part in self._parts(step))
-
-    def _write(self, step: Step) -> None:
-        self._file.write(self._parts(step))
-        self._written_bytes += sum(part.nbytes for _, part in self._parts(step))
+    def _write(self, k: int) -> None:
+        self._file.parts.write(self._moves.parts(k))
+        self._written_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
 
     def _steps_of_round(self) -> Iterator[Any]:
         """Yield the tasks of a round, each of which is waited for before the next."""
         for k, step in enumerate(self._steps):
-            mover = self._mover_of(k)
+            mover = self._moves.mover(k)
             failure: BaseException | None = None
             if not (step.is_covered and self._replaces):  # elements that are not written stay
-                task = _IoTask(lambda step=step: self._read(step))
+                task = _IoTask(lambda k=k: self._read(k))
                 yield task
                 failure = task.failure
                 yield from self._told(failure)
             mover.start()
             yield mover
             if self._to_file:
-                task = _IoTask(lambda step=step: self._write(step))
+                task = _IoTask(lambda k=k: self._write(k))
                 yield task
                 yield from self._told(task.failure)
 
@@ -364,25 +333,22 @@ class FileMover(Mover):
                 raise InvalidArgument("a mover cannot be bound to another file: create a new mover")
 
         collectively(self._address, check)
-        ends = (array, self._staging) if self._to_file else (self._staging, array)
-        for mover in self._movers.values():
-            mover.rebind(*ends)
-        self._array = array
+        self._moves.rebind(array)
 
     @refused_by(lambda given, said, error: given[0]._refuse_tuning(given, said, error))
     def tune(self, seconds: float = 0.2) -> None:
         """Measure transports between the arrays and staging memory; see `Mover`. Collective."""
-        for mover in self._movers.values():
+        for mover in self._moves.bound:
             mover.tune(seconds)
 
     def _refuse_tuning(self, given: Any, said: Any, error: BaseException) -> NoReturn:
-        if not self._movers:  # no process waits for another
+        if not self._moves.bound:  # no process waits for another
             raise error
         agreeing(given, said, error)
 
     def explain(self) -> MoverPairs:
         """Return the transport of each pair of the first bound step. Local."""
-        for mover in self._movers.values():
+        for mover in self._moves.bound:
             return mover.explain()
         return MoverPairs([], [])
 
@@ -402,16 +368,11 @@ class FileMover(Mover):
         self._free()
 
     def _free(self) -> None:
-        for mover in self._movers.values():
-            with contextlib.suppress(InvalidState):
-                mover.free()
-        self._movers.clear()
+        if self._moves is not None:
+            self._moves.free()
         if self._flags is not None:
             self._flags.free()
             self._flags = None
-        if self._staging is not None:
-            self._staging.free()
-            self._staging = None
 
     def __exit__(self, kind: type | None, *_: object) -> None:
         """Free the mover; if it is left in flight it has failed, and all processes are notified."""
@@ -427,7 +388,7 @@ class FileMover(Mover):
                 self._awaited.wait(None)
             if self._flags is not None:
                 self._flags.leave()
-            for mover in self._movers.values():
+            for mover in self._moves.bound:
                 mover._core.give_up()
             self._end_round(failed=True)
         self._free()

@@ -41,7 +41,7 @@ from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
 from datamover.files.conversion import converted
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
-from datamover.files.handover import Described, Handover, needs_handover
+from datamover.files.handover import Handover, needs_handover
 from datamover.files.intermediate import Intermediate
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import GivenUp, Pipeline
@@ -88,13 +88,10 @@ def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions
 
 def output_place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
     """Return the place of the output. Collective; `address` is that of `placing.token`."""
-    token = placing.token(address)
     overwrite_group = options.overwrite_group
-    overwrite = options.overwrite or overwrite_group
-    if addresses.is_address(output):
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
+    replaces = (options.overwrite or overwrite_group, overwrite_group)
     member = options.output_member or options.member
-    return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
+    return address_place.place_of(source, output, placing.token(address), *replaces, member)
 
 
 class Job:
@@ -146,12 +143,14 @@ class Job:
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell)
         if needs_handover(self.writer, self.nprocs):
-            self.writer = Handover(self.comm, self.writer)
+            self._hand_over()
         if not self.spec.shape:
             self._move_single_element()
         elif self.move_plan is not None:
             sink = Sink(self.writer, self.spec, self.sums)
-            self._run(self.move_plan.passes[-1], self._source(source), sink, tell, self.writer)
+            self._run(self.move_plan.passes[-1], self._source(source), sink, tell)
+            if isinstance(self.writer, Handover):
+                self._gather()
             self._remove_intermediate()
         with together(self.comm), self._timed("sync"):
             self.reader.check_unchanged()
@@ -243,20 +242,15 @@ class Job:
 
     def _open_writer(self) -> Any:
         """Open the output; if only one process can write it, the others have none."""
-        shown = self._shown()
+        shown = self.preview()
         if not self.is_first and needs_handover(shown, self.nprocs):
             return shown
         return self.format.open_writer(self.place.path, self.spec, self.options)
 
-    def _shown(self) -> Any:
-        """Return the output as far as it is known without a file; None if it is unknown."""
+    def preview(self) -> Any:
+        """Describe in which boxes the output will be written, without a file; None: in any."""
         preview = self.format.preview
         return preview(self.spec, self.options) if preview else None
-
-    def preview(self) -> Any:
-        """Return an object with the boxes in which the output will be written; None for any."""
-        shown = self._shown()
-        return Described(shown) if needs_handover(shown, self.nprocs) else shown
 
     @property
     def temporary(self) -> str:
@@ -343,25 +337,44 @@ class Job:
     def _fill_intermediate(self, tell: Progress) -> Intermediate:
         """Do this process's part of the first pass; return the intermediate. Collective."""
         first, second = self.move_plan.passes
-        token = placing.token(None if self.comm is None else comm_address(self.comm))
-        self.between = intermediate.place_in(self.temporary, token)
-        with together(self.comm):
-            if self.is_first:
-                self.between.claim(True)
-        with together(self.comm):
-            self._hold_intermediate()
+        self._make_directory()
         back = np.argsort(file_axes(self.axes, self.spec.order))
         granule, cut = (tuple(e[b] for b in back) for e in (self.move_plan.chunk, second.box))
         middle = Intermediate(self.reader.spec, granule, self.between.path, cut)
         plain = Source(self.reader, tuple(range(len(granule))))
-        self._run(first, plain, Sink(middle, middle.spec), tell, None)
+        self._run(first, plain, Sink(middle, middle.spec), tell)
         with together(self.comm):
             self.reader.check_unchanged()
             self.reader.close()
             self.reader = middle
         return middle
 
-    def _hold_intermediate(self) -> None:
+    def _make_directory(self) -> None:
+        """Make the hidden directory for what is between input and output. Collective."""
+        if self.between is None:
+            token = placing.token(None if self.comm is None else comm_address(self.comm))
+            self.between = intermediate.place_in(self.temporary, token)
+            with together(self.comm):
+                if self.is_first:
+                    self.between.claim(True)
+            with together(self.comm):
+                self._hold_directory()
+
+    def _hand_over(self) -> None:
+        """Have this process write its chunks for the one that writes the output. Collective."""
+        self._make_directory()
+        with together(self.comm):
+            self.writer = Handover(self.writer, self.between.path, self.comm.rank, self.nprocs)
+
+    def _gather(self) -> None:
+        """Write the chunks of all processes to the output. Collective."""
+        with together(self.comm), self._timed("write"):
+            self.writer.end()
+        with together(self.comm), self._timed("write"):
+            if self.is_first:
+                self.writer.gather()
+
+    def _hold_directory(self) -> None:
         try:
             self.between.hold()
         except FileNotFoundError as e:
@@ -370,24 +383,18 @@ class Job:
                 f"{formats.option('temporary')} must name one that all processes share"
             ) from e
 
-    def _run(
-        self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress, writer: Any
-    ) -> None:
+    def _run(self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress) -> None:
         """Do this process's steps of a pass. Collective."""
         rank = 0 if self.comm is None else self.comm.rank
-        handover = writer if isinstance(writer, Handover) else None
-        alarm = None if self.comm is None or handover else Alarm(self.comm)
-        gives_up = handover.gives_up if handover else alarm and alarm.rings
+        alarm = None if self.comm is None else Alarm(self.comm)
+        gives_up = alarm and alarm.rings
         pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, rank, gives_up)
         with (
-            handover or alarm or contextlib.nullcontext(),
-            together(self.comm, handover.alarm if handover else alarm),
+            alarm or contextlib.nullcontext(),
+            together(self.comm, alarm),
             contextlib.suppress(GivenUp),  # for the reason that another process reports
         ):
-            if handover:
-                handover.run(pipeline.run)
-            else:
-                pipeline.run()
+            pipeline.run()
         busy = dataclasses.astuple(pipeline.busy)
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads

@@ -13,12 +13,17 @@ import os
 import re
 import shutil
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
+from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 log = logging.getLogger("datamover")
 
@@ -106,6 +111,17 @@ class LocalPlace:
         """Remove the old output, or a new one that is not complete."""
         lock, self._lock = self._lock, None
         give_back(self.path, self._output, self._removes, lock)
+
+
+def begin(comm: MPI.Comm, place: Any, is_directory: bool, create: Callable[[str], None]) -> None:
+    """Make an unfinished output, by `create` on one process, and hold it on all. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            place.check()
+            place.claim(is_directory)
+            create(place.path)
+    with together(comm):
+        place.hold()
 
 
 def check_places(

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import address_of, agreeing, refused_by
-from datamover.files import addresses, formats, names, state_addresses
+from datamover.files import names
+from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
     communicator,
@@ -23,9 +24,8 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_load import Load
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_steps import file_ranks
 from datamover.files.state_stores import Origin
-from datamover.files.state_work import MAX_BYTES, limit_of
+from datamover.files.stripes import file_ranks
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -142,10 +142,7 @@ def save(
     address = address_of(comm, agreeing, arrays)
 
     def prepare() -> Save:
-        output = names.place_of(path)
-        if addresses.is_address(output):
-            state_addresses.check_saved(output)
-        found = Save(comm, address, output, state_of(arrays))
+        found = Save(comm, address, names.place_of(path), state_of(arrays))
         check_items(found.state.items, comm)
         refuse_unsaid(found.state, comm.size)
         found.set_options(
@@ -175,7 +172,7 @@ def load(
     ----------
     path : path
         A Zarr group (v2 or v3) or an HDF5 file; or a Zarr array or .npy file, whose one array is
-        loaded under any name. A Zarr group or array, and an .npy file, may have an address.
+        loaded under any name. All of these may have an address.
     targets : mapping
         By name: a layout, for which an `XArray` is created; an `XArray`; a pair (array, layout) as
         for `save`; or None, for a whole NumPy array on each process. The first element of the file
@@ -227,7 +224,7 @@ def load(
     address = address_of(comm, agreeing, targets)
 
     def prepare() -> Load:
-        found = Load(comm, address, _origin(path), targets_of(targets))
+        found = Load(comm, address, Origin(names.place_of(path)), targets_of(targets))
         found.ranks = file_ranks(readers, "readers", comm.size)
         found.max_bytes = limit_of(max_bytes)
         found.look()
@@ -238,11 +235,3 @@ def load(
     arrays = job.run()
     given = {name: target[0] for name, target in targets.items() if isinstance(target, tuple)}
     return {**job.values, **arrays, **given}
-
-
-def _origin(path: str | os.PathLike[str]) -> Any:
-    found = names.place_of(path)
-    if addresses.is_address(found):
-        return state_addresses.origin_at(found)
-    formats.check_input_kind(found)
-    return Origin(found)

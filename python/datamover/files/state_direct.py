@@ -3,8 +3,8 @@
 
 They are used for whole chunks inside one block of one process, and for long runs of flat files: no
 other process is involved, so these elements are not sent to one, and no process waits. All other
-elements are transferred slab by slab (`state_steps`). The split is computed from layouts alone, and
-is the same on all processes.
+elements are transferred slab by slab (`staged_moves`). The split is computed from layouts alone,
+and is the same on all processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Split:
     direct : list of (int, int, Region)
         The process, its block, and its box that is transferred directly; in indices of the layout.
     rest : list of Region
-        Boxes that are transferred by slabs, in indices of the file.
+        Boxes that are transferred by slabs, in indices of the layout.
     """
 
     direct: list[tuple[int, int, Region]]
@@ -63,7 +63,7 @@ def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Spl
     """
     domain = layout.domain
     shape = Region.from_shape(domain.shape)
-    by_slabs = Split([], [] if shape.empty else [shape])
+    by_slabs = Split([], [] if shape.empty else [domain])
     blocks = _blocks(layout)
     if shape.empty or not blocks:
         return by_slabs
@@ -88,7 +88,7 @@ def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Spl
         for _, _, box in direct:
             rest = [part for left in rest for part in left.subtracted(box)]
     placed = [(rank, block, box.shifted(domain.lo)) for rank, block, box in direct]
-    return Split(placed, rest)
+    return Split(placed, [box.shifted(domain.lo) for box in rest])
 
 
 def parts(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import together
 from datamover.files.state_items import Item, agree_on, check_items, refuse_shared_memory
-from datamover.files.state_steps import Slab, Staging
 from datamover.files.state_stores import Origin, whole
 from datamover.files.state_work import Work
 
@@ -25,11 +24,11 @@ class Load(Work):
     def __init__(
         self, comm: MPI.Comm, address: int, origin: Origin, targets: dict[str, Item | None]
     ):
-        super().__init__(comm, address)
+        super().__init__(comm, address, to_file=False)
         self.origin, self.targets = origin, targets
         self.items = {name: item for name, item in targets.items() if item is not None}
         self.specs: dict[str, Any] = {}
-        self.staged: dict[str, np.dtype] = {}
+        self.dtypes: dict[str, np.dtype] = {}
         self.values: dict[str, Any] = {}
         self._granules: dict[str, Any] = {}
 
@@ -60,10 +59,10 @@ class Load(Work):
                 f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
                 f"{item.shape}"
             )
-        self.staged[name] = native_dtype(spec.dtype)
+        self.dtypes[name] = native_dtype(spec.dtype)
         given = item.dtype
-        if given is not None and given != self.staged[name]:
-            _check_conversion(name, self.staged[name], given)
+        if given is not None and given != self.dtypes[name]:
+            _check_conversion(name, self.dtypes[name], given)
 
     def agree(self) -> None:
         """Check that all processes have the same file and targets. Collective."""
@@ -85,8 +84,7 @@ class Load(Work):
                 self._granules[name],
             )
         agree_on(self.address, said)
-        self.agree_on_direct(self.specs, to_file=False)
-        self.threads = threads_here(self.address)
+        self.agree_on_files(self.specs)
 
     def run(self) -> dict[str, Any]:
         """Load all arrays. Collective."""
@@ -96,22 +94,10 @@ class Load(Work):
         try:
             for name, item in self.items.items():
                 if item.array is None:
-                    item.array = XArray(self.comm, item.layout, self.staged[name])
+                    item.array = XArray(self.comm, item.layout, self.dtypes[name])
                     made[name] = item.array
             wholes = self._load_wholes()
-            steps = self._steps()
-            with together(self.comm):
-                self.do(self.direct_parts(), self._read)
-            for step in steps:
-                staging = Staging(
-                    self.comm, step, self.items, self.specs, self.staged, False, self.max_bytes // 4
-                )
-                try:
-                    with together(self.comm):
-                        self.do(staging.parts(), self._read)
-                    staging.move()
-                finally:
-                    staging.free()
+            self.transfer(self.plan(self.dtypes))
             with together(self.comm):
                 self.origin.check_still_there()
         except BaseException:
@@ -120,11 +106,6 @@ class Load(Work):
             raise
         given = {name: item.array for name, item in self.items.items() if name not in made}
         return {**given, **made, **wholes}
-
-    def _steps(self) -> list[list[Slab]]:
-        with together(self.comm):
-            found = self.steps()
-        return found
 
     def _load_wholes(self) -> dict[str, np.ndarray]:
         """Read arrays that every process requests as a whole."""
@@ -136,12 +117,6 @@ class Load(Work):
                         array = whole(file)
                         found[name] = array.astype(native_dtype(array.dtype), copy=False)
         return found
-
-    @staticmethod
-    def _read(file: Any, at: Any, piece: np.ndarray) -> None:
-        file.read(at, piece)
-        if piece.dtype != file.spec.dtype:  # the engine calculates with the machine's own order
-            piece.view(file.spec.dtype).byteswap(inplace=True)
 
 
 def native_dtype(dtype: np.dtype) -> np.dtype:

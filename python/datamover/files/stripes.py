@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stripes of a file: the number of disks of a parallel file system, one writing process for each.
+"""The processes that read or write a file: as given, or one for each stripe of a file system.
 
-Only Lustre reports it (`lustre.lov`, the `lov_user_md` of its user library). Other file systems are
-not supported.
+Only Lustre reports stripes (`lustre.lov`, the `lov_user_md` of its user library). Other file
+systems are not supported.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from datamover.arguments import integers
+from datamover.errors import InvalidArgument, WrongType
 from datamover.files import addresses
 
 ATTRIBUTE = "lustre.lov"
@@ -49,3 +54,28 @@ def writers_of(path: str, said: Any, nprocs: int) -> Any:
     # An existing file does not count: the new one gets the stripes that its directory specifies.
     count = stripe_count(os.path.join(os.path.dirname(path), ""))
     return None if count is None else min(count, nprocs)
+
+
+def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
+    """Return the processes that read or write: all, a number of evenly spaced ones, or those given.
+
+    Examples
+    --------
+    >>> from datamover.files.stripes import file_ranks
+    >>> file_ranks(None, "writers", 3), file_ranks(2, "writers", 4), file_ranks([3], "writers", 4)
+    ((0, 1, 2), (0, 2), (3,))
+    """
+    if given is None:
+        return tuple(range(nprocs))
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        if not 1 <= given <= nprocs:
+            raise InvalidArgument(f"{name} is {given}; it must be from 1 to {nprocs}, or ranks")
+        return tuple(nprocs * i // int(given) for i in range(int(given)))
+    if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)):
+        raise WrongType(f"{name} is {given!r}, it must be a number or a sequence of ranks")
+    ranks = integers(given, name)
+    if not ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < nprocs for r in ranks):
+        raise InvalidArgument(
+            f"{name} is {ranks}; it must be one or more different ranks from 0 to {nprocs - 1}"
+        )
+    return tuple(sorted(ranks))

@@ -20,6 +20,7 @@ from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import consolidated, zarr_group, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.growing_array import create
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_store import zarr_python
 from datamover.layouts import Layout
@@ -30,8 +31,6 @@ from datamover.uninterrupted import uninterrupted
 #: Timeout for a requested array to be sent, counted from the start, if none is given.
 PATIENCE_SECONDS = 10.0
 MAX_FILE_NAME_BYTES = 255
-#: Steps whose numbers share a chunk.
-STEPS_IN_CHUNK = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,13 +259,10 @@ class _Group:
             consolidated.remove_around(os.path.realpath(self._path))
             zarr_group.make(str(self._path), {})
         name, name_of_steps = self._stored_names(name)
-        dims = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
-        spec = ArraySpec((0, *array.shape), array.dtype, dimension_names=dims)
-        chunks = (1, *zarr_output.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions()))
-        steps = ArraySpec((0,), np.dtype("i8"), dimension_names=dims[:1])
+        names = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
+        chunks = zarr_output.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions())
+        place = str(self._path / name)
         return (
-            zarr_output.create_in(str(self._path / name), spec, MoveOptions(chunks=chunks)),
-            zarr_output.create_in(
-                str(self._path / name_of_steps), steps, MoveOptions(chunks=(STEPS_IN_CHUNK,))
-            ),
+            create(place, array.shape, array.dtype, names, chunks),
+            create(str(self._path / name_of_steps), (), "i8", names[:1]),
         )
