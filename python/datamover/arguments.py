@@ -128,7 +128,10 @@ def as_array(value: Any, name: str) -> np.ndarray:
     """Give an array, or refuse what is none or has a mask, by its name."""
     import numpy as np
 
+    from .dlpack import array_of
+
     refuse_mask(value, name)
+    value = array_of(value, name)
     try:
         return np.asarray(value)
     except ValueError:

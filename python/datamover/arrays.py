@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arguments import as_array, refuse_mask
 from .array_copy import lies_on_itself
 from .collective_calls import agreeing, refused_by
+from .dlpack import array_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -349,14 +350,17 @@ class UserArrays:
         ghost: ArrayLike = 0,
     ):
         # Asked once: a mapping may make its arrays when it is asked, and those have to live.
-        self._given = dict(arrays.items()) if isinstance(arrays, Mapping) else arrays
+        if isinstance(arrays, Mapping):
+            self._given = {block: array_of(a, f"block {block!r}") for block, a in arrays.items()}
+        else:
+            self._given = array_of(arrays, "an array")
         self._ghost = ghost
         listed = self._listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
-                    f"a {type(array).__name__} was given, it must be a NumPy array"
-                    " (or a mapping {block: array}, for the blocks of one array)"
+                    f"a {type(array).__name__} was given, it must be a NumPy array or one that "
+                    "supports DLPack (or a mapping {block: array}, for the blocks of one array)"
                 )
             refuse_mask(array, "an array")
         dtypes = {array.dtype for array in listed}
