@@ -491,12 +491,13 @@ class Mover(MoverSet):
     plan : MotionPlan
         What goes where.
     source, destination : XArray, ndarray, mapping, UserArrays or FileArray, or a list of them
-        The library's arrays or the user's (see `UserArrays`); they may be the same array. One may
-        be an array on the disk (`files.open`), by itself. A mapping
-        holds the blocks of one array, an empty one where a process has none; a list holds several
-        arrays, which travel together, each to the one at the same place of the other list. User
-        arrays are used in place, and kept alive. Of index lists and flat ranges an element may be a
-        row: the arrays are then (n, k), also where a process holds none: (0, k) for one of the two.
+        The library's arrays or the user's (see `UserArrays`); they may be the same array. Arrays
+        that support DLPack, and distributed arrays that `layout_of` takes, are used in place. One
+        may be an array on the disk (`files.open`), by itself. A mapping holds the blocks of one
+        array, an empty one where a process has none; a list holds several arrays, which travel
+        together, each to the one at the same place of the other list. User arrays are used in
+        place, and kept alive. Of index lists and flat ranges an element may be a row: the arrays
+        are then (n, k), also where a process holds none: (0, k) for one of the two.
     op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
         How arriving elements are combined with those in place; None replaces them. An element that
         goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.
