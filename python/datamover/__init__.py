@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
+    from .doors import layout_of
     from .explanation import explain
     from .files import move
     from .files.series import series
@@ -116,6 +117,7 @@ __all__ = [
     "halo",
     "in_window",
     "index_lists",
+    "layout_of",
     "load",
     "move",
     "panel_broadcast",
@@ -146,6 +148,7 @@ _LAZY = {
     "explain": "explanation",
     "in_window": "windows",
     "index_lists": "own_lists",
+    "layout_of": "doors",
     "load": "files.state",
     "move": "files",
     "progress_thread": "progress",

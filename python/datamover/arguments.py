@@ -128,7 +128,10 @@ def as_array(value: Any, name: str) -> np.ndarray:
     """Return an array; raise, with its name, if the value is not an array or has a mask."""
     import numpy as np
 
+    from .dlpack import array_of
+
     refuse_mask(value, name)
+    value = array_of(value, name)
     try:
         return np.asarray(value)
     except ValueError:

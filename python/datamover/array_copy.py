@@ -18,6 +18,7 @@ import numpy.typing as npt
 from . import _plan
 from ._plan import AddressRelation
 from .arguments import as_array, operation
+from .dlpack import array_of
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 
 # Limit on the work to find out whether two interleaved views share an element.
@@ -36,7 +37,7 @@ def copy(
 
     Parameters
     ----------
-    source, destination : numpy.ndarray
+    source, destination : numpy.ndarray, or an array that supports DLPack
         Arrays of the same shape; strides may be negative. If the dtypes differ, elements are
         converted by NumPy's rules.
     op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
@@ -82,6 +83,7 @@ def copy(
     for name, array in (("source", source), ("destination", destination)):
         if array is None:
             raise WrongType(f"{name} is None, it must be an array")
+    source, destination = array_of(source, "source"), array_of(destination, "destination")
     op = operation(op)
     if np.may_share_memory(source, destination) and overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")

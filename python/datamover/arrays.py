@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arguments import as_array, refuse_mask
 from .array_copy import lies_on_itself
 from .collective_calls import agreeing, refused_by
+from .dlpack import array_of
+from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -276,6 +278,17 @@ class XArray:
     def __contains__(self, block: object) -> bool:
         return block in self._places
 
+    @property
+    def __partitioned__(self) -> dict[str, Any]:
+        """The array as a grid of boxes for other libraries, such as `heat.from_partitioned`. Local.
+
+        The data are views of this process's blocks, without ghosts. Raises `Unsupported` for blocks
+        that do not form a grid, such as cyclic ones.
+        """
+        from .doors.partitioned import table_of
+
+        return table_of(self)
+
     def part(self) -> Any:
         """Return the part that movers bind; not for users."""
         if self._freed:
@@ -329,9 +342,11 @@ class UserArrays:
     Parameters
     ----------
     arrays : ndarray or mapping of block to ndarray
-        One array (for a process with one block), or one per local block, by its number. Any
-        strides; ghosts included. None, or an empty mapping, if a process has no elements. Masked
-        arrays raise `WrongType`, because elements are moved without masks.
+        One array (for a process with one block), or one per local block, by its number: of NumPy,
+        or of another library that supports DLPack. A distributed array that `layout_of` accepts
+        provides its own blocks and ghosts. Any strides; ghosts included. None, or an empty mapping,
+        if a process has no elements. Masked arrays raise `WrongType`, because elements are moved
+        without masks.
     ghost : int, sequence of int, or sequence of (int, int)
         As for `XArray`.
 
@@ -349,14 +364,21 @@ class UserArrays:
         ghost: ArrayLike = 0,
     ):
         # Read once: a mapping may create its arrays when they are read, and they must stay alive.
-        self._given = dict(arrays.items()) if isinstance(arrays, Mapping) else arrays
+        found = memory_of(arrays)
+        if found is not None:  # of another library's distributed array
+            arrays, ghost = found
+            self._given: Any = tuple(array_of(array, "an array") for array in arrays)
+        elif isinstance(arrays, Mapping):
+            self._given = {block: array_of(a, f"block {block!r}") for block, a in arrays.items()}
+        else:
+            self._given = array_of(arrays, "an array")
         self._ghost = ghost
         listed = self._listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
-                    f"a {type(array).__name__} was given, it must be a NumPy array"
-                    " (or a mapping {block: array}, for the blocks of one array)"
+                    f"a {type(array).__name__} was given, it must be a NumPy array or one that "
+                    "supports DLPack (or a mapping {block: array}, for the blocks of one array)"
                 )
             refuse_mask(array, "an array")
         dtypes = {array.dtype for array in listed}
@@ -387,11 +409,13 @@ class UserArrays:
                 UserArrays({block: array[:, k] for block, array in blocks}, self._ghost)
                 for k in range(shapes[0][1])
             ]
-        return [UserArrays(column, self._ghost) for column in self._given.T]
+        return [UserArrays(column, self._ghost) for column in self._listed()[0].T]
 
     def _listed(self) -> list[Any]:
         if self._given is None:
             return []
+        if isinstance(self._given, tuple):
+            return list(self._given)
         if isinstance(self._given, Mapping):
             return list(self._given.values())
         return [self._given]
@@ -414,7 +438,7 @@ class UserArrays:
                     f"process {rank} was given arrays for blocks {sorted(self._given)}, "
                     f"it holds {blocks}"
                 )
-            return given
+            return self._without_extents(layout, given, dtype)
         listed = self._listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}
@@ -425,7 +449,14 @@ class UserArrays:
                 f"process {rank} was given {len(self._listed())} arrays for its {len(blocks)} "
                 "blocks; pass the blocks of one array as a mapping {block: array}"
             )
-        return dict(zip(blocks, listed, strict=True))
+        return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
+
+    def _without_extents(
+        self, layout: Layout, given: dict[int, np.ndarray], dtype: np.dtype
+    ) -> dict[int, np.ndarray]:
+        """Replace the arrays of empty blocks, which may have extents that their blocks do not."""
+        empty = [block for block, array in given.items() if array.size == 0]
+        return given | self._nothing(layout, empty, dtype) if empty else given
 
     def _nothing(
         self, layout: Layout, blocks: Iterable[int], dtype: np.dtype

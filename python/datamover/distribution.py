@@ -15,6 +15,7 @@ from .arguments import as_array, byte_count, memory_limit, operation, seconds, w
 from .collective_calls import agreeing, refused_by
 from .counted import counted
 from .distribution_methods import DistributionMethods
+from .dlpack import array_of
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
@@ -382,22 +383,23 @@ class Distribution:
         array([5, 7])
         """
 
-        def prepare() -> tuple[tuple[Any, ...], int, bool]:
-            if not isinstance(buffer, np.ndarray) or buffer.ndim == 0:
+        def prepare() -> tuple[np.ndarray, tuple[Any, ...], bool]:
+            array = array_of(buffer, "buffer")
+            if not isinstance(array, np.ndarray) or array.ndim == 0:
                 raise WrongType(
                     f"buffer, a {type(buffer).__name__}, must be an array with a first dimension"
                 )
-            column = Column(buffer, len(buffer), "buffer")
-            writable(buffer, column, 0, "buffer")
-            if len(buffer) < self.elems:
+            column = Column(array, len(array), "buffer")
+            writable(array, column, 0, "buffer")
+            if len(array) < self.elems:
                 raise Mismatch(
-                    f"the buffer has {len(buffer)} elements; the distribution has {self.elems}"
+                    f"the buffer has {len(array)} elements; the distribution has {self.elems}"
                 )
-            return column.described, len(buffer), bool(stable)
+            return array, column.described, bool(stable)
 
-        described, capacity, in_order = self._prepared(prepare)
-        self._core.move_in_place(described, capacity, self.method, in_order)
-        return buffer[: self.received]
+        array, described, in_order = self._prepared(prepare)
+        self._core.move_in_place(described, len(array), self.method, in_order)
+        return array[: self.received]
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def reverse(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .arguments import as_array, refuse_mask
 from .arrays import element_dtype, type_word
+from .dlpack import array_of, is_exported
 from .errors import InvalidArgument, Mismatch, WrongType
 from .targets import TargetMap, integers
 
@@ -137,8 +138,8 @@ class Arrays:
         if self.names is not None:
             if not isinstance(out, Mapping) or set(out) != set(self.names):
                 raise InvalidArgument(f"out must be a mapping with the keys {self.names}")
-            return [out[name] for name in self.names]
-        if isinstance(out, np.ndarray):
+            return [array_of(out[name], f"out[{name!r}]") for name in self.names]
+        if isinstance(out, np.ndarray) or is_exported(out):
             out = [out]
         if not isinstance(out, Sequence) or isinstance(out, (str, bytes)):
             raise InvalidArgument(
@@ -146,7 +147,7 @@ class Arrays:
             )
         if len(out) != len(self.arrays):
             raise Mismatch(f"there are {len(self.arrays)} columns, but {len(out)} arrays in out")
-        return list(out)
+        return [array_of(array, "out") for array in out]
 
     def container_of(self, results: list[np.ndarray]) -> Any:
         """Return results in the form of the arrays."""
@@ -162,7 +163,7 @@ def _alone(results: list[np.ndarray]) -> np.ndarray:
 def is_several(given: Any) -> bool:
     """Return whether this is a list or a tuple of arrays, and not one array as nested lists."""
     listed = type(given) in (list, tuple) and len(given) > 0
-    return listed and all(isinstance(array, np.ndarray) for array in given)
+    return listed and all(isinstance(a, np.ndarray) or is_exported(a) for a in given)
 
 
 def writable(array: np.ndarray, like: Column, elems: int, name: str = "out") -> tuple[int, int]:

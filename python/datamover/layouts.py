@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _plan
 from ._plan import (
@@ -22,6 +23,9 @@ from ._plan import (
 from .arguments import integer, integers, is_several, text
 from .errors import WrongType
 
+if TYPE_CHECKING:
+    from .layout_json import from_json, to_json
+
 __all__ = [
     "BlockCyclic",
     "BlockMemory",
@@ -32,6 +36,8 @@ __all__ = [
     "MemoryLayout",
     "Region",
     "dense_memory",
+    "from_json",
+    "to_json",
 ]
 
 # Users, their pickles and doctest find the classes here.
@@ -97,6 +103,14 @@ def dense_memory(
         _widths(ghost, "ghost"),
         None if ghost_upper is None else _widths(ghost_upper, "ghost_upper"),
     )
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("from_json", "to_json"):  # late: they need NumPy
+        from . import layout_json
+
+        return getattr(layout_json, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def checked(layout: Layout) -> Layout:

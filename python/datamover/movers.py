@@ -497,9 +497,10 @@ class Mover(MoverSet):
         Arrays of the library or of the user (see `UserArrays`); they may be the same array. A
         mapping contains the blocks of one array, and is empty if a process has none. A list
         contains several arrays, which are moved together, each to the one at the same position of
-        the other list. An array on the disk (`files.open`) must be passed alone. User arrays are
-        used in place, and kept alive. With index lists and flat ranges an element may be a row: the
-        arrays are then (n, k), and (0, k) for one of the two if a process has none.
+        the other list. An array on the disk (`files.open`) must be passed alone. User arrays,
+        arrays that support DLPack, and distributed arrays that `layout_of` accepts are used in
+        place, and kept alive. With index lists and flat ranges an element may be a row: the arrays
+        are then (n, k), and (0, k) for one of the two if a process has none.
     op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
         How to combine arriving elements with existing ones; by default they replace them. An
         element that moves to itself, in the same memory, stays unchanged, whatever `op` and `alpha`

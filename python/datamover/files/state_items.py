@@ -16,6 +16,7 @@ import numpy as np
 from datamover.arguments import refuse_mask
 from datamover.array_copy import overlap
 from datamover.arrays import UserArrays, XArray
+from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
 from datamover.layouts import Layout
@@ -96,6 +97,7 @@ def state_of(given: Any) -> State:
     check_names(list(given))
     found = State({}, {}, {})
     for name, value in sorted(given.items()):
+        value = array_of(value, repr(name))
         if isinstance(value, np.ndarray) and value.ndim:
             found.unsaid.append(name)
         if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
@@ -120,6 +122,7 @@ def state_of(given: Any) -> State:
 
 def _whole(name: str, array: Any) -> Any:
     """Return an array that was passed as equal on all processes."""
+    array = array_of(array, repr(name))
     if not isinstance(array, (np.ndarray, np.generic)):
         raise WrongType(
             f"{name!r} is a pair ({type(array).__name__}, None); (array, None) is a NumPy array "
