@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,21 +15,19 @@ from numpy.typing import DTypeLike
 from ..arguments import integers, is_several
 from ..arrays import UserArrays, XArray
 from ..collective_calls import agreeing, leaving, refused_by
-from ..errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
-from ..layouts import Layout, checked
+from ..errors import InvalidArgument, InvalidState, Mismatch, WrongType
+from ..layouts import Layout, Region, checked
 from ..movers import Mover
 from ..mpi import collectively, comm_address, core
 from ..plans import MotionPlan, redistribute
 from .local import check_engine, steps
-from .stages import Extents, Stage, covers, stages
+from .stages import Extents, Stage, dimension, stages
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     Arrays = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
 
-#: A step of a transform: a mover, or a calculation on local arrays.
-Step = Mover | Callable[[], Any]
 NORMS = ("backward", "ortho", "forward")
 
 
@@ -71,6 +70,7 @@ class Plan:
     input, output : XArray
         Work arrays at both ends, with their layouts and dtypes. Every transform overwrites both.
     forward, backward : Transform
+        The two directions.
 
     Raises
     ------
@@ -115,28 +115,20 @@ class Plan:
             check_engine()
             if norm not in NORMS:
                 raise InvalidArgument(f"norm is {norm!r}, it must be one of {', '.join(NORMS)}")
-            real = _dtype(dtype)
-            extents = _extents(shape, axes, padding, real.kind == "f")
+            number = _dtype(dtype)
+            extents = _extents(shape, axes, padding, number.kind == "f")
             _check_layout(layout, "layout", extents.shape(()), comm.size)
             _check_layout(output_layout, "output_layout", extents.shape(extents.axes), comm.size)
-            return real, extents, stages(extents, comm.size, layout)
+            return number, extents, stages(extents, comm.size, layout)
 
         number, extents, chosen = collectively(address, prepare)
-        passed = {
-            "shape=": extents.physical,
-            "dtype=": number,
-            "axes=": extents.axes,
-            "padding=": extents.modes,
-            "norm=": norm,
-            "layout=": _digest(layout),
-            "output_layout=": _digest(output_layout),
-        }
-        options = [("options", f"{name}{value}") for name, value in passed.items()]
-        core().require_same(address, options, "passed")
+        options = f"{extents}, dtype={number}, norm={norm!r}"
+        layouts = [("layouts", _digest(given)) for given in (layout, output_layout)]
+        core().require_same(address, [("options", options), *layouts], "passed")
         self.input_shape, self.output_shape = extents.shape(()), extents.shape(extents.axes)
         self._stages = chosen
-        there: list[Step] = []
-        back: list[Step] = []
+        there: list[Any] = []  # movers, and calculations on local arrays
+        back: list[Any] = []
         self.input = array = XArray(comm, chosen[0].before if layout is None else layout, number)
 
         def move(array: XArray, layout: Layout) -> XArray:
@@ -147,12 +139,11 @@ class Plan:
             back.insert(0, Mover(redistribute(layout, array.layout), other, array))
             return other
 
+        complex_number = np.result_type(number, np.complex64)
         for stage in chosen:
-            before = move(array, stage.before)
-            array = before
-            modes = np.result_type(number, np.complex64)
-            if stage.after != stage.before or before.dtype != modes:
-                array = XArray(comm, stage.after, modes)
+            before = array = move(array, stage.before)
+            if stage.after != stage.before or before.dtype != complex_number:
+                array = XArray(comm, stage.after, complex_number)
             for block in before.blocks:
                 forward, backward = steps(before[block], array[block], stage.axes, extents, norm)
                 there += forward
@@ -162,18 +153,8 @@ class Plan:
         self.forward = Transform(self, self.input, self.output, there)
         self.backward = Transform(self, self.output, self.input, back)
 
-    def free(self) -> None:
-        """Release movers and work arrays. Local. Raises InvalidState in flight."""
-        if self._running is not None:
-            raise InvalidState("a transform of this plan is in flight: call its wait() first")
-        for step in (*self.forward._steps, *self.backward._steps):
-            if isinstance(step, Mover):
-                step.free()
-
     def __repr__(self) -> str:
-        parts = [
-            f"{self.input_shape} {self.input.dtype} to {self.output_shape} {self.output.dtype}"
-        ]
+        parts = [f"{array.dtype} in {array.layout!r}" for array in (self.input, self.output)]
         parts += [f"axes {stage.axes} in {stage.before!r}" for stage in self._stages]
         return f"Plan({'; '.join(parts)})"
 
@@ -193,12 +174,11 @@ class Transform:
     array([0., 1., 2., 3.])
     """
 
-    def __init__(self, plan: Plan, source: XArray, destination: XArray, steps: list[Step]):
+    def __init__(self, plan: Plan, source: XArray, destination: XArray, steps: list[Any]):
         self.comm = plan.comm
         self._plan = plan
         self._ends = (source, destination)
         self._steps = steps
-        self._rank = self.comm.rank
         self._left: Iterator[Mover] = iter(())
         self._mover: Mover | None = None
         self._out: Any = None
@@ -244,7 +224,10 @@ class Transform:
         self._go_on()
 
     def test(self) -> bool:
-        """Do what can be done now; return whether the transform is complete on this process."""
+        """Do what can be done now; return whether the transform is complete on this process.
+
+        Call `wait` in either case: it returns the result, and the plan can be used again.
+        """
         self._require_started()
         while self._mover is not None and self._mover.test():
             self._go_on()
@@ -256,8 +239,8 @@ class Transform:
         Parameters
         ----------
         timeout : float, optional
-            Seconds without progress of an exchange after which `Timeout` is raised. The transform
-            is still in flight then and can be waited for again.
+            Seconds to wait for each exchange before `Timeout` is raised. The transform is still in
+            flight then, and you can call `wait` again.
         """
         self._require_started()
         while self._mover is not None:
@@ -295,29 +278,19 @@ class Transform:
         own = self._ends[end]
         if given is None or given is own:
             return []
-        arrays = (
-            given
-            if isinstance(given, XArray)
-            else UserArrays(given)
-            if not isinstance(given, UserArrays)
-            else given
-        )
+        arrays = given if isinstance(given, (XArray, UserArrays)) else UserArrays(given)
         if isinstance(arrays, XArray):
-            arrays.require_rank(self._rank)
+            arrays.require_rank(self.comm.rank)
             if arrays.layout != own.layout:
-                raise Mismatch(
-                    f"{name} has the layout {arrays.layout!r}; the plan has {own.layout!r}"
-                )
+                raise Mismatch(f"{name} is in {arrays.layout!r}, and the plan in {own.layout!r}")
         elif end:
             arrays.refuse_overlaps()
         pairs = []
-        for block, array in arrays.interiors(own.layout, self._rank):
+        for block, array in arrays.interiors(own.layout, self.comm.rank):
             mine = own[block]
             if array.shape != mine.shape:
-                raise Mismatch(
-                    f"process {self._rank}: block {block} of {name} has shape {array.shape}; its "
-                    f"layout requires {mine.shape}"
-                )
+                where = f"process {self.comm.rank}: block {block} of {name}"
+                raise Mismatch(f"{where} has shape {array.shape}; it must be {mine.shape}")
             types = (array.dtype, mine.dtype)[:: -1 if end else 1]
             if not np.can_cast(*types, "same_kind"):
                 raise WrongType(f"{name} has dtype {array.dtype}; the plan has {mine.dtype}")
@@ -344,44 +317,33 @@ def _extents(shape: Any, axes: Any, padding: Any, real: bool) -> Extents:
         raise InvalidArgument(f"shape is {shape!r}; it must have positive extents")
     dims = len(modes)
     named = range(dims) if axes is None else integers(axes, "axes")
-    if any(not -dims <= axis < dims for axis in named):
-        raise OutOfRange(f"axes is {axes!r}; the array has {dims} dimensions")
-    chosen = tuple(axis % dims for axis in named)
+    chosen = tuple(dimension(axis, dims) for axis in named)
     if not chosen or len({*chosen}) < len(chosen):
         raise InvalidArgument(f"axes is {axes!r}; it must name at least one axis, and each once")
-    factors = (
-        list(padding)
-        if is_several(padding)
-        else [padding if d in chosen else 1 for d in range(dims)]
-    )
+    one_for_all = [1 if axis not in chosen else padding for axis in range(dims)]
+    factors = list(padding) if is_several(padding) else one_for_all
     if len(factors) != dims:
-        raise Mismatch(
-            f"padding {padding!r} has {len(factors)} factors; the array has {dims} dimensions"
-        )
-    for axis, factor in enumerate(factors):
-        if isinstance(factor, bool) or not isinstance(
-            factor, (int, float, np.integer, np.floating)
-        ):
-            raise WrongType(
-                f"padding is {padding!r}, it must be a number or one for each dimension"
-            )
-        if not (1 <= factor < math.inf) or (factor != 1 and axis not in chosen):
-            raise InvalidArgument(
-                f"padding is {padding!r}; factors are at least 1, and 1 without a transform"
-            )
-    points = tuple(
-        max(n, math.floor(n * factor + 1e-9)) for n, factor in zip(modes, factors, strict=True)
-    )
+        raise Mismatch(f"padding is {padding!r}; it must have {dims} factors, or be a number")
+    points = tuple(map(_points, modes, factors))
+    if any(factors[axis] != 1 for axis in {*range(dims)}.difference(chosen)):
+        raise InvalidArgument(f"padding is {padding!r}; it must be 1 for axes without a transform")
     return Extents(points, modes, chosen, chosen[-1] if real else None)
+
+
+def _points(n: int, factor: Any) -> int:
+    if not isinstance(factor, Real) or isinstance(factor, bool):
+        raise WrongType(f"padding has a factor {factor!r}, it must be a number")
+    if not 1 <= factor < math.inf:
+        raise InvalidArgument(f"padding has a factor {factor!r}; it must be at least 1, and finite")
+    return math.floor(n * factor + 1e-9)
 
 
 def _check_layout(layout: Layout | None, name: str, shape: tuple[int, ...], nprocs: int) -> None:
     if layout is None:
         return
-    checked(layout)
-    if layout.nprocs != nprocs:
+    if checked(layout).nprocs != nprocs:
         raise Mismatch(f"{name} is for {layout.nprocs} processes, the communicator has {nprocs}")
-    if not covers(layout, shape):
+    if layout.domain != Region((0,) * len(shape), shape):
         raise Mismatch(f"{name} is of {layout.domain!r}; the array has shape {shape}")
 
 

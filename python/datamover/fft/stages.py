@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..layouts import BlockCyclic, FloorPlan, Layout, Region
+from ..arguments import integer
+from ..errors import OutOfRange
+from ..layouts import BlockCyclic, FloorPlan, Layout
 
 #: Dimensions of a process grid that are split at most.
 MOST_SPLIT = 3
@@ -38,6 +40,13 @@ class Extents:
             if axis == self.real_axis:
                 shape[axis] = shape[axis] // 2 + 1
         return tuple(shape)
+
+
+def dimension(axis: int, dims: int) -> int:
+    """Return the number of a dimension that may be counted from the last."""
+    if not -dims <= integer(axis, "an axis") < dims:
+        raise OutOfRange(f"axis {axis} is not one of {dims} dimensions")
+    return axis % dims
 
 
 class Stage(NamedTuple):
@@ -175,8 +184,3 @@ def _reshaped(layout: BlockCyclic | FloorPlan, shape: tuple[int, ...]) -> BlockC
         ranks=layout.ranks,
         replicas=layout.replicas,
     )
-
-
-def covers(layout: Layout, shape: tuple[int, ...]) -> bool:
-    """Return whether a layout is one of arrays of this shape."""
-    return layout.domain == Region((0,) * len(shape), shape)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..arguments import integer, integers
+from ..arguments import integers
 from ..arrays import element_dtype
 from ..collective_calls import agreeing, refused_by
-from ..errors import InvalidArgument, InvalidState, Mismatch, OutOfRange
+from ..errors import InvalidArgument, InvalidState
 from ..layouts import FloorPlan
 from ..movers import Mover
 from ..mpi import collectively, comm_address, gathered
 from ..plans import redistribute
+from .stages import dimension
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -44,7 +45,7 @@ class Transfer:
     Raises
     ------
     Error
-        On all processes: `Mismatch` if a shape is another one, `InvalidArgument` for equal axes.
+        On all processes: `InvalidArgument` for equal axes, `OutOfRange` if there is no such axis.
 
     Examples
     --------
@@ -74,22 +75,11 @@ class Transfer:
 
         def prepare() -> None:
             self.shape, self.dtype = integers(shape, "shape"), element_dtype(dtype)
-            self.subshapeA, self.axisA = integers(subshapeA, "subshapeA"), _axis(axisA, self.shape)
-            self.subshapeB, self.axisB = integers(subshapeB, "subshapeB"), _axis(axisB, self.shape)
+            self.subshapeA, self.axisA = tuple(subshapeA), dimension(axisA, len(self.shape))
+            self.subshapeB, self.axisB = tuple(subshapeB), dimension(axisB, len(self.shape))
             if self.axisA == self.axisB:
                 raise InvalidArgument(f"axisA and axisB are both {axisA}; they must differ")
-            layouts = []
-            for name, given, axis in zip(
-                "AB", (self.subshapeA, self.subshapeB), (self.axisB, self.axisA), strict=True
-            ):
-                layouts.append(_split(self.shape, axis, comm.size))
-                mine = list(self.shape)
-                mine[axis] = layouts[-1].region(comm.rank).shape[axis]
-                if given != tuple(mine):
-                    raise Mismatch(
-                        f"process {comm.rank}: subshape{name} is {given}; its part of shape "
-                        f"{self.shape} over {comm.size} processes has shape {tuple(mine)}"
-                    )
+            layouts = [_split(self.shape, axis, comm.size) for axis in (self.axisB, self.axisA)]
             self._plans = redistribute(*layouts), redistribute(*layouts[::-1])
 
         collectively(self._address, prepare)
@@ -100,8 +90,8 @@ class Transfer:
     def forward(self, arrayA: np.ndarray, arrayB: np.ndarray) -> None:
         """Move the elements of `arrayA`, of shape `subshapeA`, to `arrayB`. Collective.
 
-        Fast if all processes pass the same arrays as in the call before; otherwise the mover is
-        bound to the new ones. Errors are those of `Mover`.
+        Fast if all processes pass the same arrays as in the call before; otherwise it makes a new
+        mover. Errors are those of `Mover`.
         """
         self._move(0, arrayA, arrayB)
 
@@ -114,15 +104,11 @@ class Transfer:
         if self._destroyed:
             raise InvalidState("the transfer has been destroyed")
         given = _place(source), _place(destination)
-        is_new = given != self._bound[direction]
-        if any(found[0] for found in gathered(self._address, [int(is_new)])):
+        is_new = [int(given != self._bound[direction])]
+        if any(found[0] for found in gathered(self._address, is_new)):
             self._bound[direction] = None
-            mover = self._movers[direction]
             ends = [array if np.size(array) else {} for array in (source, destination)]
-            if mover is None:
-                self._movers[direction] = Mover(self._plans[direction], *ends, comm=self.comm)
-            else:
-                mover.rebind(*ends)
+            self._movers[direction] = Mover(self._plans[direction], *ends, comm=self.comm)
             self._bound[direction] = given
         self._movers[direction]()
 
@@ -132,13 +118,6 @@ class Transfer:
         for mover in self._movers:
             if mover is not None:
                 mover.free()
-
-
-def _axis(axis: int, shape: tuple[int, ...]) -> int:
-    dims = len(shape)
-    if not -dims <= integer(axis, "an axis") < dims:
-        raise OutOfRange(f"axis {axis} is not one of the {dims} dimensions of shape {shape}")
-    return axis % dims
 
 
 def _split(shape: tuple[int, ...], axis: int, nprocs: int) -> FloorPlan:
