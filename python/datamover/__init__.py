@@ -55,7 +55,7 @@ from .plans import (
 from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 
 if TYPE_CHECKING:
-    from . import stream, targets
+    from . import fft, stream, targets
     from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
@@ -114,6 +114,7 @@ __all__ = [
     "dense_memory",
     "distribute",
     "explain",
+    "fft",
     "halo",
     "in_window",
     "index_lists",
@@ -160,7 +161,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("files", "stream", "targets"):
+    if name in ("fft", "files", "stream", "targets"):
         return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
