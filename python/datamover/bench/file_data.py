@@ -20,7 +20,7 @@ BRAIN = ("datasets", "data", "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz")
 
 
 def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
-    """Make a cube of so many gigabytes, its edge a multiple of 16 and at least 16.
+    """Make a cube of this size, its edge a multiple of 16 and at least 16.
 
     What there is of real numbers is repeated along each dimension, with a gradient, so that no two
     repetitions hold the same.
