@@ -22,7 +22,7 @@ _WORKING, _WAITING = (0, 1, 2, 5, 6, 7), (3, 4)
 
 @dataclass(frozen=True)
 class Busy:
-    """Use of the cores by other programs.
+    """Cores that other programs use.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Busy:
     used: float
 
     def warning(self, processes: int | None) -> str:
-        """Return a warning if too few cores are left for the processes; None: one on every core."""
+        """Return a warning if too few cores are left for the processes (None: one per core)."""
         needed = self.cores if processes is None else min(processes, self.cores)
         if self.used <= self.cores - needed + USUAL_CORES:
             return ""

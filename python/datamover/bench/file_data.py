@@ -21,7 +21,7 @@ BRAIN = ("datasets", "data", "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz")
 
 
 def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
-    """Return a cube of a size in gigabytes, with an edge that is a multiple of 16, at least 16.
+    """Make a cube of this size, its edge a multiple of 16 and at least 16.
 
     Real data is repeated along each dimension, with a gradient, so that no two repetitions are
     equal.

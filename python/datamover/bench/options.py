@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that all benchmarks share."""
+"""Options of all benchmarks, and the command of each."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from datamover import launch
-from datamover.bench import busy, report
-from datamover.bench.rows import Results
-from datamover.errors import Error, InvalidArgument
+from datamover.bench import busy
+from datamover.bench.benchmark import Benchmark
+from datamover.errors import Error
 
 
 def _startable(nprocs: int) -> int:
@@ -55,41 +56,57 @@ JsonFile = Annotated[
 ]
 
 
-def picture_file(words: str) -> Any:
-    """Return the option --png of a benchmark, with a help text."""
-    return Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", callback=_drawable, help=words)
-    ]
+def _option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(*names, help=help, **more)]
 
 
-Seconds = Annotated[
-    float, typer.Option(min=0.0, help="Seconds for each case, all contenders together.")
-]
-Rounds = Annotated[
-    int,
-    typer.Option(min=1, help="Number of turns of the programs of contenders with other MPIs."),
-]
-CaseNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--case", metavar="NAME", help="Only cases whose names begin with this; may be repeated."
+def _count(help: str, *names: str, least: int = 1) -> Any:
+    return _option(int, help, *names, min=least)
+
+
+def _list(kind: Any, help: str, *names: str, metavar: str) -> Any:
+    return _option(list[kind] | None, help, *names, metavar=metavar)
+
+
+#: Options that every benchmark has, with their defaults.
+COMMON = {"nprocs": 1, "json_file": None, "png_file": None, "compare": None, "case": None}
+
+_PICTURE = {"metavar": "FILE", "callback": _drawable}
+_OLD = {"metavar": "OLD.json", "exists": True, "dir_okay": False}
+_PLACE = "Directory for files, by default"
+_LAUNCHER = "Start the processes by this, such as 'scripts/two-hosts --rate 1gbit'."
+
+#: Options by the names that descriptions of benchmarks use.
+OPTIONS: dict[str, Any] = {
+    "nprocs": Processes,
+    "json_file": JsonFile,
+    "png_file": _option(Path | None, "Draw the figures.", "--png", **_PICTURE),
+    "compare": _option(Path | None, "Compare with the figures of an earlier run.", **_OLD),
+    "case": _list(str, "Only cases that begin so, or one that is not listed.", metavar="NAME"),
+    "seconds": _option(float, "How long each case is measured, all contenders together.", min=0),
+    "rounds": _count("How often the programs of contenders take turns."),
+    "turns": _count("How often the versions take turns.", "--rounds"),
+    "consumers": _count("Number of processes that receive; -n send."),
+    "random": _count("Add random cases.", least=0),
+    "seed": _option(int, "Of the random cases."),
+    "size": _count("Rows and columns of the arrays that are redistributed.", least=64),
+    "node_size": _count("Processes of a pretend node; 0: one node for all.", least=0),
+    "launcher": _option(str | None, _LAUNCHER, metavar="COMMAND"),
+    "add": _list(Path, "JSON of runs with other -n, for the picture.", metavar="FILE"),
+    "also": _list(str, "One more transport to time, such as p2p:64K.", metavar="TRANSPORT"),
+    "user_arrays": _option(bool, "Movers between private arrays.", "--user-arrays", metavar=""),
+    "keep": _option(bool, "Use the measured costs for choices from now on.", metavar=""),
+    "megabytes": _count("Size of the array."),
+    "gigabytes": _option(float, "Size of the array.", min=0),
+    "max_bytes": _count("Memory limit of contenders that take one."),
+    "directories": _list(
+        Path, f"{_PLACE} in memory; several: in turn.", "--directory", metavar="DIR"
     ),
-]
-Launcher = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="Command that starts the processes: 'scripts/two-hosts --rate 1gbit' puts a link of a "
-        "limited rate between half of them and the others.",
-    ),
-]
-RandomCases = Annotated[int, typer.Option("--random", min=0, help="Add random cases.")]
-Seed = Annotated[int, typer.Option(help="Seed of the random cases.")]
-
-Case = TypeVar("Case")
-
-#: Width of tables in a file or a pipe.
-FILE_WIDTH = 110
+    "directory": _option(Path | None, f"{_PLACE} a temporary one.", metavar="DIR"),
+    "data": _option(str, "brain (a scan of nilearn), noise, or auto: the first that is installed."),
+    "python": _option(str, "Interpreter that has the other contenders.", show_default="this one"),
+    "rechunker": _option(bool, "Install and measure rechunker too.", "--rechunker", metavar=""),
+}
 
 
 @contextlib.contextmanager
@@ -105,12 +122,12 @@ def errors_to_exit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def measuring(processes: int | None) -> Iterator[None]:
-    """Warn first if other programs leave too few cores; handle errors like `errors_to_exit`.
+    """Warn if other programs leave too few cores; errors end as of `errors_to_exit`.
 
     Parameters
     ----------
     processes : int or None
-        Number of processes that will run; None: one on every core, or threads.
+        Number of processes of the run. None: one on every core, or threads.
     """
     warning = busy.at_start().warning(processes)
     if warning:
@@ -120,33 +137,23 @@ def measuring(processes: int | None) -> Iterator[None]:
         yield
 
 
-def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:
-    """Return the cases (anything with a `name`) whose names begin with one of `wanted`.
+def add_command(app: typer.Typer, benchmark: Benchmark) -> None:
+    """Add the command of a benchmark, with the options that its description names."""
 
-    Raises
-    ------
-    InvalidArgument
-        No name does.
-    """
-    cases = list(cases)
-    chosen = [c for c in cases if not wanted or c.name.startswith(tuple(wanted))]
-    if not chosen:
-        names = ", ".join(c.name for c in cases)
-        raise InvalidArgument(f"no case begins with {' or '.join(wanted or ())}; there are {names}")
-    return chosen
+    def command(**chosen: Any) -> None:
+        from datamover.bench.session import run_one
 
+        processes = chosen["nprocs"] + chosen.get("consumers", 0)
+        with measuring(None if benchmark.threads else processes):
+            run_one(benchmark, chosen)
 
-def finish(
-    results: Results,
-    style: report.Style,
-    json_file: Path | None,
-    compilers: Sequence[str] = (),
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Print the tables and write the file, if requested, with `more` entries in its object."""
-    console = launch.console()
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
-    report.show(results, style, console)
-    if json_file is not None:
-        report.write(report.as_json(results, style, compilers) | dict(more or {}), json_file)
+    chosen = {**COMMON, **benchmark.options}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(name, kind, default=chosen[name], annotation=annotation)
+        for name, annotation in OPTIONS.items()
+        if name in chosen
+    ]
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.command(benchmark.name, help=benchmark.help)(command)

@@ -21,7 +21,7 @@ APART = 16
 
 
 class Pair:
-    """Shared memory of two processes: their counters, checksums, and slots for messages."""
+    """Memory that two processes share: how far each is, checksums, and slots for messages."""
 
     def __init__(self, rows: slice, words: np.ndarray, shape: tuple[int, ...]):
         self.rows = rows
@@ -33,11 +33,11 @@ class Pair:
 
     @staticmethod
     def words_for(size: int) -> int:
-        """Return the number of words for messages of `size` elements of 8 bytes."""
+        """Return the words for messages of this number of elements of 8 bytes."""
         return 3 * APART + -(-SLOTS * size // APART) * APART
 
     def send(self, count: int, part: np.ndarray) -> None:
-        """Send message number `count`."""
+        """Hand over a message, after `count` others."""
         while self._words[APART] <= count - SLOTS:
             os.sched_yield()
         slot = self._slots[count % SLOTS]
@@ -46,7 +46,7 @@ class Pair:
         self._words[0] = count + 1
 
     def receive(self, count: int, part: np.ndarray) -> None:
-        """Receive message number `count`."""
+        """Receive a message, after `count` others."""
         while self._words[0] <= count:
             os.sched_yield()
         np.copyto(part, self._slots[count % SLOTS])
