@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moves the elements of distributed arrays from one layout to another.
 
-Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`), a
-`MotionPlan` says which section goes where, and a `Mover` carries it out between the processes of an
-MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when
-they are first used.
+Layouts define who owns which elements (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`). A
+`MotionPlan` between two layouts defines which section is sent where, and a `Mover` executes it on
+the processes of an MPI communicator. Importing the package does not load MPI; `XArray`,
+`UserArrays` and `Mover` load it when they are first used.
 """
 
 from . import interruption as _interruption  # noqa: F401  (before all else: see there)
@@ -55,10 +55,11 @@ from .plans import (
 from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 
 if TYPE_CHECKING:
-    from . import stream, targets
+    from . import fft, stream, targets
     from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
+    from .doors import layout_of
     from .explanation import explain
     from .files import move
     from .files.series import series
@@ -113,9 +114,11 @@ __all__ = [
     "dense_memory",
     "distribute",
     "explain",
+    "fft",
     "halo",
     "in_window",
     "index_lists",
+    "layout_of",
     "load",
     "move",
     "panel_broadcast",
@@ -146,6 +149,7 @@ _LAZY = {
     "explain": "explanation",
     "in_window": "windows",
     "index_lists": "own_lists",
+    "layout_of": "doors",
     "load": "files.state",
     "move": "files",
     "progress_thread": "progress",
@@ -157,7 +161,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("files", "stream", "targets"):
+    if name in ("fft", "files", "stream", "targets"):
         return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from datamover import interruption
 
 
 def main() -> None:
-    """Run the command line; what cannot be printed, on a full disk, is an error in one line."""
+    """Run the command line; output that cannot be written, on a full disk, is a one-line error."""
     _replace_what_cannot_be_encoded()
     try:
         try:
@@ -28,21 +28,21 @@ def main() -> None:
 
 
 def _replace_what_cannot_be_encoded() -> None:
-    """Print "?" for what the encoding lacks, as µ in ASCII, so that figures are not lost."""
+    """Print "?" for characters missing in the encoding, such as µ in ASCII, so numbers stay."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="replace")
 
 
 def _drop_output() -> None:
-    """Have Python not try again, at its end, to print what cannot be printed."""
+    """Keep Python from printing again, at its end, what cannot be printed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _run() -> None:
-    """Run what the words say; `move` loads as little as it can."""
-    interruption.end_without_words()  # nothing has begun that is to be told of
+    """Run the command of the arguments; `move` loads as little as possible."""
+    interruption.end_without_words()  # nothing has begun that would need a message
     if sys.argv[1:2] == ["move"]:
         from datamover import move_command
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of arguments: texts, truths, numbers, operations, times and limits of memory."""
+"""Checks of arguments: texts, flags, numbers, operations, timeouts and memory limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPERATIONS = {
 
 
 def text(value: Any, name: str) -> str:
-    """Give a string that every face of the library can take."""
+    """Return a string that every language of the library can represent."""
     if not isinstance(value, str):
         raise WrongType(f"{name} is {value!r}, it must be a string")
     try:
@@ -38,21 +38,21 @@ def text(value: Any, name: str) -> str:
 
 
 def word(value: Any, name: str) -> str:
-    """Give a text without ends of lines or of C's texts, as errors of one line name it."""
+    """Return a text without line ends and null characters, because one-line errors contain it."""
     if "\0" in text(value, name) or "".join(value.splitlines()) != value:
-        raise InvalidArgument(f"{name} is {value!r}, which is no word")
+        raise InvalidArgument(f"{name} is {value!r}; it must be text in one line")
     return value
 
 
 def flag(value: Any, name: str) -> bool:
-    """Give a truth, also NumPy's; a text such as "no" would be a true one."""
+    """Return a bool, also of NumPy's; a text such as "no", which is true in Python, is rejected."""
     if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
         return bool(value)
     raise WrongType(f"{name} is {value!r}, it must be True or False")
 
 
 def number(value: Any, name: str) -> complex:
-    """Give any number as a complex one."""
+    """Return any number as a complex one."""
     try:
         return complex(value) if not isinstance(value, str) else complex(None)
     except TypeError:
@@ -91,12 +91,12 @@ def is_several(value: Any) -> bool:
     """Return whether this is a sequence or an array with dimensions, not one number."""
     if isinstance(value, Sequence):
         return getattr(value, "ndim", 1) > 0
-    # An array, told without loading NumPy: whoever has one has loaded it.
+    # Detects an array without loading NumPy, which is loaded if there is an array.
     return hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
 
 
 def integer(value: Any, name: str) -> int:
-    """Give one integer, as Python's or NumPy's."""
+    """Return one integer of Python's or NumPy's."""
     try:
         return operator.index(value)
     except TypeError:
@@ -104,7 +104,7 @@ def integer(value: Any, name: str) -> int:
 
 
 def integers(value: Any, name: str) -> tuple[int, ...]:
-    """Give an integer as a tuple of one, several as a tuple."""
+    """Return one or several integers as a tuple."""
     try:
         return tuple(operator.index(v) for v in (value if is_several(value) else (value,)))
     except TypeError:
@@ -114,8 +114,8 @@ def integers(value: Any, name: str) -> tuple[int, ...]:
 
 
 def refuse_mask(value: Any, name: str) -> None:
-    """Refuse a masked array: bytes are moved and kept, and the mask would be lost."""
-    import numpy as np  # late: plans are made without it
+    """Reject a masked array, because bytes are moved and stored, and the mask would be lost."""
+    import numpy as np  # late, because plans do not need it
 
     if isinstance(value, np.ma.MaskedArray):
         raise WrongType(
@@ -125,10 +125,13 @@ def refuse_mask(value: Any, name: str) -> None:
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
-    """Give an array, or refuse what is none or has a mask, by its name."""
+    """Return an array; raise, with its name, if the value is not an array or has a mask."""
     import numpy as np
 
+    from .dlpack import array_of
+
     refuse_mask(value, name)
+    value = array_of(value, name)
     try:
         return np.asarray(value)
     except ValueError:
@@ -138,12 +141,12 @@ def as_array(value: Any, name: str) -> np.ndarray:
 
 
 def memory_limit(value: Any, name: str = "max_bytes") -> int:
-    """Give a limit of memory as the engine wants it: 0 for none."""
+    """Return a memory limit in the engine's form: 0 for no limit."""
     return 0 if value is None else byte_count(value, name, "; None is no limit")
 
 
 def byte_count(value: Any, name: str, otherwise: str = "") -> int:
-    """Give a positive number of bytes that the engine can count."""
+    """Return a positive number of bytes that the engine can count."""
     try:
         count = operator.index(value)
     except TypeError:
@@ -154,7 +157,7 @@ def byte_count(value: Any, name: str, otherwise: str = "") -> int:
 
 
 def seconds(value: Any, name: str = "timeout") -> float | None:
-    """Give a time to wait; None stands for the default."""
+    """Return a timeout; None stands for the default."""
     if value is None:
         return None
     try:

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from . import _plan
 from ._plan import AddressRelation
 from .arguments import as_array, operation
+from .dlpack import array_of
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 
-# How much work goes into telling whether two interleaved views share an element.
+# Limit on the work to find out whether two interleaved views share an element.
 _MAX_OVERLAP_WORK = 10_000
 
 
@@ -36,11 +37,11 @@ def copy(
 
     Parameters
     ----------
-    source, destination : numpy.ndarray
-        Of one shape; strides may be negative. Where the dtypes differ, elements are converted by
-        NumPy's rules.
+    source, destination : numpy.ndarray, or an array that supports DLPack
+        Arrays of the same shape; strides may be negative. If the dtypes differ, elements are
+        converted by NumPy's rules.
     op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
-        How an element is combined with the one in place; replaced without it.
+        How to combine an element with the existing one; by default it replaces it.
     source_index, destination_index : (n,) array of int, optional
         Indices into the first dimension, as NumPy counts them: ``destination[destination_index] =
         source[source_index]``. With `op`, destinations may repeat: all contributions are combined.
@@ -48,20 +49,21 @@ def copy(
     Raises
     ------
     Mismatch
-        When the shapes differ.
+        The shapes differ.
     OutOfRange
-        When an index lies outside its dimension.
+        An index is outside its dimension.
     InvalidArgument
-        When the two overlap in memory, the destination is read-only, elements of it lie on each
-        other (without an `op`) or have a stride of 0, indices repeat at the destination without an
-        `op`, or `op` is another word.
+        The arrays overlap in memory, the destination is read-only, elements of it share memory
+        (without an `op`) or have a stride of 0, indices repeat at the destination without an
+        `op`, or `op` is unknown.
     WrongType
-        When the dtypes cannot be converted, or indices are no integers.
+        The dtypes cannot be converted, or indices are not integers.
 
     Notes
     -----
-    Nothing has been written when an error is raised. The GIL is released meanwhile. Without indices
-    the work is the copy alone; for a choice of rows that is used again, keep an `AddressRelation`.
+    If an error is raised, nothing has been written. The GIL is released during the copy. Without
+    indices, the time is that of the copy alone. If you use a choice of rows repeatedly, keep an
+    `AddressRelation`.
 
     Examples
     --------
@@ -81,18 +83,22 @@ def copy(
     for name, array in (("source", source), ("destination", destination)):
         if array is None:
             raise WrongType(f"{name} is None, it must be an array")
+    source, destination = array_of(source, "source"), array_of(destination, "destination")
     op = operation(op)
     if np.may_share_memory(source, destination) and overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")
     if source_index is None and destination_index is None:
         if op == "replace" and isinstance(destination, np.ndarray) and lies_on_itself(destination):
-            raise InvalidArgument("elements of the destination lie on each other in memory")
+            raise InvalidArgument("elements of the destination share memory")
         _plan.copy_strided(source, destination, op)
         return
     from_shape, from_bytes = _element_addresses(source, source_index, "source")
     to_shape, to_bytes = _element_addresses(destination, destination_index, "destination")
     if from_shape != to_shape:
-        raise Mismatch(f"the source's choice has shape {from_shape}, the destination's {to_shape}")
+        raise Mismatch(
+            f"the selected part of the source has shape {from_shape}, that of the destination "
+            f"{to_shape}"
+        )
     sizes = (source.itemsize, destination.itemsize)
     AddressRelation.from_byte_pairs(from_bytes, to_bytes, sizes).copy(source, destination, op=op)
 
@@ -100,16 +106,16 @@ def copy(
 def _element_addresses(
     array: npt.NDArray, index: npt.ArrayLike | None, name: str
 ) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
-    """Shape of a choice of rows, and the byte addresses of its elements from the first one."""
+    """Return the shape of a choice of rows, and the byte offsets of its elements from the first."""
     if array.ndim == 0:
-        raise InvalidArgument(f"the {name} has no dimension to choose from")
+        raise InvalidArgument(f"the {name} has no dimension for {name}_index")
     rows = np.arange(len(array)) if index is None else as_array(index, f"{name}_index")
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise WrongType(f"{name}_index must be one row of integers")
-    # Compared before they are signed 64-bit numbers, which not all unsigned ones are.
+        raise WrongType(f"{name}_index must be a one-dimensional array of integers")
+    # Compared before the conversion to signed 64-bit numbers, which some unsigned ones do not fit.
     wrong = rows[(rows < -len(array)) | (rows >= len(array))]
     if wrong.size:
-        raise OutOfRange(f"{name}_index holds {wrong[0]}, the {name} has {len(array)} rows")
+        raise OutOfRange(f"{name}_index contains {wrong[0]}; the {name} has {len(array)} rows")
     rows = rows.astype(np.int64)
     at = np.where(rows < 0, rows + len(array), rows) * array.strides[0]
     for extent, stride in zip(array.shape[1:], array.strides[1:], strict=True):
@@ -118,7 +124,7 @@ def _element_addresses(
 
 
 def overlap(a: npt.NDArray, b: npt.NDArray, *, unless_told: bool = True) -> bool:
-    """Return whether two arrays share an element, `unless_told` where that is too hard to tell."""
+    """Return whether two arrays share an element; `unless_told` if that is too hard to decide."""
     try:
         return np.shares_memory(a, b, max_work=_MAX_OVERLAP_WORK)
     except np.exceptions.TooHardError:
@@ -126,7 +132,7 @@ def overlap(a: npt.NDArray, b: npt.NDArray, *, unless_told: bool = True) -> bool
 
 
 def lies_on_itself(array: npt.NDArray) -> bool:
-    """Return whether two elements of an array share bytes, False where that is too hard to tell."""
+    """Return whether two elements of an array share bytes; False if that is too hard to decide."""
     if array.size == 0:
         return False
     reach = array.itemsize
@@ -135,14 +141,14 @@ def lies_on_itself(array: npt.NDArray) -> bool:
             break
         reach += stride * (extent - 1)
     else:
-        return False  # each dimension steps over all that the ones before it reach
+        return False  # each dimension steps over everything that the previous ones reach
     return any(_meets_itself_along(array, dim) for dim in range(array.ndim))
 
 
 def _meets_itself_along(array: npt.NDArray, dim: int) -> bool:
     """Return whether elements that differ in this dimension, and in those before it, share bytes.
 
-    Only differences count, so that one of the two may be the first along the dimension.
+    Only differences count, so one of the two may be the first along the dimension.
     """
     before, after = (slice(None),) * dim, (0,) * (array.ndim - dim - 1)
     first, others = array[(*before, slice(1), *after)], array[(*before, slice(1, None), *after)]

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arguments import as_array, refuse_mask
 from .array_copy import lies_on_itself
 from .collective_calls import agreeing, refused_by
+from .dlpack import array_of
+from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -35,23 +37,23 @@ _NUMBER_NAMES = frozenset(
 
 
 def number_name(dtype: np.dtype) -> str:
-    """Name the number type that the engine calculates with, or "opaque" when it can only copy."""
+    """Return the engine's name of a number type, or "opaque" if it can only copy it."""
     return dtype.name if dtype.isnative and dtype.name in _NUMBER_NAMES else "opaque"
 
 
 def type_word(dtype: DTypeLike) -> str:
-    """Tell a dtype in a word: NumPy's string, or the name where that says nothing (bfloat16)."""
+    """Return a dtype as a word: NumPy's string, or its name if that is ambiguous (bfloat16)."""
     dtype = np.dtype(dtype)
     return dtype.str if dtype.isbuiltin == 1 or number_name(dtype) == "opaque" else dtype.name
 
 
 def element_dtype(dtype: DTypeLike) -> np.dtype:
-    """Turn anything that NumPy takes for a dtype into one whose elements can be moved.
+    """Convert anything that NumPy accepts as a dtype to one whose elements can be moved.
 
     Raises
     ------
     WrongType
-        For Python objects and for elements without a size.
+        The elements are Python objects or have no size.
     """
     result = np.dtype(dtype)
     if result.hasobject:
@@ -73,9 +75,9 @@ def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
             f"ghost widths {ghost!r} are neither an integer, nor {dims} integers, nor {dims} pairs"
         )
     if (table < 0).any():
-        raise InvalidArgument(f"ghost widths {ghost!r} hold a negative number")
+        raise InvalidArgument(f"ghost widths {ghost!r} contain a negative number")
     if (table > np.iinfo("i8").max).any():
-        raise OutOfRange(f"ghost widths {ghost!r} hold a number beyond 64 bits")
+        raise OutOfRange(f"ghost widths {ghost!r} contain a number beyond 64 bits")
     pairs = np.broadcast_to(table[..., None] if table.ndim < 2 else table, (dims, 2))
     return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
 
@@ -87,7 +89,7 @@ def _layout_types() -> tuple[type, ...]:
 
 
 def _is_flat(layout: Layout) -> bool:
-    """Tell whether a process holds a list of single elements, of whatever dimensions."""
+    """Return whether a process stores a list of single elements, whatever their dimensions."""
     from ._plan import FlatCyclic, IndexList
 
     return isinstance(layout, IndexList | FlatCyclic)
@@ -98,22 +100,22 @@ def _block_dims(layout: Layout) -> int:
 
 
 class XArray:
-    """A distributed array made by the library: this process's blocks of a layout, with ghosts.
+    """A distributed array allocated by the library: this process's blocks of a layout, with ghosts.
 
-    All blocks of a process lie in one allocation that the other processes of its node can reach, so
-    that movers copy straight between arrays. Contents are undefined at first. Collective to make;
-    O(local elements).
+    All blocks of a process are in one allocation that the other processes of its node can access,
+    so that movers copy directly between arrays. The contents are undefined at first. Creating an
+    array is collective and takes O(local elements).
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
-        The processes; as many as `layout.nprocs`.
+        The processes; their number is `layout.nprocs`.
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Who owns which element.
+        The owner of each element.
     dtype : dtype
-        Any type of fixed size, structured ones too.
+        Any type of fixed size, including structured types.
     order : {"C", "F"}
-        Which dimension of a block is contiguous: the last or the first.
+        The contiguous dimension of a block: the last or the first.
     ghost : int, sequence of int, or sequence of (int, int)
         Extra elements around each block: for all sides, per dimension, or per side.
 
@@ -124,7 +126,7 @@ class XArray:
     WrongType
         The dtype holds Python objects.
     NoMemory
-        On all processes, when one of them has not enough.
+        One process does not have enough memory; raised on all of them.
 
     Notes
     -----
@@ -182,7 +184,7 @@ class XArray:
 
     @property
     def shared(self) -> bool:
-        """Whether the other processes of the node reach this process's memory directly."""
+        """Whether the other processes of the node can access this process's memory directly."""
         return self._core.shared
 
     @property
@@ -194,14 +196,14 @@ class XArray:
         Raises
         ------
         InvalidState
-            When this process holds several blocks: take `array[block]`.
+            This process holds several blocks; use `array[block]`.
         """
         if not self._places:
             return self._nothing()
         return self[self._one_block()]
 
     def require_rank(self, rank: int) -> None:
-        """Raise Mismatch where this process has another rank in the array; not for users."""
+        """Raise Mismatch if this process has another rank in the array; not for users."""
         if self._rank != rank:
             raise Mismatch(
                 f"process {rank} was given an XArray of a communicator in which it is process "
@@ -214,17 +216,17 @@ class XArray:
     def _one_block(self) -> int:
         if len(self._places) > 1:
             raise InvalidState(
-                f"this process holds {len(self._places)} blocks; take array[block] or array.grids()"
+                f"this process holds {len(self._places)} blocks; use array[block] or array.grids()"
             )
         return next(iter(self._places))
 
     def __getitem__(self, block: int) -> np.ndarray:
-        """View a block with its ghosts; raises OutOfRange (a LookupError) where it is absent."""
+        """View a block with its ghosts; raises OutOfRange (a LookupError) if it is absent."""
         if self._freed:
             raise InvalidState("the array has been freed")
         if not isinstance(block, Integral):
             raise WrongType(
-                f"a block is taken by its number, not by {block!r}; elements are those of a view, "
+                f"array[...] takes the number of a block, not {block!r}; for elements, use a view: "
                 "array.local[...] or array[block][...]"
             )
         if block not in self._places:
@@ -267,23 +269,34 @@ class XArray:
         return iter(self.blocks)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        """Refuse to be one array: whether with ghosts, and of which blocks, is to be said."""
+        """Raise: the conversion must specify the blocks, and whether to include ghosts."""
         raise WrongType(
-            "an XArray is no NumPy array: take array.local (with ghosts), array.interior(), or "
+            "an XArray is not a NumPy array: use array.local (with ghosts), array.interior(), or "
             "array[block]"
         )
 
     def __contains__(self, block: object) -> bool:
         return block in self._places
 
+    @property
+    def __partitioned__(self) -> dict[str, Any]:
+        """The array as a grid of boxes for other libraries, such as `heat.from_partitioned`. Local.
+
+        The data are views of this process's blocks, without ghosts. Raises `Unsupported` for blocks
+        that do not form a grid, such as cyclic ones.
+        """
+        from .doors.partitioned import table_of
+
+        return table_of(self)
+
     def part(self) -> Any:
-        """Give what movers bind; not for users."""
+        """Return the part that movers bind; not for users."""
         if self._freed:
             raise InvalidState("the array has been freed")
         return self._core.part()
 
     def memory(self) -> tuple[np.ndarray, MemoryLayout]:
-        """Give all bytes of this process, and where its blocks lie in them; not for users."""
+        """Return all bytes of this process, and the places of its blocks; not for users."""
         if self._freed:
             raise InvalidState("the array has been freed")
         memory = self._core.bytes()
@@ -306,7 +319,7 @@ class XArray:
         return MemoryLayout(blocks, 0, self._core.bytes().nbytes)
 
     def free(self) -> None:
-        """Give the memory back, once views of it and movers bound to it are gone too. Local."""
+        """Free the memory, once views of it and movers bound to it no longer exist. Local."""
         self._freed = True
         self._core.free()
 
@@ -324,14 +337,16 @@ class XArray:
 class UserArrays:
     """NumPy arrays of the user as one process's blocks of a layout, perhaps with ghosts.
 
-    Movers take plain arrays too; this class is for those that have ghosts around them. Local.
+    Movers also accept plain arrays; use this class for arrays with ghosts. Local.
 
     Parameters
     ----------
     arrays : ndarray or mapping of block to ndarray
-        One array (for a process with one block), or one per local block, by its number. Any
-        strides; ghosts included. None, or an empty mapping, where a process has no elements. Masked
-        arrays are a `WrongType`: elements travel without masks.
+        One array (for a process with one block), or one per local block, by its number: of NumPy,
+        or of another library that supports DLPack. A distributed array that `layout_of` accepts
+        provides its own blocks and ghosts. Any strides; ghosts included. None, or an empty mapping,
+        if a process has no elements. Masked arrays raise `WrongType`, because elements are moved
+        without masks.
     ghost : int, sequence of int, or sequence of (int, int)
         As for `XArray`.
 
@@ -348,15 +363,22 @@ class UserArrays:
         arrays: np.ndarray | Mapping[int, np.ndarray] | None,
         ghost: ArrayLike = 0,
     ):
-        # Asked once: a mapping may make its arrays when it is asked, and those have to live.
-        self._given = dict(arrays.items()) if isinstance(arrays, Mapping) else arrays
+        # Read once: a mapping may create its arrays when they are read, and they must stay alive.
+        found = memory_of(arrays)
+        if found is not None:  # of another library's distributed array
+            arrays, ghost = found
+            self._given: Any = tuple(array_of(array, "an array") for array in arrays)
+        elif isinstance(arrays, Mapping):
+            self._given = {block: array_of(a, f"block {block!r}") for block, a in arrays.items()}
+        else:
+            self._given = array_of(arrays, "an array")
         self._ghost = ghost
         listed = self._listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
-                    f"a {type(array).__name__} was given, it must be a NumPy array"
-                    " (or a mapping {block: array}, for the blocks of one array)"
+                    f"a {type(array).__name__} was given, it must be a NumPy array or one that "
+                    "supports DLPack (or a mapping {block: array}, for the blocks of one array)"
                 )
             refuse_mask(array, "an array")
         dtypes = {array.dtype for array in listed}
@@ -365,7 +387,7 @@ class UserArrays:
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
     def refuse_overlaps(self) -> None:
-        """Refuse a block in which two elements share memory, as one to be filled; not for users."""
+        """Reject a destination block in which two elements share memory; not for users."""
         for array in self._listed():
             if lies_on_itself(array):
                 raise InvalidArgument(
@@ -375,23 +397,25 @@ class UserArrays:
                 )
 
     def columns(self, layout: Layout, rank: int) -> list[UserArrays]:
-        """Take (n, k) rows apart, where a process holds n single elements; not for users."""
+        """Split (n, k) rows into columns if a process has n single elements; not for users."""
         shapes = [array.shape for array in self._listed()]
         if not _is_flat(layout) or len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] == 0:
             return [self]
         if shapes[0][0] != sum(layout.block_extents(b)[0] for b in layout.blocks_of(rank)):
-            return [self]  # no rows, but an array of a wrong shape
+            return [self]  # not rows, but an array of a wrong shape
         if isinstance(self._given, Mapping):
             blocks = self._given.items()
             return [
                 UserArrays({block: array[:, k] for block, array in blocks}, self._ghost)
                 for k in range(shapes[0][1])
             ]
-        return [UserArrays(column, self._ghost) for column in self._given.T]
+        return [UserArrays(column, self._ghost) for column in self._listed()[0].T]
 
     def _listed(self) -> list[Any]:
         if self._given is None:
             return []
+        if isinstance(self._given, tuple):
+            return list(self._given)
         if isinstance(self._given, Mapping):
             return list(self._given.values())
         return [self._given]
@@ -399,7 +423,7 @@ class UserArrays:
     def _by_block(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
     ) -> dict[int, np.ndarray]:
-        """Give the array of each block; those of blocks without elements need not be given."""
+        """Return the array of each block; blocks without elements need no array."""
         blocks = list(layout.blocks_of(rank))
         dtype = self.dtype or default_dtype or np.dtype("u1")
         if isinstance(self._given, Mapping):
@@ -414,7 +438,7 @@ class UserArrays:
                     f"process {rank} was given arrays for blocks {sorted(self._given)}, "
                     f"it holds {blocks}"
                 )
-            return given
+            return self._without_extents(layout, given, dtype)
         listed = self._listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}
@@ -423,14 +447,21 @@ class UserArrays:
         if len(listed) != len(blocks):
             raise Mismatch(
                 f"process {rank} was given {len(self._listed())} arrays for its {len(blocks)} "
-                "blocks; the blocks of one array are given as a mapping {block: array}"
+                "blocks; pass the blocks of one array as a mapping {block: array}"
             )
-        return dict(zip(blocks, listed, strict=True))
+        return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
+
+    def _without_extents(
+        self, layout: Layout, given: dict[int, np.ndarray], dtype: np.dtype
+    ) -> dict[int, np.ndarray]:
+        """Replace the arrays of empty blocks, which may have extents that their blocks do not."""
+        empty = [block for block, array in given.items() if array.size == 0]
+        return given | self._nothing(layout, empty, dtype) if empty else given
 
     def _nothing(
         self, layout: Layout, blocks: Iterable[int], dtype: np.dtype
     ) -> dict[int, np.ndarray]:
-        """Make arrays for those blocks that have no elements, and no ghosts around them."""
+        """Create arrays for blocks without elements and ghosts."""
         lower, upper = _per_side(self._ghost, _block_dims(layout))
         shapes = {block: layout.block_extents(block) for block in blocks}
         return {
@@ -449,7 +480,7 @@ class UserArrays:
         return f"UserArrays({arrays} of {self.dtype}{ghost})" if listed else "UserArrays(no block)"
 
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
-        """Give what movers bind; not for users."""
+        """Return the part that movers bind; not for users."""
         dtype = self.dtype or default_dtype
         described = [place for place, _ in self.places(layout, rank, default_dtype)]
         writable = all(array.flags.writeable for array in self._listed())
@@ -466,7 +497,7 @@ class UserArrays:
             ) from None
 
     def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
-        """Tell whether, where no ghosts were said, a block's array is larger than the block."""
+        """Return whether a block's array is larger than the block, if no ghosts were given."""
         lower, upper = _per_side(self._ghost, _block_dims(layout))
         if any(lower) or any(upper):
             return False
@@ -491,9 +522,9 @@ class UserArrays:
     def places(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
     ) -> list[tuple[tuple, Any]]:
-        """Give (block, address, shape, byte strides, ghosts below, above) each; not for users.
+        """Return (block, address, shape, byte strides, ghosts below, above) each; not for users.
 
-        With each the array, whose memory is there as long as it is kept.
+        Each comes with the array, which keeps its memory alive.
         """
         lower, upper = _per_side(self._ghost, _block_dims(layout))
         return [

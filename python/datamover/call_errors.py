@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-#: As nanobind says it: a name, the signatures by number, and the types that were given.
+#: nanobind's message: a name, the numbered signatures, and the types of the arguments.
 SAID = re.compile(
     r"(?P<name>\w+)\(\): incompatible function arguments\. [^\n]*\n"
     r"(?P<signatures>.*?)\n\nInvoked with types: ?(?P<given>.*)",
@@ -16,7 +16,7 @@ FOREIGN = re.compile(r"\b(?:collections\.abc|numpy\.typing|datamover(?:\.\w+)*)\
 
 
 def in_a_line(text: str) -> str | None:
-    r"""Return the line for nanobind's words; None for other words.
+    r"""Return one line for nanobind's message; None for other messages.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def in_a_line(text: str) -> str | None:
 
 
 def _wrong_names(given: str, way: str) -> str:
-    """Return which required arguments are missing, or which names are unknown; empty for neither.
+    """Return which required arguments are missing or which names are unknown; "" for neither.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _wrong_names(given: str, way: str) -> str:
 
 
 def _listed(text: str) -> list[str]:
-    """Cut at the commas that are in no brackets."""
+    """Split at the commas outside of brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")

@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-#: Between two looks at what a recording has.
+#: Seconds between two updates of the display of a recording.
 SHOWN_SECONDS = 0.2
 
 
@@ -31,7 +31,7 @@ def _integers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.replace("x", ",").split(","))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} are no integers such as 64,64,64") from None
+        raise typer.BadParameter(f"{text!r} are not integers such as 64,64,64") from None
 
 
 def _check_sizes(given: dict[str, int | None]) -> None:
@@ -141,7 +141,7 @@ def explain(
         )
         axes = tuple(range(len(shape))) if axes is None else axes
         if sorted(axes) != list(range(len(shape))):
-            raise InvalidArgument(f"axes {axes} are no permutation of 0 .. {len(shape) - 1}")
+            raise InvalidArgument(f"axes {axes} are not a permutation of 0 .. {len(shape) - 1}")
         before = dm.BlockCyclic(shape, source, nprocs=nprocs, grid=from_grid)
         after = dm.BlockCyclic(
             tuple(shape[a] for a in axes), destination, nprocs=nprocs, grid=to_grid
@@ -158,7 +158,7 @@ def explain(
             draw(plan, found, png_file)
 
 
-#: Of a command whose words all go to another command line.
+#: Settings of a command that passes all arguments to another command line.
 _PASSED_ON = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -176,50 +176,48 @@ def move(ctx: typer.Context) -> None:
 @app.command()
 def stream(
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help='Where it is sent, "tcp://127.0.0.1:5777".')
+        str, typer.Argument(metavar="ADDRESS", help='Address, such as "tcp://127.0.0.1:5777".')
     ],
     to: Annotated[
         str | None,
         typer.Option(metavar="zarr:PATH", help="Record the steps to a new Zarr group."),
     ] = None,
-    info: Annotated[
-        bool, typer.Option("--info", metavar="", help="Show the arrays, and end.")
-    ] = False,
+    info: Annotated[bool, typer.Option("--info", metavar="", help="Show the arrays.")] = False,
     frames: Annotated[
         str | None,
-        typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows what comes."),
+        typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows the stream."),
     ] = None,
     open_: Annotated[
         bool,
-        typer.Option("--open", metavar="", help="Let everybody see the page, without a token."),
+        typer.Option("--open", metavar="", help="Serve the page without a token."),
     ] = False,
     array: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this array; may be given several times."),
+        typer.Option(metavar="NAME", help="Only this array; repeat for several arrays."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="End after so many steps.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to record.")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="How long to wait for the stream, and each step."),
+        typer.Option(metavar="SECONDS", help="Timeout for the stream, and for each step."),
     ] = None,
 ) -> None:
     """Record, inspect or view a stream from another program.
 
-    The token of a stream of the same user on this machine is found. For any other stream, set the
-    environment variable DATAMOVER_STREAM_TOKEN.
+    By default, the token of a stream of the same user on this machine is used. For any other
+    stream, set the environment variable DATAMOVER_STREAM_TOKEN.
     """
     from datamover.stream import recorder
 
     with _errors_to_exit():
         if info + (to is not None) + (frames is not None) != 1:
-            raise InvalidArgument("say one of --to, --frames and --info")
+            raise InvalidArgument("pass exactly one of --to, --frames and --info")
         if frames is not None:
             _show(address, frames, array or [], steps, timeout, open_)
         elif open_:
-            raise InvalidArgument("--open is for --frames")
+            raise InvalidArgument("--open needs --frames")
         elif info:
             if steps is not None or array:
-                raise InvalidArgument("--info takes no --steps and no --array")
+                raise InvalidArgument("--info cannot be combined with --steps or --array")
             with _telling(address):
                 said = recorder.describe(address, timeout)
             typer.echo(said)
@@ -231,7 +229,7 @@ def stream(
 
 @contextlib.contextmanager
 def _telling(address: str) -> Iterator[Callable[[Any], None]]:
-    """Show on a terminal what is waited for, or recorded; say what is where it breaks off."""
+    """Show the progress of a recording on a terminal, and its result if it is interrupted."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -264,7 +262,9 @@ def _show(
     from datamover.stream import frames
 
     if steps is not None or timeout is not None or len(names) > 1:
-        raise InvalidArgument("--frames takes no --steps, no --timeout, and one --array at most")
+        raise InvalidArgument(
+            "--frames cannot be combined with --steps, --timeout, or more than one --array"
+        )
     frames.show(
         address,
         at,
@@ -276,7 +276,7 @@ def _show(
 
 @app.command(context_settings=_PASSED_ON)
 def bench(ctx: typer.Context) -> None:
-    """Measure against other ways to do the same: `datamover bench NAME -n P --json FILE`."""
+    """Compare the speed with other libraries and MPI: `datamover bench NAME -n P --json FILE`."""
     from datamover.bench.command import app as bench_app
 
     bench_app(args=ctx.args, prog_name="datamover bench")
@@ -284,7 +284,7 @@ def bench(ctx: typer.Context) -> None:
 
 @app.command("app", context_settings=_PASSED_ON)
 def application(ctx: typer.Context) -> None:
-    """Run a complete application beside its hand-written twin: `datamover app NAME -n P --twin`."""
+    """Run a complete application and its hand-written twin: `datamover app NAME -n P --twin`."""
     from datamover.apps import command
 
     command.run(ctx.args)
@@ -292,7 +292,7 @@ def application(ctx: typer.Context) -> None:
 
 @contextlib.contextmanager
 def _errors_to_exit() -> Iterator[None]:
-    """Show an error of ours, or of the system, and exit with 1."""
+    """Print an error of the library or the system, and exit with 1."""
     try:
         yield
     except (Error, OSError) as e:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decorators by which a collective call that ends outside an agreement ends on all processes.
+"""Decorators that end a collective call on all processes if it ends on one outside an agreement.
 
-Python refuses a call whose arguments its function does not take (a keyword that there is not, an
-argument too few) before a line of the function runs, and an interrupt may come at any line. So the
-functions are wrapped, where that costs nothing but a frame.
+Python rejects a call whose arguments do not fit (an unknown keyword, a missing argument) before
+the function runs, and an interrupt may arrive at any line. The functions are therefore wrapped,
+which only costs a frame.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-#: Takes part in the call that the others make, and raises.
+#: Takes part in the call of the other processes, and raises.
 Refuse = Callable[[tuple[Any, ...], Mapping[str, Any], BaseException], NoReturn]
 
 
 def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callable]:
-    """Decorate a collective function: `refuse` is called where it does not take its arguments.
+    """Decorate a collective function: `refuse` is called if its arguments do not fit.
 
-    What else is raised, and is no error that was agreed on, the others hear as from a process that
-    has left the call.
+    The other processes get any other error that was not agreed on as from a process that has left
+    the call.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -43,7 +43,7 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
                 raise  # agreed on
             except BaseException as error:
                 if isinstance(error, TypeError) and error.__traceback__.tb_next is None:
-                    refuse(given, said, _naming(function, error))  # not by the function
+                    refuse(given, said, _naming(function, error))  # raised before the function ran
                 comm = _communicator(given, said)
                 if comm is not None:
                     tell_that_left(comm, error)
@@ -55,7 +55,7 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
 
 
 def _naming(function: Callable[..., Any], error: TypeError) -> TypeError:
-    """Add to an error of too many arguments which of them are given by name."""
+    """Add the names of the keyword arguments to an error about too many arguments."""
     names = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -67,19 +67,19 @@ def _naming(function: Callable[..., Any], error: TypeError) -> TypeError:
 
 
 def _telling(entry: str) -> Refuse:
-    """Tell the others by an entry of the core, where they make the call that it belongs to."""
+    """Notify the others by an entry of the core, while they make the call that it belongs to."""
 
     def refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
         comm = _communicator(given, said)
         if comm is None:
-            raise error  # there is nobody to tell it to
+            raise error  # there are no other processes
         take_part_with(getattr(core(), entry), comm_address(comm), error)
 
     return refuse
 
 
 def address_of(comm: MPI.Comm, refuse: Refuse, arrays: Any) -> int:
-    """Give the address of a communicator; if it is wrong, tell the processes of the arrays'."""
+    """Return the address of a communicator; if it is invalid, notify those of the arrays."""
     try:
         return comm_address(comm)
     except Error as error:
@@ -87,7 +87,7 @@ def address_of(comm: MPI.Comm, refuse: Refuse, arrays: Any) -> int:
 
 
 def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
-    """Leave the call: it has nothing in which a refusal could be told."""
+    """Leave the call, which has no agreement that could carry the error."""
     comm = _communicator(given, said)
     if comm is not None:
         tell_that_left(comm, error)
@@ -95,28 +95,28 @@ def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
 
 
 def ending(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
-    """Agree as `agreeing`, where the call ends its object: `_end_refused` does so here too."""
+    """Agree like `agreeing` in a call that ends its object, which `_end_refused` does here too."""
     if not given or given[0]._is_over:
-        raise error  # the others' calls are over at once
+        raise error  # the calls of the others end at once
     given[0]._end_refused(lambda: agreeing(given, said, error))
 
 
-#: The others agree on their arguments first.
+#: For calls in which the others agree on their arguments first.
 agreeing = _telling("agree")
-#: The others bind a mover.
+#: For calls in which the others bind a mover.
 binding = _telling("refuse_binding")
-#: The others make index lists.
+#: For calls in which the others make index lists.
 listing = _telling("refuse_index_lists")
 
 
 def _communicator(given: tuple[Any, ...], said: Mapping[str, Any]) -> MPI.Comm | None:
-    """Give the one that a call is for: a file's, what is said, those that arrays live on."""
+    """Return the communicator of a call: a file's, the argument, or that of the arrays."""
     files = [v for v in (*given, *said.values()) if getattr(v, "is_file_array", False)]
     return next(_communicators((*files, said.get("comm"), *given, *said.values())), None)
 
 
 def _communicators(values: Any) -> Iterator[MPI.Comm]:
-    """Find them among arguments, also those of arrays, alone and in lists."""
+    """Find communicators among arguments, also those of arrays, alone and in lists."""
     from mpi4py import MPI
 
     for value in values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
-    """Say a number with its noun, which is `one` with an s where `several` is not given.
+    """Return a number with its noun; by default the plural is `one` with an s.
 
     Examples
     --------

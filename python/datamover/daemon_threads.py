@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of daemon threads when the program ends. Nothing.
+"""Errors of daemon threads when the program ends are not raised.
 
-Python ends such threads when they come back from a call. What the program has open is closed before
-that, and the call fails: a thread that tells so while Python ends may end the program by a signal.
+Python ends daemon threads when they return from a call. Before that, open objects are closed, and
+the call fails. A thread that raises this error while Python ends may end the program by a signal.
 """
 
 import threading
@@ -10,7 +10,7 @@ import time
 
 
 def stay_where_the_program_ends() -> None:
-    """Do not return, in a daemon thread, where the program's main thread has ended. Local."""
+    """Block forever in a daemon thread if the program's main thread has ended. Local."""
     if threading.current_thread().daemon and not threading.main_thread().is_alive():
         while True:
             time.sleep(3600)

@@ -15,6 +15,7 @@ from .arguments import as_array, byte_count, memory_limit, operation, seconds, w
 from .collective_calls import agreeing, refused_by
 from .counted import counted
 from .distribution_methods import DistributionMethods
+from .dlpack import array_of
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
     Targets = ArrayLike | tuple[ArrayLike, ArrayLike]
 
-#: What an element's target can be computed by: all elements of a process to as many ranks.
+#: Computes the targets of all elements of a process: one rank each.
 TargetFunction = Callable[[np.ndarray], ArrayLike]
 
 Result = TypeVar("Result")
 
 
 class _Moving:
-    """The columns of one move, where they go, and what it gives."""
+    """The columns of one move, their destinations, and the form of the result."""
 
     def __init__(self, plan: Distribution, columns: tuple[Any, ...], out: Any):
         self.received = plan.received
@@ -47,7 +48,7 @@ class _Moving:
             self.arguments.append([writable(o, c, self.received) for o, c in pairs])
 
     def results(self) -> Any:
-        """Give what has arrived, as the columns were given."""
+        """Return the arrived elements in the form of the columns."""
         if self.outputs is None:
             pairs = zip(self.columns, self.raw, strict=True)
             return self.given.container_of([c.view(r, self.received) for c, r in pairs])
@@ -55,41 +56,43 @@ class _Moving:
 
 
 class Distribution:
-    """A plan that takes every element to the process of its rank: built once, used again and again.
+    """A plan that sends every element to its target rank; built once, used repeatedly.
 
-    Collective to make: reads every rank once, exchanges counts, and keeps one byte per target (two
-    from 256 processes on). On a node each element is then copied once; no index travels with the
-    data.
+    Creating it is collective. It reads every rank once, exchanges counts, and stores one byte per
+    target (two from 256 processes on). On a node each element is then copied once. No indices are
+    sent with the data.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
         The processes.
     ranks : array_like of int, (n,) or (n, k), or pair of array_like of int
-        The target rank of each of this process's n elements; -1 drops. With k ranks per element, or
-        rows as in CSR (`(row_starts, ranks)` with n + 1 row starts), elements are duplicated.
+        The target rank of each of this process's n elements; -1 drops an element. With k ranks per
+        element, or rows as in CSR (`(row_starts, ranks)` with n + 1 row starts), elements are
+        duplicated.
     method : {"auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort"}
-        How to carry: "partition" is ours, the others are the paper's. "auto" takes "partition"; if
-        not all processes share the memory of one node, "alltoallv" or "sendrecv" if one of them was
-        faster by a tenth when this communicator was first used with "auto". `explain` returns the
-        choice.
+        "partition" is this library's method, the others are the paper's. "auto" uses "partition".
+        If the processes do not all share the memory of one node, it uses "alltoallv" or "sendrecv"
+        if one of them was faster by a tenth when this communicator was first used with "auto".
+        `explain` returns the choice.
     stable : bool
-        Elements arrive ordered by source process, and those of one source in the order they had
-        there (the paper's definition). False lets "sendrecv" and "sort" deliver in an order of
-        their own, the same in all moves of this distribution.
+        By default, elements arrive ordered by source process, and those of one source in their
+        order there (the paper's definition). False lets "sendrecv" and "sort" deliver in an order
+        of their own, the same in all moves of this distribution.
     max_bytes : int, optional
-        Extra memory for elements on their way, on this process; it works in rounds then. Not for
-        "sort", except in place.
+        Limits the extra memory for elements in transit on this process, which then works in rounds.
+        Not for "sort", except in place.
 
     Raises
     ------
     OutOfRange
-        On every process: some process has a rank outside the communicator; names it and its first
-        such element.
+        On every process: a process has a rank outside the communicator. The error names the process
+        and its first such element.
     WrongType, InvalidArgument, Mismatch
-        On every process: ranks that are no integers, or rows that do not fit.
+        On every process: ranks are not integers, or rows do not fit.
     PeerFailed, Timeout
-        Another process failed or gave up; the deadline of `set_timeout` passed. So do all calls.
+        Another process failed or gave up, or the timeout of `set_timeout` expired. All calls raise
+        these.
 
     Notes
     -----
@@ -127,7 +130,7 @@ class Distribution:
         # The communicator may be freed before the distribution is printed.
         self._place = (comm.rank, comm.size)
         self.method = method
-        #: What was started and not given yet; an error where this process could not take part.
+        #: The move that was started and not yet returned; an error if this process could not start.
         self._moving: _Moving | BaseException | None = None
         self._core = core().Distribution(
             address,
@@ -143,11 +146,11 @@ class Distribution:
         )
 
     def __del__(self) -> None:
-        """Give up a move in flight while what it reads and writes is there."""
+        """Give up a move in flight while its arrays still exist."""
         self.__dict__.pop("_core", None)
 
     def _prepared(self, work: Callable[[], Result]) -> Result:
-        """Run `work` before a collective call; what it raises all processes raise in that call."""
+        """Run `work` before a collective call; all processes raise its error in that call."""
         try:
             return work()
         except BaseException as error:
@@ -158,12 +161,12 @@ class Distribution:
 
     @property
     def elems(self) -> int:
-        """How many elements this process gives."""
+        """Number of elements of this process, including dropped ones."""
         return self._core.elems
 
     @property
     def received(self) -> int:
-        """How many elements arrive here."""
+        """Number of elements that arrive here."""
         return self._core.received
 
     @property
@@ -186,24 +189,24 @@ class Distribution:
             Arrays whose first dimension counts this process's elements; any dtype of fixed size,
             the same on all processes. All arrive in the same order.
         out : ndarray, sequence or mapping of ndarray, optional
-            Where the results go, for each column (by its key in a mapping): contiguous, with room
-            for `received` elements, memory of its own. Results of earlier calls are the fastest,
-            since other processes reach them. Without it results lie in memory of a pool, which is
-            used again when they are gone.
+            The destination of each column (by its key in a mapping): contiguous, with room
+            for `received` elements, in separate memory. Results of earlier calls are the fastest,
+            because other processes can access them. By default, results are in memory of a pool,
+            which is reused when they no longer exist.
 
         Returns
         -------
         ndarray, or tuple, list or dict of ndarray
-            The elements that arrive, as the columns were given: one array for one, a tuple for
-            several or for a tuple, a list for a list, a dict for a mapping; `out`, cut to
-            `received`, if it was given.
+            The arrived elements in the form of the columns: one array for one, a tuple for
+            several or for a tuple, a list for a list, a dict for a mapping. If `out` was passed,
+            `out` cut to `received`.
 
         Raises
         ------
         Mismatch, WrongType, InvalidArgument
-            On every process, and nothing has moved: columns or `out` that do not fit, on any of
-            them; an `out` that overlaps a column or another `out`; elements of another size or
-            dtype than on other processes.
+            On every process, and nothing has moved: on one of them, a column or `out` does not fit,
+            an `out` overlaps a column or another `out`, or elements have another size or dtype than
+            on the others.
         InvalidState
             On every process: a move that was started is in flight on one of them.
 
@@ -223,7 +226,7 @@ class Distribution:
         return moving.results()
 
     def _refuse_start(self, error: BaseException) -> NoReturn:
-        """Begin a move as one that cannot, which `wait` and `test` then tell on all processes."""
+        """Start a move with an error, which `wait` and `test` then raise on all processes."""
         if self._moving is None:
             self._core.start_refused(*told(error))
             self._moving = error
@@ -231,13 +234,14 @@ class Distribution:
 
     @refused_by(lambda given, _, error: given[0]._refuse_start(error))
     def start(self, *columns: Any, out: Any = None) -> None:
-        """Begin to move, by "partition" in stable order, without waiting for others. Collective.
+        """Start a move, by "partition" in stable order, without waiting for others. Collective.
 
-        With a `progress_thread` the move goes on by itself, else in every `test` and `wait` of the
-        library. Until `wait` or `test` says that it is complete, columns are not changed, and `out`
-        is not touched. One move of a distribution is in flight, eight of a communicator. All
-        processes start moves in the same order, and wait for them in any: where the eighth call
-        before this one started a move that is not complete, that is completed first.
+        With a `progress_thread` the move progresses by itself, otherwise in every `test` and `wait`
+        of the library. Until `wait` or `test` reports that it is complete, do not change the
+        columns and do not access `out`. One move of a distribution can be in flight, and eight of
+        a communicator: if the move that was started eight calls earlier is not complete, it is
+        completed first. All processes must start moves in the same order. They can wait for them
+        in any order.
 
         Parameters
         ----------
@@ -251,7 +255,7 @@ class Distribution:
 
         Notes
         -----
-        What does not fit on any process is raised by `wait` or `test`, on all of them.
+        If an argument does not fit on some process, `wait` or `test` raises on all of them.
 
         Examples
         --------
@@ -273,7 +277,7 @@ class Distribution:
 
         moving = self._prepared(prepare)
         try:
-            self._moving = moving  # before, so that an interrupt leaves there what is being read
+            self._moving = moving  # first, so that the columns stay alive after an interrupt
             if isinstance(moving, Exception):
                 self._core.start_refused(*told(moving))
             elif moving.outputs is None:
@@ -285,25 +289,25 @@ class Distribution:
                 self._moving = None
 
     def test(self) -> bool:
-        """Do what can be done now for the move that was started; True when it is complete.
+        """Make progress on the move that was started; return whether it is complete.
 
-        Then `wait` gives the results at once. Raises what `wait` raises.
+        If so, `wait` returns the results at once. Raises the errors of `wait`.
         """
         return self._complete(lambda: self._core.test())
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Complete the move that was started, and give what `move` gives.
+        """Complete the move that was started, and return what `move` returns.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds after which `Timeout` is raised; `set_timeout` without it. The move is then
-            still in flight, and can be waited for again.
+            Seconds after which `Timeout` is raised; by default that of `set_timeout`. The move is
+            then still in flight, and you can wait again.
 
         Raises
         ------
         Mismatch, WrongType, InvalidArgument, Unsupported
-            On every process, and nothing has moved: what `start` was given does not fit on one.
+            On every process, and nothing has moved: an argument of `start` does not fit on one.
         InvalidState
             Nothing was started.
         PeerFailed
@@ -312,15 +316,13 @@ class Distribution:
         limit = seconds(timeout)
         self._complete(lambda: self._core.wait(limit))
         results = self._moving.results()
-        self._moving = (
-            None  # last: after an interrupt before it the results can be waited for again
-        )
+        self._moving = None  # last, so that after an earlier interrupt `wait` can be called again
         return results
 
     def _complete(self, work: Callable[[], bool | None]) -> bool:
         """Test or wait for the move that was started, unless it is complete.
 
-        An interrupt at any line leaves what has come, results or an error, to the next call.
+        After an interrupt at any line, the next call returns the results or raises the error.
         """
         moving = self._moving
         if moving is None:
@@ -340,25 +342,25 @@ class Distribution:
 
     @property
     def in_flight(self) -> bool:
-        """Whether a move was started that is not complete here."""
+        """Whether a move was started and is not complete here."""
         return self._core.in_flight
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.
 
-        By "partition", which is what "auto" takes as a rule, arrivals take the places of elements
-        that left, then follow at the end: only what leaves and arrives is moved and takes extra
-        memory. Both keep the order among the elements that stay. "sort" and "alltoallv" take as
-        extra memory 1024 elements (4 per process where that is more) or `max_bytes`, and without
-        `stable` leave any order.
+        With "partition", the usual choice of "auto", arrivals take the places of elements that
+        left, then follow at the end. Only elements that leave and arrive are moved and take extra
+        memory, and the elements that stay keep their order. "sort" and "alltoallv" take extra
+        memory for 1024 elements (4 per process if that is more) or `max_bytes`; without `stable`
+        the order is arbitrary.
 
         Parameters
         ----------
         buffer : ndarray
             Contiguous, with room for `elems` and for `received` elements.
         stable : bool
-            Whether all elements shall be in the order that `move` gives.
+            Whether all elements must be in the order of `move`.
 
         Returns
         -------
@@ -368,9 +370,9 @@ class Distribution:
         Raises
         ------
         Mismatch
-            On every process, and nothing has moved: too little room on some process.
+            On every process, and nothing has moved: the buffer of some process is too small.
         Unsupported
-            For several targets per element; by "alltoallw" and "sendrecv".
+            An element has several targets, or the method is "alltoallw" or "sendrecv".
 
         Examples
         --------
@@ -381,40 +383,44 @@ class Distribution:
         array([5, 7])
         """
 
-        def prepare() -> tuple[tuple[Any, ...], int, bool]:
-            if not isinstance(buffer, np.ndarray) or buffer.ndim == 0:
+        def prepare() -> tuple[np.ndarray, tuple[Any, ...], bool]:
+            array = array_of(buffer, "buffer")
+            if not isinstance(array, np.ndarray) or array.ndim == 0:
                 raise WrongType(
                     f"buffer, a {type(buffer).__name__}, must be an array with a first dimension"
                 )
-            column = Column(buffer, len(buffer), "buffer")
-            writable(buffer, column, 0, "buffer")
-            if len(buffer) < self.elems:
-                raise Mismatch(f"the buffer has {len(buffer)} elements, {self.elems} are given")
-            return column.described, len(buffer), bool(stable)
+            column = Column(array, len(array), "buffer")
+            writable(array, column, 0, "buffer")
+            if len(array) < self.elems:
+                raise Mismatch(
+                    f"the buffer has {len(array)} elements; the distribution has {self.elems}"
+                )
+            return array, column.described, bool(stable)
 
-        described, capacity, in_order = self._prepared(prepare)
-        self._core.move_in_place(described, capacity, self.method, in_order)
-        return buffer[: self.received]
+        array, described, in_order = self._prepared(prepare)
+        self._core.move_in_place(described, len(array), self.method, in_order)
+        return array[: self.received]
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def reverse(
         self, values: Any, op: Any = None, out: Any = None, *, after: str | None = None
     ) -> Any:
-        """Take values of the received elements home, in the original order. Collective.
+        """Send values of the received elements back, in the original order. Collective.
 
         Parameters
         ----------
         values : array_like, or list, tuple or mapping of ndarray
-            One per received element, in the order of arrival; several arrays go in one call, as one
-            list, tuple or mapping.
+            One per received element, in the order of arrival. Pass several arrays as one list,
+            tuple or mapping.
         op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
-            How the values of an element with several targets are combined, in their order; None:
-            the last one stays.
+            How to combine the values of an element with several targets, in their order. By
+            default, the last one stays.
         out : ndarray, sequence or mapping of ndarray, optional
-            Where the results go: contiguous, with room for `elems` elements, memory of its own.
+            Destination of the results: contiguous, with room for `elems` elements, in separate
+            memory.
         after : {None, "move", "move_in_place"}
-            By which call, the last of its kind, the elements have arrived. None does where all
-            calls delivered in one order, as all do in stable order.
+            The call, the last of its kind, by which the elements have arrived. Required if calls
+            delivered in different orders; calls in stable order do not.
 
         Returns
         -------
@@ -424,16 +430,16 @@ class Distribution:
         Raises
         ------
         Mismatch, WrongType, InvalidArgument
-            On every process: values or `out` that do not fit, an unknown `op`, an `out` that
-            overlaps values or another `out`.
+            On every process: values or `out` do not fit, `op` is unknown, or an `out` overlaps
+            values or another `out`.
         InvalidState
-            On every process: calls delivered in different orders, `after` does not say which.
+            On every process: calls delivered in different orders, and `after` is missing.
 
         Notes
         -----
-        After moves with `stable=False`, and in place without `stable`, the order of arrival is
-        found out by a move of labels when values first go back, which takes 40 bytes per element
-        for a while and keeps 8.
+        After moves with `stable=False`, and in place without `stable`, the first call moves labels
+        to determine the order of arrival. This takes 40 bytes per element during the call, of which
+        8 are kept.
 
         Examples
         --------
@@ -453,7 +459,7 @@ class Distribution:
                 )
             combine = operation(op)
             if after not in (None, "move", "move_in_place"):
-                raise InvalidArgument(f"after {after!r} is neither move nor move_in_place")
+                raise InvalidArgument(f'after={after!r} is neither "move" nor "move_in_place"')
             given = Arrays((values,))
             listed = given.columns(self.received, "column of values")
             results = given.outputs(out)
@@ -465,7 +471,7 @@ class Distribution:
             pairs = zip(results, listed, strict=True)
             return given, listed, results, [writable(r, c, self.elems) for r, c in pairs], combine
 
-        # Columns may be copies of what was given, which have to be there until they were moved.
+        # Columns may be copies of the arguments, which must exist until they are moved.
         given, listed, results, places, combine = self._prepared(prepare)
         described = [column.described for column in listed]
         self._core.reverse(described, places, combine, after or "")
@@ -473,12 +479,12 @@ class Distribution:
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def layouts(self) -> tuple[IndexList, IndexList]:
-        """Give where all elements lie before and after, as layouts. Collective.
+        """Return the layouts of all elements before and after the move. Collective.
 
-        With them a distribution is a plan as any other, `redistribute(*d.layouts())`: it can be
-        reversed, carried by a `Mover` with an `op` on any transport, and what has arrived has a
-        layout from which other plans go on. It takes memory for every element of all processes on
-        each of them, which the distribution itself does not.
+        With them, `redistribute(*d.layouts())` is an ordinary plan: it can be reversed, executed by
+        a `Mover` with an `op` on any transport, and the arrived elements have a layout for
+        further plans. Each process needs memory for every element of all processes, unlike for the
+        distribution itself.
 
         Returns
         -------
@@ -508,13 +514,13 @@ class Distribution:
         return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
 
     def _core_moved(self, numbers: np.ndarray) -> np.ndarray:
-        """Move numbers in stable order, whatever was asked for."""
+        """Move numbers in stable order, whatever the options of this distribution."""
         column = Column(numbers, self.elems)
         return column.view(self._core.move_stably(column.described), self.received).copy()
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
-        """Return the methods that carry elements of a size. Collective.
+        """Return the methods for elements of a size. Collective.
 
         Parameters
         ----------
@@ -552,7 +558,7 @@ class Distribution:
         )
 
     def counters(self) -> dict[str, Any]:
-        """Count elements kept, sent and dropped, messages and extra bytes of the last. Local."""
+        """Return counters: elements, and messages and extra bytes of the last move. Local."""
         return self._core.counters()
 
     def __repr__(self) -> str:
@@ -590,17 +596,17 @@ def distribute(
     out: Any = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Take every element to its process, once. Collective.
+    """Send every element to its target process, once. Collective.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
         The processes.
     elements : array_like, or list, tuple or mapping of ndarray
-        The first dimension counts elements; any dtype of fixed size, structured ones too. Several
-        arrays travel together, the same elements in each.
+        The first dimension counts elements; any dtype of fixed size, including structured types.
+        Several arrays are moved together, with the same elements in each.
     target : str, array_like of int, pair of array_like of int, target map or function
-        A field of the elements, or the name of one array among several, that holds ranks; ranks as
+        The name of a field of the elements, or of one of several arrays, with the ranks; ranks as
         for `Distribution`; a map of `datamover.targets`; or a function that is called once, with
         `elements`, and returns ranks.
     method, stable, max_bytes
@@ -611,15 +617,15 @@ def distribute(
     Returns
     -------
     ndarray, or tuple, list or dict of ndarray
-        The elements whose target is this process, as they were given; if `stable`, ordered by
-        source process and then as they were there.
+        The elements whose target is this process, in the form of `elements`. If `stable`, they are
+        ordered by source process and then by their order there.
 
     Raises
     ------
     OutOfRange
-        On every process: a target outside the communicator.
+        On every process: a target is outside the communicator.
     WrongType, InvalidArgument, Mismatch
-        On every process: targets that do not fit the elements.
+        On every process: targets do not fit the elements.
 
     Notes
     -----
@@ -651,7 +657,9 @@ def distribute(
         if any(array.ndim == 0 for array in listed) or not listed:
             raise InvalidArgument("elements must have at least one dimension")
         if len(counts) > 1:
-            raise Mismatch(f"arrays of {sorted(counts)} elements cannot travel together")
+            raise Mismatch(
+                f"the arrays have {sorted(counts)} elements; they must have the same number"
+            )
         return _ranks(given, target, counts.pop(), comm)
 
     ranks = collectively(address, ranks_of)
@@ -662,7 +670,7 @@ def distribute(
 def _ranks(
     elements: Any, target: str | Targets | TargetMap | TargetFunction, elems: int, comm: MPI.Comm
 ) -> Targets:
-    """Find the ranks of elements, whatever tells them."""
+    """Return the ranks of elements from any form of target."""
     if isinstance(target, str):
         return _field(elements, target)
     if isinstance(target, TargetMap):
@@ -675,9 +683,9 @@ def _ranks(
 
 
 def _field(elements: Any, name: str) -> np.ndarray:
-    """Give the ranks in a field of structured elements, or in one array among several."""
+    """Return the ranks in a field of structured elements, or in one of several arrays."""
     if isinstance(elements, list | tuple):
-        raise InvalidArgument(f"a list of arrays has no field {name!r}; give a mapping")
+        raise InvalidArgument(f"a list of arrays has no field {name!r}; pass a mapping")
     if isinstance(elements, Mapping):
         if name not in elements:
             raise InvalidArgument(f"there is no array {name!r} among {list(elements)}")
@@ -689,7 +697,7 @@ def _field(elements: Any, name: str) -> np.ndarray:
 def _mapped(elements: Any, target: TargetMap, comm: MPI.Comm) -> np.ndarray:
     """Evaluate a map, and name the first key that has no target."""
     if isinstance(elements, list | tuple):
-        raise InvalidArgument("a list of arrays has no key for a map; give a mapping")
+        raise InvalidArgument("a list of arrays has no key for a target map; pass a mapping")
     ranks = target.ranks(elements, comm.size)
     lost = np.flatnonzero(ranks == NO_TARGET)
     if len(lost):
@@ -701,7 +709,7 @@ def _mapped(elements: Any, target: TargetMap, comm: MPI.Comm) -> np.ndarray:
 
 
 def _called(target: TargetFunction, elements: Any) -> ArrayLike:
-    """Ask a user's function; say so where it raises."""
+    """Call a user's function; name it in an error that it raises."""
     try:
         return target(elements)
     except Error:

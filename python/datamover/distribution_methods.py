@@ -9,7 +9,7 @@ from datamover.mover_pairs import table
 
 
 class DistributionMethods(dict):
-    """What `Distribution.explain` tells; prints as a table.
+    """Result of `Distribution.explain`; prints as a table.
 
     Examples
     --------

@@ -9,22 +9,21 @@ import numpy as np
 
 
 def dtype_of(words: str | None) -> np.dtype:
-    """Read words as NumPy does. Raises what it raises, and as `check_words`."""
+    """Read a dtype as NumPy does. Raises NumPy's errors, and those of `check_words`."""
     check_words(words)
     return np.dtype(words)
 
 
 def check_words(words: Any) -> None:
-    """Refuse words whose reading ends the process.
+    """Reject a dtype that ends the process when it is read.
 
-    NumPy reads units of dates that are divided, such as "M8[D/24]", and never writes them. Where
-    the divisor is 0 it divides by it (2.4.6), which the system answers with SIGFPE.
+    NumPy reads dates with divided units, such as "M8[D/24]", but never writes them. If the divisor
+    is 0, it divides by it (2.4.6), and the system raises SIGFPE.
 
     Parameters
     ----------
     words : str, or list or tuple
-        A dtype as `numpy.lib.format.dtype_to_descr` writes it. What else is wrong with it NumPy
-        says.
+        A dtype as `numpy.lib.format.dtype_to_descr` writes it. NumPy detects all other mistakes.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .arguments import as_array, refuse_mask
 from .arrays import element_dtype, type_word
+from .dlpack import array_of, is_exported
 from .errors import InvalidArgument, Mismatch, WrongType
 from .targets import TargetMap, integers
 
@@ -23,15 +24,15 @@ class TargetArray:
     def __init__(self, targets: Any):
         if isinstance(targets, TargetMap):
             raise WrongType(
-                "targets are a map, they must be ranks: give map.ranks(positions, nprocs), or the "
-                "map to distribute"
+                "targets are a map; they must be ranks: pass map.ranks(positions, nprocs), or pass "
+                "the map to distribute"
             )
         if callable(targets):
-            raise WrongType("targets are a function, they must be ranks: give what it returns")
+            raise WrongType("targets are a function; they must be ranks: pass its result")
         self.row_starts = None
         if isinstance(targets, tuple):
             if len(targets) != 2:
-                raise InvalidArgument("targets by rows are a pair (row starts, ranks)")
+                raise InvalidArgument("targets by rows must be a pair (row starts, ranks)")
             starts, targets = targets
             self.row_starts = integers(starts, "row starts")
         self.ranks = as_array(targets, "targets")
@@ -64,12 +65,12 @@ class TargetArray:
 
     @property
     def stride_bytes(self) -> int:
-        """From one rank to the next."""
+        """Bytes from one rank to the next."""
         return self.ranks.strides[0] if len(self.ranks) else self.ranks.itemsize
 
 
 class Column:
-    """An array of which the first dimension counts elements."""
+    """An array whose first dimension counts elements."""
 
     def __init__(self, array: ArrayLike, elems: int, what: str = "column", name: Any = None):
         array = as_array(array, f"a {what}")
@@ -94,7 +95,7 @@ class Column:
         return (address, self.elem_bytes, stride, type_word(self.dtype), self._type_name())
 
     def _type_name(self) -> str:
-        """Name what has to be the same on all processes."""
+        """Return the type in words, which must be equal on all processes."""
         kind = (
             type_word(self.dtype) if self.dtype.names is None else str(dtype_to_descr(self.dtype))
         )
@@ -107,10 +108,10 @@ class Column:
 
 
 class Arrays:
-    """Several arrays in one call, and what comes back: as many, in the same kind of container.
+    """Several arrays in one call, whose results are returned in the same kind of container.
 
-    Arguments one after the other come back as a tuple, one alone as it is; a list, a tuple or a
-    mapping of arrays as a list, a tuple or a dictionary. Anything else is one array.
+    Several arguments are returned as a tuple, and a single one as it is; a list, a tuple or a
+    mapping of arrays is returned as a list, a tuple or a dictionary. Anything else is one array.
     """
 
     def __init__(self, given: tuple[Any, ...]):
@@ -126,28 +127,30 @@ class Arrays:
             self.arrays = list(given)
 
     def columns(self, elems: int, what: str = "column") -> list[Column]:
-        """Look at each of them."""
+        """Return a column for each array."""
         names = self.names or [None] * len(self.arrays)
         return [Column(a, elems, what, n) for a, n in zip(self.arrays, names, strict=True)]
 
     def outputs(self, out: Any) -> list[np.ndarray] | None:
-        """Find the array for each of them in `out`, which is made up as they are."""
+        """Return the destination of each array in `out`, which has the same form."""
         if out is None:
             return None
         if self.names is not None:
             if not isinstance(out, Mapping) or set(out) != set(self.names):
                 raise InvalidArgument(f"out must be a mapping with the keys {self.names}")
-            return [out[name] for name in self.names]
-        if isinstance(out, np.ndarray):
+            return [array_of(out[name], f"out[{name!r}]") for name in self.names]
+        if isinstance(out, np.ndarray) or is_exported(out):
             out = [out]
         if not isinstance(out, Sequence) or isinstance(out, (str, bytes)):
-            raise InvalidArgument(f"out is a {type(out).__name__}, it must be an array or several")
+            raise InvalidArgument(
+                f"out is a {type(out).__name__}; it must be one or several arrays"
+            )
         if len(out) != len(self.arrays):
-            raise Mismatch(f"{len(self.arrays)} columns and {len(out)} arrays as out")
-        return list(out)
+            raise Mismatch(f"there are {len(self.arrays)} columns, but {len(out)} arrays in out")
+        return [array_of(array, "out") for array in out]
 
     def container_of(self, results: list[np.ndarray]) -> Any:
-        """Put results together as the arrays were."""
+        """Return results in the form of the arrays."""
         if self.names is not None:
             return dict(zip(self.names, results, strict=True))
         return self.container(results)
@@ -158,13 +161,13 @@ def _alone(results: list[np.ndarray]) -> np.ndarray:
 
 
 def is_several(given: Any) -> bool:
-    """Whether something is a list or a tuple of arrays, and not one array in other words."""
+    """Return whether this is a list or a tuple of arrays, and not one array as nested lists."""
     listed = type(given) in (list, tuple) and len(given) > 0
-    return listed and all(isinstance(array, np.ndarray) for array in given)
+    return listed and all(isinstance(a, np.ndarray) or is_exported(a) for a in given)
 
 
 def writable(array: np.ndarray, like: Column, elems: int, name: str = "out") -> tuple[int, int]:
-    """Describe memory that results are written to."""
+    """Return address and size of memory for results."""
     refuse_mask(array, name)
     if (
         not isinstance(array, np.ndarray)
@@ -178,5 +181,5 @@ def writable(array: np.ndarray, like: Column, elems: int, name: str = "out") -> 
         raise InvalidArgument(f"{name} must be contiguous and writable")
     if array.ndim == 0 or len(array) < elems:
         room = len(array) if array.ndim else 0
-        raise Mismatch(f"{name} has room for {room} elements, {elems} are needed")
+        raise Mismatch(f"{name} has room for {room} elements; {elems} are needed")
     return array.__array_interface__["data"][0], array.nbytes

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Errors and their codes.
 
-There is one exception class per kind of failure. All derive from `Error`, and also from the
-built-in exception that a Python programmer expects. `code` is the stable name of the kind, the same
-in C++.
+Each kind of failure has an exception class. All derive from `Error`, and also from the built-in
+exception that a Python programmer expects. `code` is the stable name of the kind, the same in C++.
 
 >>> import datamover as dm
 >>> try:
@@ -17,31 +16,31 @@ from typing import ClassVar
 
 
 class Error(Exception):
-    """Every error that the library raises; `code` names its kind."""
+    """Base class of all errors that the library raises; `code` names the kind."""
 
     code: ClassVar[str] = "error"
 
 
 class InvalidArgument(Error, ValueError):
-    """A value that makes no sense, such as a negative shape or a block of zero."""
+    """A value is not valid, such as a negative shape or a block of zero."""
 
     code = "invalid_argument"
 
 
 class OutOfRange(Error, IndexError):
-    """An index, region, rank or address outside what it must lie in."""
+    """An index, region, rank or address is out of bounds."""
 
     code = "out_of_range"
 
 
 class WrongType(Error, TypeError):
-    """Element types or element sizes that do not fit each other."""
+    """Element types or element sizes do not fit each other."""
 
     code = "wrong_type"
 
 
 class Mismatch(Error, ValueError):
-    """Things that must agree do not: shapes, plans, lengths, layouts."""
+    """Shapes, plans, lengths or layouts that must agree differ."""
 
     code = "mismatch"
 
@@ -53,7 +52,7 @@ class NoMemory(Error, MemoryError):
 
 
 class IoError(Error, OSError):
-    """A file cannot be read or written, or holds something else."""
+    """A file cannot be read or written, or is not valid."""
 
     code = "io"
 
@@ -71,19 +70,19 @@ class PeerFailed(Error, RuntimeError):
 
 
 class Timeout(Error, TimeoutError):
-    """A deadline passed."""
+    """A timeout expired."""
 
     code = "timeout"
 
 
 class InvalidState(Error, RuntimeError):
-    """A call at the wrong time: started twice, used after it was freed."""
+    """A call was made at the wrong time: a second start, or a use after free."""
 
     code = "invalid_state"
 
 
 class Unsupported(Error, NotImplementedError):
-    """A combination that this build or transport cannot do."""
+    """A combination is not supported by this build, transport or file format."""
 
     code = "unsupported"
 

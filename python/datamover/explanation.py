@@ -18,9 +18,9 @@ from datamover.explanation_tables import as_tables
 if TYPE_CHECKING:
     from datamover import MotionPlan
 
-#: Of the JSON form; a higher number means that a member was removed or means something else.
+#: Version of the JSON form; it increases when a member is removed or changes its meaning.
 SCHEMA = 1
-#: Up to so many processes all pairs are listed, each with its compiled relation.
+#: Maximum number of processes for which all pairs are listed, each with its compiled relation.
 MAX_LISTED_PROCS = 256
 #: Relations of plans for more processes are compiled for a sample of this many ranks.
 SAMPLED_RANKS = 3
@@ -30,14 +30,14 @@ MAX_SAMPLED_PEERS = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """How one quantity is spread over the processes.
+    """Distribution of one quantity over the processes.
 
     Attributes
     ----------
     mean, maximum : float, int
         Over all processes; bytes or numbers of messages.
     rank : int
-        The lowest rank that has the maximum.
+        The lowest rank with the maximum.
     """
 
     mean: float
@@ -58,7 +58,7 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Carrier:
-    """What takes one way: within a process, through a node's shared memory, or between nodes."""
+    """Traffic by way: within a process, through a node's shared memory, or between nodes."""
 
     messages: int
     bytes: int
@@ -88,7 +88,7 @@ class Pairs:
     encoding : ndarray of uint8
         Index into `datamover._plan.encoding_names()`.
     relation_bytes : ndarray of int64
-        What the encoded relation occupies.
+        Size of the encoded relation.
     """
 
     source: np.ndarray
@@ -102,7 +102,7 @@ class Pairs:
 
     @classmethod
     def of(cls, table: dict[str, np.ndarray], elem_bytes: int) -> Pairs:
-        """Turn a table of the C++ side, counted in elements, into bytes."""
+        """Convert a table of the C++ side from elements to bytes."""
         return cls(
             table["source"],
             table["destination"],
@@ -125,9 +125,9 @@ class Pairs:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Explanation:
-    """What `explain` found out. Printing it shows tables; `to_json` gives plain values.
+    """Result of `explain`. Printing it shows tables; `to_json` returns plain values.
 
-    A message is what goes from one process to another one; what stays on a process is `kept`.
+    A message is the data from one process to another; data that stays on a process is `kept`.
 
     Attributes
     ----------
@@ -135,25 +135,26 @@ class Explanation:
     node_size : int or None
         Processes per node; None: all on one node.
     source, destination : str
-        The two layouts in words.
+        Descriptions of the two layouts.
     messages, moved_bytes, kept_bytes : int
         Over all processes.
     smallest_bytes, largest_bytes : int
-        Of all messages; 0 without messages.
+        Over all messages; 0 without messages.
     loads : dict of str to Load
         "sent", "received", "kept" (bytes), "messages sent", "messages received".
     sizes : list of (int, int)
-        (bytes, messages), ascending; empty when there are over a million different sizes.
+        (bytes, messages), ascending; empty if there are over a million different sizes.
     carriers : dict of str to Carrier
-        "self", "shared", "p2p"; the latter two are missing where telling nodes apart is too much.
+        "self", "shared", "p2p"; the latter two are missing if it takes too long to distinguish
+        nodes.
     relations : list of Relations
-        By encoding. Of all pairs, or of those of the ranks in `sampled_ranks`.
+        By encoding, for all pairs or those of the ranks in `sampled_ranks`.
     sampled_ranks : list of int
     rank : int or None
     pairs : Pairs or None
-        All pairs, where there are few processes and no rank was asked for.
+        All pairs, if there are few processes and no rank was requested.
     outgoing, incoming : Pairs or None
-        The rank's own part.
+        The pairs of the requested rank.
     """
 
     nprocs: int
@@ -177,7 +178,7 @@ class Explanation:
     incoming: Pairs | None = None
 
     def carrier(self, source: int, destination: int) -> str:
-        """Name the way that data between two ranks would take."""
+        """Return the way of data between two ranks."""
         if source == destination:
             return "self"
         near = self.node_size is None or source // self.node_size == destination // self.node_size
@@ -219,7 +220,7 @@ class Explanation:
 
 
 def _check_types(plan: Any, **numbers: Any) -> None:
-    """Refuse what is no plan, and sizes and ranks that are no integers."""
+    """Raise WrongType unless this is a plan, and sizes and ranks are integers."""
     if not isinstance(plan, _plan.MotionPlan):
         raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
     for name, value in numbers.items():
@@ -233,10 +234,10 @@ def explain(
     elem_bytes: int = 8,
     node_size: int | None = None,
 ) -> Explanation:
-    """Explain a plan: messages, bytes, balance, encodings, and the transports they would take.
+    """Explain a plan: messages, bytes, balance, encodings, and the transports.
 
-    Local, needs no MPI and no data. For a redistribution between block-cyclic layouts a million
-    processes take seconds; other plans cost what all their sections cost.
+    Local; needs neither MPI nor data. A redistribution between block-cyclic layouts takes seconds
+    for a million processes; for other plans, the time grows with the number of their sections.
 
     Parameters
     ----------
@@ -246,7 +247,7 @@ def explain(
     elem_bytes : int
         Size of an element.
     node_size : int, optional
-        Processes with neighbouring ranks that share a node; all of them if not given.
+        Number of processes with consecutive ranks that share a node; by default all of them.
 
     Returns
     -------
@@ -255,13 +256,13 @@ def explain(
     Raises
     ------
     OutOfRange
-        A rank outside the plan.
+        The rank is outside the plan.
     InvalidArgument
-        An element or node size below one.
+        An element or node size is below one.
     WrongType
-        What is no plan, or no integer.
+        `plan` is not a plan, or another argument is not an integer.
     Unsupported
-        Two cyclic distributions that fit each other so badly that no sum over all is possible.
+        Two cyclic distributions have such a long common period that no sum over all is possible.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from datamover.counted import counted
 if TYPE_CHECKING:
     from datamover.explanation import Explanation, Pairs
 
-#: Up to so many processes the pairs are drawn as a square of numbers.
+#: Maximum number of processes for which the pairs are shown as a square of numbers.
 MAX_SQUARE_PROCS = 8
 #: Columns about a pair's address relation, which are shown on request.
 RELATION_COLUMNS = ("encoding", "relation")
@@ -51,7 +51,7 @@ def as_tables(e: Explanation, top: int = 10, verbose: bool = False) -> Group:
 
 
 def titled(title: str, *tables: Table) -> Group:
-    """Put a title above tables; one of the table itself would be cut to the table's width."""
+    """Put a title above tables; a table's own title would be cut to the table's width."""
     return Group(Text(title, style="bold"), *tables)
 
 
@@ -63,7 +63,7 @@ def _plain_table(*columns: str) -> Table:
 
 
 def message_sizes(e: Explanation) -> str:
-    """Say how large the messages are; sizes that round to the same words are said once."""
+    """Return the range of message sizes; sizes that round to the same text are given once."""
     smallest, largest = decimal(e.smallest_bytes), decimal(e.largest_bytes)
     if e.smallest_bytes == e.largest_bytes:
         return smallest
@@ -71,7 +71,7 @@ def message_sizes(e: Explanation) -> str:
 
 
 def _unbroken(layout: str) -> str:
-    """Return a layout's description without spaces in its tuples, which then are not wrapped."""
+    """Return a layout's description without spaces in its tuples, so that they are not wrapped."""
     return re.sub(r", (?=[^()]*\))", ",", layout)
 
 
@@ -135,17 +135,17 @@ def _relation_table(e: Explanation) -> Group:
 
 
 def _largest(pairs: Pairs, top: int) -> np.ndarray:
-    """The rows of the largest transfers, largest first, in rank order among equals."""
+    """Return the rows of the largest transfers, largest first, in rank order among equals."""
     return np.argsort(-pairs.bytes, kind="stable")[:top]
 
 
 def _line(words: str) -> Group:
-    """Return a line in place of a table."""
+    """Return a line instead of a table."""
     return Group(Text(f"{words}\n", style="bold"))
 
 
 def _pairs_alike(e: Explanation) -> str:
-    """Describe all pairs in one sentence if every process sends as much to every other one."""
+    """Describe all pairs in one sentence if every process sends the same amount to each other."""
     sent = e.pairs.bytes[e.pairs.source != e.pairs.destination]
     if e.nprocs < 3 or len(sent) < e.nprocs * (e.nprocs - 1) or (sent != sent[0]).any():
         return ""
@@ -160,7 +160,7 @@ def _relation_cells(pairs: Pairs, i: int, verbose: bool) -> list[str]:
 
 
 def peer_words(e: Explanation, verb: str) -> str:
-    """Say how much a rank sends to, or receives from, how many others."""
+    """Return how much a rank sends to, or receives from, how many others."""
     sends = verb == "sends"
     pairs = e.outgoing if sends else e.incoming
     goes = (pairs.destination if sends else pairs.source) != e.rank

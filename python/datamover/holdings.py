@@ -13,11 +13,11 @@ from datamover import _plan
 
 #: Pixels along the longer side of a picture of holdings.
 MAX_PIXELS = 480
-#: The same where the parts of one process are shown, which may be single pixels.
+#: The same if the parts of one process are shown, which may be single pixels.
 MAX_PIXELS_OF_ONE = 160
 #: Blocks are drawn at least this many pixels wide: finer layouts show their first blocks only.
 MIN_BLOCK_PIXELS = 4
-#: A round of dealing to many processes looks like a ramp from so many pixels on.
+#: Minimum pixels of a cyclic round over many processes, which then looks like a ramp.
 MIN_PERIOD_PIXELS = 24
 
 NOBODY = -1
@@ -32,18 +32,18 @@ class Holdings:
     dims : sequence of int
         The dimensions that are shown, rows last but one, columns last.
     window : tuple of int, optional
-        Extents to show, from the lower ends on; chosen if not given.
+        Extents to show, from the lower ends on; chosen by default.
     at : sequence of int, optional
-        For each dimension the index that it stays at if it is not shown; 0 without it.
+        The index in each dimension that is not shown; 0 by default.
     edges : list of ndarray of int, optional
-        Where the pixels of each shown dimension begin and the last one ends; chosen if not given.
+        Begins of the pixels of each shown dimension, and the end of the last; chosen by default.
 
     Attributes
     ----------
     owners : ndarray of int64
-        One rank per pixel, `NOBODY` where nobody holds it.
+        One rank per pixel, `NOBODY` if no process owns it.
     window : tuple of int
-        Extents of what is shown, in elements per shown dimension.
+        Extents of the shown part, in elements per shown dimension.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Holdings:
         return all(n == self.shape[d] for n, d in zip(self.window, self.dims, strict=True))
 
     def _shown_extent(self, d: int) -> int:
-        """Everything, unless blocks are so fine that their pattern would be lost in pixels."""
+        """Return the whole extent, unless blocks are so fine that pixels would hide the pattern."""
         extent = self.shape[d]
         if not isinstance(self.layout, _plan.BlockCyclic) or self.layout.grid[d] == 1:
             return extent
@@ -96,7 +96,7 @@ class Holdings:
         return self._paint_lists(samples)
 
     def coordinates(self, d: int, index: np.ndarray) -> np.ndarray:
-        """Grid coordinates along a dimension of a block-cyclic layout that hold the indices."""
+        """Return the grid coordinates along a dimension of a block-cyclic layout for indices."""
         layout = self.layout
         if layout.grid[d] == 1:
             return np.zeros_like(index)
@@ -115,11 +115,11 @@ class Holdings:
         return layout.ranks[position]
 
     def _hidden(self) -> list[int]:
-        """Give the dimensions that are not shown."""
+        """Return the dimensions that are not shown."""
         return [d for d in range(len(self.shape)) if d not in self.dims]
 
     def _boxes(self) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-        """Give the bounds of each box of a floor plan that is cut by what is shown, and its rank.
+        """Yield the bounds of each box of a floor plan that meets the shown part, and its rank.
 
         If boxes overlap, the lowest-numbered one counts, so it comes last.
         """
@@ -151,12 +151,12 @@ class Holdings:
         return self._cut(flat)[np.ix_(*samples)]
 
     def _cut(self, flat: np.ndarray) -> np.ndarray:
-        """Give the shown dimensions of a flattened array."""
+        """Return the shown dimensions of a flattened array."""
         cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
         return flat.reshape(self.shape)[cut]
 
     def held_by(self, rank: int) -> np.ndarray:
-        """Return for each pixel whether the rank holds anything in it, however little."""
+        """Return for each pixel whether the rank owns any element in it."""
         if isinstance(self.layout, _plan.BlockCyclic):
             return self._held_in_grid(rank)
         if isinstance(self.layout, _plan.FlatCyclic):
@@ -189,7 +189,7 @@ class Holdings:
         return held
 
     def _any_in(self, d: int, edges: np.ndarray, coordinate: int) -> np.ndarray:
-        """Whether a grid coordinate holds any index of each interval between edges."""
+        """Return whether a grid coordinate owns any index of each interval between edges."""
         layout = self.layout
         if layout.grid[d] == 1:
             return np.full(len(edges) - 1, True)
@@ -201,7 +201,7 @@ class Holdings:
 
 
 def _grid_strides(layout: Any) -> list[int]:
-    """Steps in grid position per grid dimension."""
+    """Return the steps in grid position per grid dimension."""
     dims = range(len(layout.grid))
     order = reversed(dims) if layout.grid_order == "C" else dims
     strides, step = [1] * len(layout.grid), 1

@@ -15,7 +15,7 @@ class Output:
     Parameters
     ----------
     path : str
-        As `names.place_of` gives it, without a dataset behind it.
+        The result of `names.place_of`, without a dataset.
     temporary : str, optional
         Directory for the intermediate of a move in two passes.
     """
@@ -26,11 +26,11 @@ class Output:
         self._token = ""
 
     def is_for_processes(self) -> None:
-        """Name what processes will write that this one starts, so that it can remove it."""
+        """Name the output of the processes that this one starts, so that it can remove it."""
         self._token = os.environ[launch.MOVE_TOKEN] = os.urandom(6).hex()
 
     def clean_up(self) -> None:
-        """Remove what processes have left that were killed, or gave up, at a path."""
+        """Remove what killed or failed processes have left at a path."""
         from datamover.files import addresses, intermediate, placing
 
         directory = intermediate.directory_for(self.path, self._temporary)
@@ -39,7 +39,7 @@ class Output:
             placing.clean_up(placing.temporary_path(self.path, self._token), self.path)
 
     def words(self) -> str:
-        """Say what became of it; of one at an address, what was left is removed first."""
+        """Return the state of the output; at an address, leftovers are removed first."""
         from datamover.files import addresses
 
         if addresses.is_address(self.path):
@@ -59,7 +59,7 @@ class Output:
         return f"{self.path} is as it was, or complete" if is_there else f"{self.path} is not there"
 
     def words_of_left(self) -> str:
-        """Say what may be left of one at an address, where nobody is there to remove it."""
+        """Return what may be left of an output at an address, if no process removes it."""
         return (
             f"{self.path} may hold chunks of it, which a move there with --overwrite removes; if "
             "it holds zarr.json, .zarray or .zgroup, it is complete"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
     from rich.console import Console
 
-#: Where the launchers tell a process how many of them there are: MPICH's Hydra, Open MPI, MVAPICH,
-#: Cray PALS, Slurm's srun. (SLURM_NTASKS is no sign: a batch script that runs alone has it too.)
+#: Variables in which launchers pass the number of processes: MPICH's Hydra, Open MPI, MVAPICH,
+#: Cray PALS, Slurm's srun. (SLURM_NTASKS is not used: a batch script that runs alone has it too.)
 SIZE_VARIABLES = (
     "PMI_SIZE",
     "OMPI_COMM_WORLD_SIZE",
@@ -31,14 +31,14 @@ SIZE_VARIABLES = (
     "PALS_SIZE",
     "SLURM_STEP_NUM_TASKS",
 )
-#: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
+#: Of processes that share a core nearly all only wait; many more than this are a mistake.
 MOST_PROCESSES_PER_CORE = 64
-#: A terminal tells Ctrl-C to launchers too: so long they may take before they are told otherwise.
+#: A terminal sends Ctrl-C to launchers too: seconds that they may take before they are terminated.
 CTRL_C_SECONDS = 0.25
 #: Set by launchers that do not state the size.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK")
-#: What a process of Open MPI that was started alone leaves in its environment, as if it were a
-#: launcher: its children must not take themselves for processes of that launch.
+#: Variables that a process of Open MPI that was started alone sets, as if it were a launcher. Its
+#: children must not mistake themselves for processes of that launch.
 SINGLETON_MARK = ("OMPI_MCA_ess", "singleton")
 SINGLETON_PREFIXES = (
     "PMIX_",
@@ -49,7 +49,7 @@ SINGLETON_PREFIXES = (
     "OMPI_MCA_pmix",
 )
 
-#: Set by the process that starts the others of a move, so that it can clean up after them.
+#: Set by the process that starts the other processes of a move, so that it can clean up after them.
 MOVE_TOKEN = "DATAMOVER_MOVE_TOKEN"
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
@@ -77,7 +77,7 @@ def launched_size() -> int | None:
 
 
 def inside_launcher() -> bool:
-    """Tell whether mpiexec, srun or the like started this process."""
+    """Return whether mpiexec, srun or the like started this process."""
     name, value = SINGLETON_MARK
     if os.environ.get(name) == value:
         return False
@@ -85,7 +85,7 @@ def inside_launcher() -> bool:
 
 
 def outer_environment() -> dict[str, str]:
-    """Return this process's environment without what Open MPI left there for a process alone."""
+    """Return this process's environment without Open MPI's variables for a single process."""
     name, value = SINGLETON_MARK
     if os.environ.get(name) != value:
         return dict(os.environ)
@@ -93,10 +93,10 @@ def outer_environment() -> dict[str, str]:
 
 
 def check_launch(comm: MPI.Comm) -> None:
-    """Refuse to work alone where a launcher started several processes.
+    """Raise if a launcher started several processes, but each is alone in its communicator.
 
-    That happens when the launcher belongs to another MPI than mpi4py: every process then is alone
-    in a world of one, and each would do all the work. Local.
+    This happens if the launcher belongs to another MPI than mpi4py: every process is then alone in
+    a world of one, and each would do all the work. Local.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def check_launch(comm: MPI.Comm) -> None:
     Raises
     ------
     MpiError
-        With the command that starts the processes right.
+        The launcher does not fit; names the command that starts the processes correctly.
     """
     launched = launched_size()
     if comm.Get_size() > 1 or launched is None or launched == 1:
@@ -129,7 +129,7 @@ def check_launch(comm: MPI.Comm) -> None:
 
 
 def launcher() -> str:
-    """Name the launcher that started this process, from what it left in the environment."""
+    """Return the name of the launcher that started this process, from its variables."""
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
         return "Open MPI's mpiexec"
     if "SLURM_STEP_NUM_TASKS" in os.environ:
@@ -138,7 +138,7 @@ def launcher() -> str:
 
 
 def mpi_family() -> str:
-    """Name the MPI that mpi4py loads: "Open MPI" or "MPICH" (and all that share its launcher).
+    """Return the MPI that mpi4py loads: "Open MPI" or "MPICH" (and all that share its launcher).
 
     Raises
     ------
@@ -152,9 +152,10 @@ def mpi_family() -> str:
 
 @functools.cache
 def _version_by_another_process() -> str:
-    """Ask a process of its own: one that has loaded MPI without starting it cannot start it later.
+    """Return MPI's version from a separate process.
 
-    As one that only starts others would: with Open MPI they would inherit what that leaves.
+    A process that has loaded MPI without starting it cannot start it later. If this process started
+    it, the processes that it launches would inherit Open MPI's variables.
     """
     asked = subprocess.run(
         [sys.executable, "-c", ASK_VERSION],
@@ -169,7 +170,7 @@ def _version_by_another_process() -> str:
 
 
 def find_mpiexec() -> str | None:
-    """Return the mpiexec of the MPI that mpi4py loads: beside this Python, else on the PATH."""
+    """Return the mpiexec of the MPI that mpi4py loads: next to this Python, else on the PATH."""
     family = mpi_family()
     beside = sysconfig.get_path("scripts") + os.pathsep + os.path.dirname(sys.executable)
     names = ["mpiexec", "mpiexec.openmpi" if family == "Open MPI" else "mpiexec.mpich"]
@@ -204,7 +205,7 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
     Returns
     -------
     lifeline.End
-        With what rank 0 handed to `leave`, if it came that far.
+        With the code that rank 0 passed to `leave`, if it did.
 
     Raises
     ------
@@ -218,7 +219,7 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
 def run_command(nprocs: int, command: list[str]) -> int:
     """Run a command on `nprocs` processes, with this one's output, and return the exit code.
 
-    A signal that ends this process ends those first, and where it is killed they end, too. To be
+    A signal that ends this process ends those first, and if it is killed they end, too. Must be
     called by the main thread.
 
     Parameters
@@ -230,8 +231,8 @@ def run_command(nprocs: int, command: list[str]) -> int:
     Returns
     -------
     int
-        What rank 0 handed to `leave` (or wrote to the file that STATUS_FILE names), or the
-        launcher's own code if it did not come that far.
+        The code that rank 0 passed to `leave` (or wrote to the file that STATUS_FILE names);
+        otherwise the launcher's own code.
 
     Raises
     ------
@@ -242,7 +243,7 @@ def run_command(nprocs: int, command: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
         status = Path(directory, "status")
         environment = {**_environment(), STATUS_FILE: str(status)}
-        # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
+        # Launchers print a message for any code but 0, so rank 0 writes the code to a file.
         code, ended_by = _run_launcher([mpiexec, "-n", str(nprocs), *command], environment)
         if code == 0 and status.exists():
             code = int(status.read_text())
@@ -254,7 +255,7 @@ def run_command(nprocs: int, command: list[str]) -> int:
 def _run_launcher(
     command: list[str], environment: dict[str, str]
 ) -> tuple[int, signal.Signals | None]:
-    """Give a launcher's exit code, and the signal after which it was ended."""
+    """Return a launcher's exit code, and the signal after which it was ended."""
     process = None
     try:
         with lifeline.signals_interrupt() as caught:
@@ -266,7 +267,7 @@ def _run_launcher(
     try:
         process.wait(CTRL_C_SECONDS)
     except subprocess.TimeoutExpired:
-        process.terminate()  # it ends those that it has started
+        process.terminate()  # it ends the processes that it has started
     return process.wait(), caught[0]
 
 
@@ -274,7 +275,7 @@ def _fitting_mpiexec() -> str:
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise MpiError(
-            f"no mpiexec of {mpi_family()}, which mpi4py uses here, was found beside "
+            f"no mpiexec of {mpi_family()}, which mpi4py uses here, was found next to "
             f"{sys.executable} or on the PATH; install one (pip install mpich) or start the "
             "processes yourself"
         )
@@ -312,9 +313,9 @@ def open_mpi_environment() -> dict[str, str]:
 
 
 def leave(code: int, rank: int) -> int:
-    """Return the code to exit with, after rank 0 has told it to the process that started all.
+    """Return the code to exit with, after rank 0 has passed it to the process that started all.
 
-    Launchers comment on any code but 0.
+    Launchers print a message for any code but 0.
     """
     status = os.environ.get(STATUS_FILE)
     if status is None and not lifeline.is_held():
@@ -327,7 +328,7 @@ def leave(code: int, rank: int) -> int:
 
 
 def is_terminal(stderr: bool = False) -> bool:
-    """Tell whether the output ends on a terminal, also behind mpiexec."""
+    """Return whether the output ends on a terminal, also under mpiexec."""
     widths = os.environ.get(TERMINAL_WIDTHS)
     if widths is None:
         return (sys.stderr if stderr else sys.stdout).isatty()
@@ -335,7 +336,7 @@ def is_terminal(stderr: bool = False) -> bool:
 
 
 def too_many(nprocs: int) -> str:
-    """Say why so many processes are not started here: it would only bring the machine down."""
+    """Return why this number of processes is not started here: it would overload the machine."""
     cores = os.cpu_count() or 1
     most = MOST_PROCESSES_PER_CORE * cores
     if nprocs <= most:
@@ -344,7 +345,7 @@ def too_many(nprocs: int) -> str:
 
 
 def console(stderr: bool = False) -> Console:
-    """Return a console that is a terminal if the output ends on one, also behind mpiexec."""
+    """Return a console that is a terminal if the output ends on one, also under mpiexec."""
     from rich.console import Console
 
     widths = os.environ.get(TERMINAL_WIDTHS)

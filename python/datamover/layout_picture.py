@@ -13,24 +13,24 @@ import numpy as np
 from datamover import _plan
 from datamover.holdings import MAX_PIXELS, MIN_BLOCK_PIXELS, NOBODY, Holdings
 
-#: Ranks are written into their blocks where there are at most so many blocks in the picture.
+#: Maximum number of blocks in a picture that have their ranks as labels.
 MAX_LABELS = 300
-#: A lens shows the first blocks, so many each way, where there are too many blocks for labels.
+#: Blocks each way in a lens, which shows the first blocks if there are too many for labels.
 LENS_BLOCKS = 5
-#: A bar whose blocks are too small for labels has its first ones, so many, below it.
+#: Number of first blocks shown below a bar whose blocks are too small for labels.
 ZOOMED_BLOCKS = 12
-#: A pixel of a bar whose blocks are finer mixes the colours of so many places in it.
+#: Number of places whose colors a pixel mixes, for a bar with blocks finer than pixels.
 MIXED_PLACES = 128
-#: Colours are explained one by one for at most so many processes.
+#: Maximum number of processes with a legend entry each.
 MAX_LEGEND = 16
-#: Neighboring ranks have colors that differ clearly for at most so many processes.
+#: Maximum number of processes for which neighboring ranks have clearly different colors.
 MAX_DISTINCT = 64
 LEGEND_COLUMNS = 8
-#: Inches of the square in which a layout is drawn.
+#: Side of the square in which a layout is drawn, in inches.
 SIDE = 3.5
 BAR_ASPECT = 0.14
 
-#: In points: a line between blocks takes a tenth of these, and there is none where they are narrow.
+#: In points: lines between blocks take a tenth of the blocks; narrow blocks have none.
 LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
 
 PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
@@ -43,7 +43,7 @@ def colors(nprocs: int) -> Any:
     from matplotlib.colors import ListedColormap, hsv_to_rgb
 
     if nprocs <= 8:
-        # Okabe and Ito's colors, which color-blind readers tell apart, softened.
+        # Okabe and Ito's colors, which color-blind readers can distinguish, softened.
         table = [
             "#4c9bd0",
             "#e9a53a",
@@ -56,8 +56,8 @@ def colors(nprocs: int) -> Any:
         ]
         return ListedColormap(table[:nprocs])
     if nprocs <= MAX_DISTINCT:
-        # Hues at the golden section's distance, in turn dark, medium and light: ranks that are
-        # close to each other, and so often neighbors in a grid, differ in both.
+        # Hues at the golden section's distance, cyclically dark, medium and light: close ranks,
+        # which are often neighbors in a grid, differ in both.
         ranks = np.arange(nprocs)
         light = ranks % 3 / 2
         return ListedColormap(
@@ -71,24 +71,24 @@ def colors(nprocs: int) -> Any:
 
 
 def text_color(rgba: Any) -> str:
-    """Give the colour in which words on a colour can be read."""
+    """Return a text color that can be read on a color."""
     luminance = 0.299 * rgba[0] + 0.587 * rgba[1] + 0.114 * rgba[2]
     return INK if luminance > 0.5 else PAPER
 
 
 def _size(aspect: float, share: float = 1) -> tuple[float, float]:
-    """Width and height, in points, of a picture of that aspect in a share of the square."""
+    """Return width and height, in points, of a picture of that aspect in a share of the square."""
     side = 72 * SIDE * share
     return side / max(aspect, 1), side * min(aspect, 1)
 
 
 def _line(block: float) -> float:
-    """How thick a line beside a block of that many points is, so that the colours are seen."""
+    """Return the width of a line next to a block of that many points that leaves color visible."""
     return min(LINE, block / 10) if block >= LEAST_LINED else 0.0
 
 
 class Painter:
-    """Draws holdings of one plan in one set of colours."""
+    """Draws the layouts of one plan in one set of colors."""
 
     def __init__(self, nprocs: int, rank: int | None, layouts: Sequence[Any]):
         self.nprocs, self.rank = nprocs, rank
@@ -98,7 +98,7 @@ class Painter:
         self.layouts = layouts
 
     def rgba(self, owners: np.ndarray, held: np.ndarray | None) -> np.ndarray:
-        """Colour an array of ranks; with a rank asked for, only what it holds."""
+        """Return the colors of an array of ranks; for one rank, only of its elements."""
         from matplotlib.colors import to_rgba
 
         if held is not None:
@@ -114,14 +114,14 @@ class Painter:
         (self._bar if dims == 1 else self._plane if dims == 2 else self._cuboid)(axes, layout)
 
     def _window(self, layout: Any, dims: tuple[int, ...]) -> tuple[int, ...] | None:
-        """All of the array for one rank, whose parts show however small they are."""
+        """Return the whole array for one rank, whose parts are shown however small they are."""
         return None if self.rank is None else tuple(layout.domain.shape[d] for d in dims)
 
     def _held(self, holdings: Holdings) -> np.ndarray | None:
         return None if self.rank is None else holdings.held_by(self.rank)
 
     def _zoomed_extent(self, layouts: Sequence[Any]) -> int:
-        """How many elements are shown larger below bars, the same before and after; 0: none."""
+        """Return the number of elements shown larger below bars, before and after; 0 for none."""
         block = min(_block_along(layout) for layout in layouts)
         extent = min(layout.domain.shape[0] for layout in layouts)
         block_width = _size(BAR_ASPECT)[0] * block / max(extent, 1)
@@ -130,7 +130,7 @@ class Painter:
         return 0 if self.rank is not None or readable or 2 * zoomed > extent else zoomed
 
     def _bar(self, axes: Any, layout: Any) -> None:
-        """Draw all of an array, and its first elements larger where its blocks are small."""
+        """Draw a whole array, and its first elements larger if its blocks are small."""
         (n,) = layout.domain.shape
         if self.rank is not None:
             holdings = Holdings(layout, (0,), (n,))
@@ -147,17 +147,17 @@ class Painter:
             self._zoom(axes, layout)
 
     def _first(self, axes: Any, layout: Any, n: int) -> np.ndarray:
-        """Colour the first n elements along a bar, and write the ranks into their blocks."""
+        """Color the first n elements along a bar, and write the ranks into their blocks."""
         edges = np.linspace(0, n, min(n, MAX_PIXELS) + 1).astype(np.int64)
         owners = Holdings(layout, (0,), (n,), edges=[edges]).owners
         self._label(axes, owners[None], (n, 1), _size(BAR_ASPECT))
         return self.rgba(owners, None)
 
     def _mixed(self, layout: Any) -> np.ndarray:
-        """Colour all of a bar; a pixel has the mean of the colours that are in it."""
+        """Color a whole bar; a pixel has the mean of the colors in it."""
         (n,) = layout.domain.shape
         edges = np.linspace(0, n, MAX_PIXELS + 1)
-        # Places at equal distances may all fall on the same process.
+        # Places at equal distances might all belong to the same process.
         within = np.arange(MIXED_PLACES) + np.random.default_rng(0).random(MIXED_PLACES)
         within /= MIXED_PLACES
         places = np.outer(edges[:-1], 1 - within) + np.outer(edges[1:], within)
@@ -248,14 +248,14 @@ class Painter:
         )  # fmt: skip
 
     def _font(self, block: tuple[float, float]) -> float:
-        """How large ranks are written into blocks of that width and height in points."""
+        """Return the font size of ranks in blocks of that width and height in points."""
         width = 1 + 0.45 * len(str(self.nprocs - 1))
         return min(11.0, 0.8 * block[0] / width, 0.65 * block[1])
 
     def _label(
         self, axes: Any, owners: np.ndarray, size: tuple[int, int], points: tuple[float, float]
     ) -> bool:
-        """Outline the blocks and write the ranks into them; False where they are too small.
+        """Outline the blocks and write the ranks into them; return False if they are too small.
 
         `size` is that of the array, `points` that of its picture.
         """
@@ -292,7 +292,7 @@ class Painter:
         return True
 
     def _cuboid(self, axes: Any, layout: Any) -> None:
-        """Draw the three faces of three dimensions that are seen from in front."""
+        """Draw the three visible faces of a cuboid of three dimensions."""
         from matplotlib.transforms import Affine2D
 
         dims = len(layout.domain.shape)
@@ -304,7 +304,7 @@ class Painter:
         side = self._face(layout, (z, y), at)
         height, width = front.window
         depth = top.window[0]
-        # Of the shape of the array, whatever is shown of it: the same before and after.
+        # In the shape of the array, whatever part is shown, so that before and after are alike.
         longest = max(layout.domain.shape[d] for d in shown)
         w, h, d = (max(layout.domain.shape[k] / longest, 0.25) for k in (x, y, z))
         slope = (0.45 * d, 0.38 * d)
@@ -339,7 +339,7 @@ class Painter:
         angle = math.atan2(slope[1], slope[0])
         self._extent(axes, layout, x, width, (w / 2, 0), 0)
         self._extent(axes, layout, y, height, (0, h / 2), 90, away=-1)
-        # From the lower end on: of a short edge the words would else reach those of the first.
+        # From the lower end on, so that the text of a short edge does not reach that of the first.
         self._extent(axes, layout, z, depth, (w, 0), math.degrees(angle), along=8, align="left")
         if self.rank is None and self.nprocs <= MAX_LEGEND:
             self._legend(axes)
@@ -364,7 +364,7 @@ class Painter:
         axes: Any, layout: Any, d: int, shown: int, place: tuple[float, float], turned: float,
         away: int = 1, along: float = 0, align: str = "center",
     ) -> None:  # fmt: skip
-        """Say beside an edge which dimension it is, and how much of it is shown."""
+        """Label an edge with its dimension, and with the part of it that is shown."""
         extent, lo = layout.domain.shape[d], layout.domain.lo[d]
         words = f"{shown:,}" if shown == extent else f"first {shown:,} of {extent:,}"
         words += f", from {lo:,}" if lo else ""
@@ -378,7 +378,7 @@ class Painter:
         )  # fmt: skip
 
     def _legend(self, axes: Any) -> None:
-        """Say which colour is which rank, below a picture that has no room for labels."""
+        """Draw a legend of colors and ranks below a picture without room for labels."""
         from matplotlib.patches import Patch
         from matplotlib.transforms import ScaledTranslation
 
@@ -399,7 +399,7 @@ class Painter:
 
 
 def _block_along(layout: Any) -> int:
-    """How many elements dealt blocks have along a bar; all of them where nothing is dealt."""
+    """Return the length of cyclic blocks along a bar; the whole length if it is not cyclic."""
     (n,) = layout.domain.shape
     if isinstance(layout, _plan.FlatCyclic):
         return min(layout.block_elems, n)
@@ -420,13 +420,13 @@ def _most_split(layouts: Sequence[Any]) -> list[int]:
 
 
 def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
-    """Where the owner changes along an axis, in pixels, both ends included."""
+    """Return where the owner changes along an axis, in pixels, both ends included."""
     changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
 
 
 def _ticks(axis: Any, lo: int, extent: int) -> None:
-    """Mark both ends with the array's indices; the picture's own begin at 0."""
+    """Mark both ends with the array's indices; those of the picture begin at 0."""
     axis.set_ticks([0, extent], labels=[f"{lo:,}", f"{lo + extent:,}"])
     axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
 
@@ -439,7 +439,7 @@ def frame(axes: Any) -> None:
 
 
 def _note_window(axes: Any, holdings: Holdings) -> None:
-    """Say below a picture that it shows only a part."""
+    """Note below a picture that it shows only a part."""
     if not holdings.whole:
         shown = " × ".join(f"{n:,}" for n in holdings.window)
         axes.set_xlabel(f"the first {shown} elements", fontsize=8, color=FAINT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who owns what: regions of index space, layouts over processes, and where blocks lie in memory.
+"""Layouts: regions of index space, their owners, and the places of blocks in memory.
 
 >>> import datamover as dm
 >>> rows = dm.BlockCyclic((1000, 600), "(block, *)", nprocs=4)
@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _plan
 from ._plan import (
@@ -22,6 +23,9 @@ from ._plan import (
 from .arguments import integer, integers, is_several, text
 from .errors import WrongType
 
+if TYPE_CHECKING:
+    from .layout_json import from_json, to_json
+
 __all__ = [
     "BlockCyclic",
     "BlockMemory",
@@ -32,9 +36,11 @@ __all__ = [
     "MemoryLayout",
     "Region",
     "dense_memory",
+    "from_json",
+    "to_json",
 ]
 
-# Here is where users, their pickles and doctest find the classes.
+# Users, their pickles and doctest find the classes here.
 for _class in (BlockCyclic, BlockMemory, FlatCyclic, FloorPlan, IndexList, MemoryLayout, Region):
     _class.__module__ = __name__
 
@@ -50,16 +56,16 @@ def dense_memory(
     ghost: int | Sequence[int] = 0,
     ghost_upper: int | Sequence[int] | None = None,
 ) -> MemoryLayout:
-    """Return the usual memory of a rank: its blocks densely, one behind the other.
+    """Return the usual memory layout of a rank: its blocks densely, one after the other.
 
     Each block starts at a multiple of 64 bytes.
 
     Parameters
     ----------
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Whose blocks.
+        The layout of the blocks.
     rank : int
-        Of which process.
+        The process.
     elem_bytes : int
         Size of an element.
     order : {"C", "F"}
@@ -67,19 +73,19 @@ def dense_memory(
     ghost : int or sequence of int
         Extra elements on both sides of each dimension of each block.
     ghost_upper : int or sequence of int, optional
-        Those on the upper sides, where they differ.
+        Extra elements on the upper sides, if they differ.
 
     Returns
     -------
     MemoryLayout
-        Of this process. Local; takes time in the number of its blocks.
+        For this process. Local; takes time proportional to the number of its blocks.
 
     Raises
     ------
     InvalidArgument
-        When the element size is not positive, a ghost width is negative, or `order` another letter.
+        The element size is not positive, a ghost width is negative, or `order` is unknown.
     OutOfRange
-        When there is no such rank, or the memory is beyond 63 bits.
+        The rank does not exist, or the memory exceeds 63 bits.
 
     Examples
     --------
@@ -99,14 +105,22 @@ def dense_memory(
     )
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("from_json", "to_json"):  # late: they need NumPy
+        from . import layout_json
+
+        return getattr(layout_json, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def checked(layout: Layout) -> Layout:
-    """Give a layout, or refuse what is none; not for users."""
+    """Return a layout; raise WrongType for anything else. Not for users."""
     if not isinstance(layout, Layout):
         raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
     return layout
 
 
 def _widths(ghost: int | Sequence[int], name: str) -> int | tuple[int, ...]:
-    """Give integers, one for all dimensions as itself."""
+    """Return integers; one for all dimensions is returned as it is."""
     widths = integers(ghost, name)
     return widths if is_several(ghost) else widths[0]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ending launched processes when the process that started them ends.
 
-Every process that was started keeps a connection to the one that started all. When it closes,
-because that one gives up or is gone, they end at once; when all have closed, that one knows that
-none is left. The launcher itself is told by the kernel.
+Every started process keeps a connection to the process that started all. When it closes, because
+that process gives up or has ended, they end at once. When all connections are closed, that process
+knows that none is left. The kernel signals the launcher.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from datamover import tied
 
 #: Where the starting process listens, as machine:name; in the environment of those it starts.
 ADDRESS = "DATAMOVER_LIFELINE"
-#: Signals after which all is ended.
+#: Signals after which everything is ended.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: How long processes that were told to end, or killed by the kernel, may take to be gone.
+#: Seconds that processes may take to end after they were terminated or killed.
 PATIENCE_SECONDS = 20.0
-#: By these launchers pass Ctrl-C on.
+#: Signals by which launchers pass Ctrl-C on.
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
-#: So long processes wait after Ctrl-C for what the first one has to say.
+#: Seconds that processes wait after Ctrl-C for the message of the first one.
 WORDS_SECONDS = 1.0
 #: struct ucred of the process at the other end of a socket: pid, uid, gid.
 CREDENTIALS = struct.Struct("3i")
 #: Starts a program that ignores Ctrl-C from its first instruction on: launchers pass it on to each
-#: process, which then would tell where it was.
+#: process, which would then print a traceback.
 DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
-#: What MPICH's launcher prints, of no use to who knows what happened.
+#: Output of MPICH's launcher that adds nothing to the message of this program.
 LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """How processes ended.
+    """Result of a run of processes.
 
     Attributes
     ----------
     code : int
-        What the launcher exited with; negative where a signal ended it.
+        Exit code of the launcher; negative if a signal ended it.
     status : int or None
-        What the first of the processes told with `tell`.
+        The status that the first of the processes passed to `tell`.
     interrupted_by : signal.Signals or None
-        The signal that this process got meanwhile.
+        The signal that this process received during the run.
     """
 
     code: int
@@ -64,16 +64,16 @@ class End:
 
 
 def run(command: list[str], environment: dict[str, str]) -> End:
-    """Run a launcher; return when it has ended, and all that it started here.
+    """Run a launcher; return when it and all processes that it started here have ended.
 
-    What it prints on its standard output is held back until it ends. A signal that would end this
-    process ends those that were started; so does the death of this process.
+    Its standard output is held back until it ends. A signal that would end this process ends the
+    started processes, and so does the end of this process.
 
     Parameters
     ----------
     command : list of str
     environment : dict
-        For the launcher; those that it starts have to call `hold_on`.
+        For the launcher; the processes that it starts must call `hold_on`.
     """
     with _Watch() as watch:
         watch.process = subprocess.Popen(
@@ -123,7 +123,7 @@ class _Watch:
         self._exit.close()
 
     def until_all_are_gone(self) -> End:
-        """Wait until the launcher and all who connected have ended."""
+        """Wait until the launcher and all connected processes have ended."""
         stdout = self.process.stdout
         os.set_blocking(stdout.fileno(), False)
         self._selector.register(stdout, selectors.EVENT_READ, self._read_output)
@@ -144,7 +144,7 @@ class _Watch:
             self._signal = signal.Signals(number)
 
     def _turn(self, timeout_seconds: float | None) -> bool:
-        """Do what there is to do; False where nothing came in that time."""
+        """Handle events; return False if none arrived in that time."""
         ready = self._selector.select(timeout_seconds)
         for key, _ in ready:
             key.data()
@@ -189,7 +189,7 @@ class _Watch:
                 stdout.close()
 
     def _end_others(self) -> None:
-        """End all who connected, and wait until they are gone; who comes later finds nobody."""
+        """End all connected processes, and wait until they have ended; accept no others."""
         while self._accept():
             pass
         self._selector.unregister(self._listener)
@@ -225,7 +225,7 @@ _connection: socket.socket | None = None
 
 
 def hold_on() -> None:
-    """Connect to the process that started all, and end this one as soon as that one is gone."""
+    """Connect to the process that started all, and end this one as soon as that one has ended."""
     global _connection
     machine, found, name = os.environ.get(ADDRESS, "").rpartition(":")
     if not found or machine != os.uname().nodename or _connection is not None:
@@ -234,7 +234,7 @@ def hold_on() -> None:
     try:
         _connection.connect("\0" + name)
     except OSError:
-        os._exit(1)  # it has gone before this process came
+        os._exit(1)  # it had ended before this process connected
     threading.Thread(target=_end_with, args=(_connection,), daemon=True).start()
 
 
@@ -246,18 +246,18 @@ def _end_with(connection: socket.socket) -> None:
 
 
 def is_held() -> bool:
-    """Tell whether this process is connected to one that started it."""
+    """Return whether this process is connected to one that started it."""
     return _connection is not None
 
 
 def tell(status: int) -> None:
-    """Tell the process that started all what it shall exit with."""
+    """Pass the exit code to the process that started all."""
     _connection.sendall(str(status).encode())
 
 
 @contextlib.contextmanager
 def _handled(numbers: Iterable[signal.Signals], handler: Any) -> Iterator[None]:
-    """Have a handler for those of some signals that are not ignored; after it those before."""
+    """Install a handler for those signals that are not ignored; restore the previous ones after."""
     before = {number: signal.signal(number, handler) for number in not_ignored(numbers)}
     try:
         yield
@@ -268,34 +268,34 @@ def _handled(numbers: Iterable[signal.Signals], handler: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def kernel_ends() -> Iterator[None]:
-    """Have signals that launchers pass on end this process where no line of Python could.
+    """Let signals that launchers pass on end this process while no line of Python runs.
 
-    MPI starts without giving Python back: where another process is gone, it waits for it forever.
+    MPI's start does not return to Python: if another process has ended, it waits for it forever.
     """
     with _handled(PASSED_ON, signal.SIG_DFL):
         yield
 
 
 class LastWords:
-    """Has Ctrl-C end this process at once, whatever it does, after some words of the first one.
+    """Lets Ctrl-C end this process at once, whatever it does, after a message of the first one.
 
     Launchers pass it on to all processes, as SIGINT or SIGTERM, and end all when one has ended: the
-    others wait for the words. To be made by the main thread.
+    others wait for the message. Must be created by the main thread.
 
     Parameters
     ----------
     rank : int
-        Of this process.
-    say : callable
-        Says the words; called on the first process.
+        Rank of this process.
+    report : callable
+        Prints the message; called on the first process.
     """
 
-    def __init__(self, rank: int, say: Callable[[signal.Signals], None]):
-        self._rank, self._say = rank, say
+    def __init__(self, rank: int, report: Callable[[signal.Signals], None]):
+        self._rank, self._report = rank, report
         self._heard, heard = socket.socketpair()
         heard.setblocking(False)
         self._kept = heard
-        signal.set_wakeup_fd(heard.fileno())  # told at once, by whichever thread gets the signal
+        signal.set_wakeup_fd(heard.fileno())  # written at once, whichever thread gets the signal
         for number in PASSED_ON:
             signal.signal(number, lambda number, frame: None)
         threading.Thread(target=self._wait, daemon=True).start()
@@ -304,7 +304,7 @@ class LastWords:
         while (number := self._heard.recv(1)[0]) not in PASSED_ON:
             pass
         if self._rank == 0:
-            self._say(signal.Signals(number))
+            self._report(signal.Signals(number))
         else:
             time.sleep(WORDS_SECONDS)
         os._exit(128 + number)
@@ -312,9 +312,9 @@ class LastWords:
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[list[signal.Signals]]:
-    """Have the first signal that would end this process raise KeyboardInterrupt, none after it.
+    """Let the first signal that would end this process raise KeyboardInterrupt; ignore later ones.
 
-    Gives a list, in which that signal is then.
+    Yields a list that then contains the signal.
     """
     caught: list[signal.Signals] = []
 

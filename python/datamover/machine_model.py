@@ -22,14 +22,14 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class MachineModel:
-    """What `datamover bench model` measured.
+    """Rates measured by `datamover bench model`.
 
     Parameters
     ----------
     processor : str
-        Where it was measured; it holds for no other.
+        The processor of the measurement; the model applies to no other.
     rates : dict
-        The arguments of `RecomputeModel` that are the machine's: `instructions` and words
+        The arguments of `RecomputeModel` that depend on the machine: `instructions` and words
         `read_contiguous`, `read_random`, `write_contiguous`, per second.
     decoding_costs : dict
         Nanoseconds per `pair`, `block`, `symbol`, `offset` and `byte`; `tolerated_slowness`.
@@ -54,7 +54,7 @@ def processor() -> str:
 
 
 def model_file() -> Path | None:
-    """Return where the model is kept: in the user's cache, or where `DATAMOVER_MODEL` says.
+    """Return the path of the model: in the user's cache, or the value of `DATAMOVER_MODEL`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def model_file() -> Path | None:
 
 
 def save(model: MachineModel, path: Path) -> None:
-    """Keep a model; another process never sees half of it."""
+    """Store a model; another process never reads a partial one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_name(f"{path.name}.{os.getpid()}")
     whole.write_text(json.dumps({"format": FORMAT, **asdict(model)}, indent=2) + "\n")
@@ -85,12 +85,12 @@ def save(model: MachineModel, path: Path) -> None:
 
 
 def load(path: Path) -> MachineModel | None:
-    """Return what is kept in a file, None where there is none for this processor.
+    """Return the model in a file; None if there is none for this processor.
 
     Raises
     ------
     InvalidArgument
-        When the file holds something else.
+        The file contains something else.
     """
     try:
         text = path.read_text()
@@ -106,7 +106,7 @@ def load(path: Path) -> MachineModel | None:
             raise TypeError("rates and costs are numbers")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidArgument(
-            f"{path} holds no model of a machine ({error}); run datamover bench model"
+            f"{path} does not contain a model of a machine ({error}); run datamover bench model"
         ) from error
     return model if model.processor == processor() else None
 
@@ -117,7 +117,7 @@ def use(model: MachineModel) -> None:
     Raises
     ------
     InvalidArgument
-        When costs are missing, unknown or make no sense.
+        Costs are missing, unknown or not valid.
     """
     try:
         _plan.set_decoding_costs(**model.decoding_costs)
@@ -126,7 +126,7 @@ def use(model: MachineModel) -> None:
 
 
 def use_kept() -> None:
-    """Use the model that is kept, if there is one; a spoilt one is reported to the log alone."""
+    """Use the stored model, if there is one; an invalid one is only reported to the log."""
     path = model_file()
     if path is None:
         return

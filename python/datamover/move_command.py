@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `datamover move`. Its options, and what it prints.
+"""The command `datamover move`, its options and its output.
 
-It is what many call for a small file: it loads little, and nothing of MPI unless several processes
-are wanted.
+It is often used for small files, so it loads little, and no MPI unless several processes are
+requested.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ PATIENCE_SECONDS = 1.0
 
 DESCRIPTION = (
     "Move an array, or all of an HDF5 file or Zarr group, to another file in parallel.\n\n"
-    "The output appears under its name when it is complete. One process does it with a thread per "
-    "core, and no MPI, unless -n starts several; under mpiexec or srun it uses those that were "
-    "started."
+    "The output appears under its name when it is complete. By default, one process works with a "
+    "thread per core and without MPI; -n starts several. Under mpiexec or srun, the started "
+    "processes are used."
 )
 
 
@@ -40,7 +40,7 @@ class _Help(argparse.Action):
         super().__init__(option_strings, dest, default=argparse.SUPPRESS, nargs=0)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Load what shows it, which moving needs nothing of."""
+        """Load the modules for the help, which a move does not need."""
         from datamover import move_help
 
         move_help.show(parser)
@@ -48,15 +48,15 @@ class _Help(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of wrong words in one line what is wrong, as of all other errors; not all options."""
+    """Reports wrong arguments in one line, like all other errors, without listing all options."""
 
     def error(self, message: str) -> NoReturn:
-        """Print it and end. `message` is argparse's, which calls options arguments."""
+        """Print an error and exit. `message` is argparse's, which calls options arguments."""
         print_error(f"{message.removeprefix('argument ')}; all options: {self.prog} --help")
         raise SystemExit(2)
 
     def parse_all(self, words: list[str]) -> argparse.Namespace:
-        """Read all words. Ends where one is wrong."""
+        """Parse all arguments. Exits if one is wrong."""
         try:
             said, others = self.parse_known_args(words)
         except argparse.ArgumentError as e:
@@ -66,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
         return said
 
     def _words_of(self, e: argparse.ArgumentError) -> str:
-        """Say what an option takes where its value is missing, or one too many."""
+        """Return the message for an option whose value is missing, or which has one too many."""
         action = self._option_string_actions.get((e.argument_name or "").split("/")[0])
         if action is not None and action.nargs == 0:
             return f"{e.argument_name} takes no value"
@@ -76,7 +76,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _words_of_unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f"{word!r} is one word too many after INPUT and OUTPUT"
+            return f"{word!r} is one argument too many after INPUT and OUTPUT"
         import difflib
 
         near = difflib.get_close_matches(word, self._option_string_actions, n=1)
@@ -87,7 +87,7 @@ def _integers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.replace("x", ",").split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} are no integers such as 64,64,64") from None
+        raise argparse.ArgumentTypeError(f"{text!r} are not integers such as 64,64,64") from None
 
 
 def _order(text: str) -> str:
@@ -99,30 +99,30 @@ def _order(text: str) -> str:
 def _count_of(what: str) -> Callable[[str], int]:
     def count(text: str) -> int:
         if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {what} from 1 on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what}, at least 1")
         return int(text)
 
     return count
 
 
 def _region(text: str) -> tuple[tuple[int | None, int | None], ...]:
-    """Read a box such as 0:100,:,-5: in NumPy's words, without steps."""
+    """Read a box such as 0:100,:,-5: in NumPy's notation, without steps."""
     found = [re.fullmatch(r"(-?\d+)?:(-?\d+)?", word.strip()) for word in text.split(",")]
     if not all(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is no region such as 0:100,:,5:9")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a region such as 0:100,:,5:9")
     return tuple(tuple(None if n is None else int(n) for n in ends.groups()) for ends in found)
 
 
 def _bytes(text: str) -> int:
-    """Read a size such as 1000000, 512M or 1.5GiB; K, M, G, T count in 1024s."""
+    """Read a size such as 1000000, 512M or 1.5GiB; K, M, G, T are powers of 1024."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([KMGT])(?:i?B)?|B)?", text.strip(), re.IGNORECASE)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 512M")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512M")
     number, unit = found.groups()
     factor = 1 << (10 * (1 + "KMGT".index(unit.upper())) if unit else 0)
     size = int(number) * factor if number.isdigit() else int(float(number) * factor)
     if not 1 <= size < 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size from 1 to 2**63 bytes")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1 to 2**63 bytes")
     return size
 
 
@@ -140,49 +140,50 @@ def _parser() -> _Parser:
     order = {"type": _order, "metavar": "C|F"}
     file_format = {"metavar": "npy|raw|zarr|hdf5"}
     add("-h", "--help", action=_Help)
-    read = "An .npy, Zarr or HDF5 file (also at an address, https://...), run.h5:/u of it, or raw."
+    read = "An .npy, raw, Zarr or HDF5 file, or a dataset run.h5:/u. Addresses (https://...) too."
     add("source", metavar="INPUT", help=read)
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr (also s3://...), HDF5, run.h5:/u.")
-    processes = "Processes to start (not under mpiexec, srun)."
+    processes = "Number of processes to start (not under mpiexec or srun)."
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
     add(
         "--chunks",
         **extents,
-        help="Chunks of a Zarr or HDF5 output; of a whole one, of arrays of so many dimensions.",
+        help="Output chunk shape (Zarr, HDF5). For a whole file or group: applies to arrays with "
+        "this many dimensions.",
     )
     add("--shards", **extents, help="Shards of a Zarr output.")
-    compressor = "Of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip."
+    compressor = "For Zarr: auto, none, zstd, gzip, blosc; for HDF5: none, gzip."
     add("--compressor", metavar="NAME", help=compressor)
-    of_format = "Format of a Zarr output: 2 or 3; if not given, its group's, or 3."
+    of_format = "Format of a Zarr output; by default that of its group, or 3."
     add("--zarr-format", type=int, metavar="2|3", help=of_format)
     add("--shape", **extents, help="Extents of a raw input.")
-    add("--dtype", **dtype, help="Of a raw input, as f8; else what numbers are converted to.")
-    add("--output-dtype", **dtype, help="What numbers are converted to, as f4.")
-    add("--region", type=_region, metavar="A:B,:,...", help="Move that part of the input only.")
+    add("--dtype", **dtype, help="Type of a raw input, such as f8; otherwise as --output-dtype.")
+    add("--output-dtype", **dtype, help="Convert numbers to this type, such as f4.")
+    add("--region", type=_region, metavar="A:B,:,...", help="Move only this part of the input.")
     add("--check", metavar="crc32c", help="Read the output again and compare checksums.")
     add("--order", **order, help="Order of a raw input.")
-    add("--input-format", **file_format, help="What the input is, where its name does not say.")
-    add("--format", **file_format, dest="output_format", help="What the output is to be.")
+    add("--input-format", **file_format, help="Format of the input, if its name has no extension.")
+    add("--format", **file_format, dest="output_format", help="Format of the output.")
     add("--output-order", **order, help="Order of an .npy or raw output.")
     transposed = "Output dimension k is input dimension AXES[k], as in numpy.transpose."
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
-    names = "Names of the output's dimensions (Zarr, HDF5), as t,y,x."
+    names = "Names of the output's dimensions (Zarr, HDF5), such as t,y,x."
     add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
-    add("--overwrite", action="store_true", help="Replace an output that is there.")
-    whole_group = "Replace it also where it is a Zarr group, with all its arrays."
+    add("--overwrite", action="store_true", help="Replace an existing output.")
+    whole_group = "Replace an existing Zarr group too, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)
     memory = "Memory per process, such as 512M; by default 256M, or up to 2G if a chunk takes it."
     add("--max-bytes", type=_bytes, default=argparse.SUPPRESS, metavar="SIZE", help=memory)
     place = "Directory for the intermediate of a move in two passes; by default that of the output."
     add("--temporary", metavar="DIR", help=place)
-    add("--dry-run", action="store_true", help="Show what would be done, and write nothing.")
+    add("--dry-run", action="store_true", help="Show the plan and write nothing.")
     add("--json", action="store_true", help="Print the report, or the plan, as JSON.")
     add("-q", "--quiet", action="store_true", help="Print errors only.")
     return parser
 
 
 def _joined(words: list[str]) -> list[str]:
-    """Join an option with a value such as -2,3, which else would be taken for an option."""
+    """Join an option with a value such as -2,3, which would otherwise count as an option."""
     found: list[str] = []
     for word in words:
         if found and re.match(r"-\d", word) and re.fullmatch(r"--[a-z-]+", found[-1]):
@@ -193,12 +194,12 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def run(words: list[str]) -> int:
-    """Run the command with the words after `move`; return the code to exit with."""
+    """Run the command with the arguments after `move`; return the exit code."""
     parser = _parser()
     said = parser.parse_all(_joined(words))
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
-        parser.error("--dry-run: it is for a process by itself; say -n for several")
+        parser.error("--dry-run: it works in a single process only; pass -n for a plan for several")
     if not said.dry_run and not launch.inside_launcher() and several:
         _check_count(parser, said.nprocs)
         return _start_processes(said)
@@ -211,24 +212,24 @@ def run(words: list[str]) -> int:
 
 
 def _check_count(parser: _Parser, nprocs: int) -> None:
-    """Refuse so many processes that starting them would only bring the machine down."""
+    """Reject a number of processes that would overload the machine."""
     too_many = launch.too_many(nprocs)
     if too_many:
         parser.error(
             f"-n/--nprocs: {too_many}. Without -n each core has a thread; "
-            "for several machines say mpiexec or srun"
+            "for several machines, use mpiexec or srun"
         )
 
 
 def _leave_one_error() -> None:
-    """Have asyncio print nothing: zarr asks a store for several things, and takes one's error."""
+    """Silence asyncio: zarr-python makes several requests to a store, and raises one error."""
     import logging
 
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
 def _run(said: argparse.Namespace, several: bool) -> int:
-    """Show what would be done, or do it, as this process; return the code to exit with."""
+    """Show the plan, or move as this process; return the exit code."""
     from datamover.files import at_work
 
     at_work.IS_OWN_PROCESS = True
@@ -258,7 +259,7 @@ def _options_of(said: argparse.Namespace) -> Any:
 
 
 def _start_processes(said: argparse.Namespace) -> int:
-    """Move by processes that are started for it; return the code to exit with."""
+    """Move with newly started processes; return the exit code."""
     nprocs = said.nprocs
     shown = Output(said.output)
     with lifeline.signals_interrupt() as caught:
@@ -267,7 +268,7 @@ def _start_processes(said: argparse.Namespace) -> int:
             _check_file_limit(said)
             shown.is_for_processes()
             end = launch.run_processes(nprocs, sys.argv[1:])
-            if end.status != 0:  # also where they were killed
+            if end.status != 0:  # also if they were killed
                 shown.clean_up()
             if end.status is None and (end.interrupted_by is not None or end.code != 0):
                 return _tell_early_end(end, shown)
@@ -282,7 +283,7 @@ def _start_processes(said: argparse.Namespace) -> int:
 
 
 def _file_limit_bytes() -> int | None:
-    """Return how large files may be that this process and its children write; None: no limit."""
+    """Return the size limit of files that this process and its children write; None for none."""
     import resource
 
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -290,7 +291,7 @@ def _file_limit_bytes() -> int | None:
 
 
 def _check_file_limit(said: argparse.Namespace) -> None:
-    """Refuse an output in one file that may not be so large: MPI would stop at its own first."""
+    """Reject an output in one file beyond the size limit: MPI would first fail at its own files."""
     limit = _file_limit_bytes()
     if limit is None:
         return
@@ -329,7 +330,7 @@ def _tell_interruption(number: signal.Signals, output: Output) -> int:
 
 
 def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
-    """Move by this process, without MPI; return the code to exit with."""
+    """Move with this process, without MPI; return the exit code."""
     there = Output(output)
     with lifeline.signals_interrupt() as caught:
         shown = _ProgressBar(quiet)
@@ -356,7 +357,7 @@ def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) 
 def _move_as_one_of_several(
     source: str, output: str, nprocs: int | None, options: Any, show: Any, quiet: bool
 ) -> int:
-    """Do this process's part; return the code to exit with."""
+    """Do this process's part; return the exit code."""
     lifeline.hold_on()
     tied.die_with_parent()
     with lifeline.kernel_ends():
@@ -395,7 +396,7 @@ def _move_as_one_of_several(
 
 
 def _have_last_words(rank: int, output: str) -> None:
-    """Have Ctrl-C end the processes of a launcher of the user's, of which one speaks at most."""
+    """Let Ctrl-C end the processes of a user's launcher, of which at most one prints a message."""
     from datamover.files import addresses
 
     def say(number: signal.Signals) -> None:
@@ -406,7 +407,7 @@ def _have_last_words(rank: int, output: str) -> None:
 
 
 class _ProgressBar:
-    """Shows how far rank 0 is, on a terminal and only if it takes long."""
+    """Shows the progress of rank 0, on a terminal and only if it takes long."""
 
     def __init__(self, quiet: bool) -> None:
         self._wanted = not quiet and launch.is_terminal(stderr=True)
@@ -458,7 +459,7 @@ class _ProgressBar:
 
 
 def _show_nothing(report: Any, output: str) -> None:
-    """Be quiet."""
+    """Print nothing."""
 
 
 def _as_dict(spec: Any, output: str) -> dict[str, Any]:
@@ -520,6 +521,6 @@ def _bold(text: str) -> str:
 
 
 def print_error(e: BaseException | str) -> None:
-    """Print an error in one line, as it stands, with colours where a terminal shows them."""
+    """Print an error in one line, without changes, in color if a terminal shows it."""
     word = f"{RED}error:{PLAIN}" if launch.is_terminal(stderr=True) else "error:"
     print(f"{word} {e}", file=sys.stderr)

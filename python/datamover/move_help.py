@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The help of `datamover move`. As the help of the other commands, which Typer writes."""
+"""The help of `datamover move`, in the form of the other commands' help, which Typer writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def show(parser: argparse.ArgumentParser) -> None:
     """Print the help of a parser."""
 
     def command(**_: Any) -> None:
-        """Stand for what the parser's words are for."""
+        """Stand in for the command of the parser's arguments."""
 
-    # Typer reads from a function what a command line is.
+    # Typer reads the command line from the signature of a function.
     parameters = [_parameter(action) for action in parser._actions if action.dest != "help"]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -28,7 +28,7 @@ def show(parser: argparse.ArgumentParser) -> None:
 
 
 def _parameter(action: argparse.Action) -> inspect.Parameter:
-    """Give an option or argument as Typer has it in the signature of a function."""
+    """Return an option or argument as a parameter in a signature for Typer."""
     words = escape(action.help or "")
     if not action.option_strings:
         default = inspect.Parameter.empty

@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-#: Rows of the table that `repr` shows; the others are counted.
+#: Maximum number of rows that `repr` shows; the others are counted.
 MAX_ROWS = 40
 
-#: Widest line of the table as text.
+#: Maximum width of a line of the table as text.
 MAX_COLUMNS = 100
 
 _COLUMNS = ("peer", "", "transport", "elements", "bytes", "chunks", "loops", "why")
@@ -18,7 +18,7 @@ _TRIAL_COLUMNS = ("tried", "a round", "rounds", "")
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Lay rows out in columns."""
+    """Return rows as text in columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -51,11 +51,11 @@ class MoverPairs(list):
 
     def __init__(self, pairs: Iterable[dict] = (), trials: Iterable[dict] = ()):
         super().__init__(pairs)
-        #: What was tried to find the fastest transports: one dict each.
+        #: Candidates in the search for the fastest transports: one dict each.
         self.trials = list(trials)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         told: dict[str, Any] = {"pairs": [dict(pair) for pair in self]}
         if self.trials:
             told["trials"] = [dict(trial) for trial in self.trials]
@@ -91,7 +91,7 @@ class MoverPairs(list):
         return "\n".join([table([_COLUMNS, *rows]), *more, *notes])
 
     def _trial_rows(self) -> list[tuple[str, ...]]:
-        """List what was tried, the fastest first, then what cannot carry the plan."""
+        """List the candidates, the fastest first, then those that cannot carry the plan."""
 
         def remarks(t: dict[str, Any]) -> str:
             said = "chosen" if t["chosen"] else "", t["passed_over"], t["why_not"]

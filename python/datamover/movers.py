@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 def _listed(arrays: Arrays) -> list[OneArray]:
-    """List the arrays that were given: several in a list or tuple, else one."""
+    """Return arrays as a list: several in a list or tuple, otherwise one."""
     return list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
 
 
 def _is_file(array: Any) -> bool:
-    """Tell whether it is an array on the disk, without loading what opens these."""
+    """Return whether this is an array on the disk, without loading the module that opens them."""
     return getattr(type(array), "is_file_array", False)
 
 
 def _wrapped(array: OneArray) -> XArray | UserArrays:
     if _is_file(array):
         raise Unsupported(
-            f"{array!r} is on the disk: it is the source or the destination of a Mover by itself, "
-            "not beside other arrays or plans"
+            f"{array!r} is on the disk: pass it alone as the source or destination of a Mover, "
+            "without other arrays or plans"
         )
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
 
 
 def _real(value: Any, name: str) -> float:
-    """Give a number as the engine takes it, which refuses what is not finite."""
+    """Return a number for the engine, which rejects infinite ones and NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise WrongType(f"{name} is {value!r}, it must be a number")
     try:
@@ -57,7 +57,7 @@ def _real(value: Any, name: str) -> float:
 
 
 def _triples(moves: Any) -> list[tuple] | BaseException:
-    """List (plan, source, destination), or give the error that all processes are to raise."""
+    """Return (plan, source, destination) tuples, or the error that all processes must raise."""
     listed: list[tuple] = []
     try:
         for move in moves:
@@ -75,7 +75,7 @@ def _triples(moves: Any) -> list[tuple] | BaseException:
             f"moves, of type {type(moves).__name__}, must be a sequence of "
             "(plan, source, destination)"
         )
-    except BaseException as error:  # of a sequence of the caller's own
+    except BaseException as error:  # raised by a sequence of the caller's
         return error
     return listed
 
@@ -92,21 +92,21 @@ def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
 
 
 def converts(source: np.dtype, destination: np.dtype) -> bool:
-    """Tell whether elements can be converted on the way."""
+    """Return whether elements can be converted during a move."""
     numbers = "opaque" not in (number_name(source), number_name(destination))
     return numbers and np.can_cast(_as_numpy(source), _as_numpy(destination), "same_kind")
 
 
 def _as_numpy(number: np.dtype) -> np.dtype:
-    """Give the number type itself, or float16 for a float of another package.
+    """Return the number type itself, or float16 for a float type of another package.
 
-    These packages say of each type anew what it may be cast to, imaginary parts cut off in some.
+    Each type of these packages defines its own casts, some of which drop imaginary parts.
     """
     return number if number.isbuiltin == 1 else np.dtype("f2")
 
 
 class MoverOptions:
-    """How a mover works, checked; the defaults are those of `Mover`."""
+    """Checked options of a mover; the defaults are those of `Mover`."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class MoverOptions:
 
 
 class _Parts:
-    """What the engine binds for one plan: sources and destinations, checked here."""
+    """The checked sources and destinations that the engine binds for one plan."""
 
     def __init__(
         self,
@@ -167,14 +167,14 @@ class _Parts:
     def _columns(
         self, rank: int, *ends: XArray | UserArrays
     ) -> list[tuple[XArray | UserArrays, ...]]:
-        """Pair the columns of a source and a destination of which the elements are rows."""
+        """Pair the columns of a source and a destination whose elements are rows."""
         layouts = (self.plan.source, self.plan.destination)
         listed = [
             array.columns(layout, rank) if isinstance(array, UserArrays) else [array]
             for array, layout in zip(ends, layouts, strict=True)
         ]
         most = max(map(len, listed))
-        # Where a process holds nothing of one array it need not say how long the rows are.
+        # A process without elements of an array need not know the length of the rows.
         listed = [many * most if many[0].dtype is None else many for many in listed]
         if len(listed[0]) != len(listed[1]):
             raise Mismatch(
@@ -188,9 +188,9 @@ class _Parts:
         layouts = (plan.source, plan.destination)
         for layout, arrays in zip(layouts, lists, strict=True):
             if len(arrays) > 1 and all(isinstance(a, (list, tuple, int, float)) for a in arrays):
-                return "; a list holds arrays: make one of its numbers by numpy.array"
+                return "; a list must contain arrays: convert its numbers with numpy.array"
             if len(arrays) > 1 and len(arrays) == len(layout.blocks_of(rank)):
-                return "; the blocks of one array are given as a mapping {block: array}"
+                return "; pass the blocks of one array as a mapping {block: array}"
         return ""
 
     def _add(self, rank: int, source: XArray | UserArrays, dest: XArray | UserArrays) -> None:
@@ -211,19 +211,18 @@ class _Parts:
 
 
 class MoverSet:
-    """Carries out several plans, between several arrays each, at once.
+    """Executes several plans, each between several arrays, together.
 
-    Everything that goes from one process to another travels together: over messages, one per pair
-    of processes and round. Otherwise like `Mover`, which is the case of one plan. Collective to
-    make.
+    All data from one process to another is sent together: with messages, one per pair of processes
+    and round. Otherwise like `Mover`, which is the case of one plan. Creating it is collective.
 
     Parameters
     ----------
     moves : sequence of (MotionPlan, source, destination)
         Each source and destination is an array or a list of arrays as for `Mover`. All processes
-        give equally many, in the same order.
+        must pass the same number of moves, in the same order.
     op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they hold for all moves.
+        As for `Mover`; they apply to all moves.
 
     Raises
     ------
@@ -242,7 +241,7 @@ class MoverSet:
     ([[0.0, 2.0], [1.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]])
     """
 
-    _in_phases = False  # whether the plans go one after the other
+    _in_phases = False  # whether the plans are executed one after the other
 
     @refused_by(binding)
     def __init__(
@@ -260,7 +259,7 @@ class MoverSet:
     ):
         listed = _triples(moves)
         if comm is None and isinstance(listed, BaseException):
-            raise listed  # there is no communicator on which others could be told
+            raise listed  # without a communicator the others cannot be notified
         self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
         self._address = address_of(self._comm, binding, moves)
         # The communicator may be freed before the mover is printed or bound again.
@@ -285,7 +284,7 @@ class MoverSet:
 
     @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
     def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
-        """Go over to other arrays of the same plans, without planning again. Collective.
+        """Bind other arrays to the same plans, without planning again. Collective.
 
         Parameters
         ----------
@@ -295,11 +294,13 @@ class MoverSet:
         Raises
         ------
         Error
-            As when the mover was made; it is then bound as before. InvalidState in flight.
+            As for creating the mover, which is then bound as before. InvalidState in flight.
         """
         try:
             if len(arrays) != len(self._plans):
-                raise Mismatch(f"{len(arrays)} pairs of arrays for {len(self._plans)} plans")
+                raise Mismatch(
+                    f"there are {len(arrays)} pairs of arrays, but {len(self._plans)} plans"
+                )
             pairs = zip(self._plans, arrays, strict=True)
             parts = [_Parts(self._place, self._replaces, plan, a, b) for plan, (a, b) in pairs]
         except BaseException as error:
@@ -312,7 +313,7 @@ class MoverSet:
         self._take_part_in(self._core.refuse_rebind, error)
 
     def _take_part_in(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
-        """Tell the others by the mover: the communicator may have been freed."""
+        """Notify the others through the mover, because the communicator may have been freed."""
 
         def told(_address: int, code: str, message: str) -> None:
             refuse(code, message)
@@ -321,32 +322,34 @@ class MoverSet:
 
     @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
-        """Measure which transports are the fastest here and go over to them. Collective.
+        """Measure which transports are the fastest here, and use them. Collective.
 
-        Those that can carry the plan are tried on memory that stands in for the arrays, whose
-        contents are not touched; where there is no such memory, nothing changes. All processes
-        agree. Ctrl-C ends it on all of them, as one in any other collective call does: movers of
-        this communicator are of no use then.
+        The transports that can carry the plan are timed on memory of the same shape as the arrays,
+        whose contents are not touched. If there is not enough memory, nothing changes. All
+        processes agree on the choice. Ctrl-C ends the call on all of them, and the communicator can
+        no longer be used, as in any other collective call.
 
-        The result is remembered: by this program for movers with transport "auto", by later
-        programs for "measure", in the file that `DATAMOVER_TUNING_FILE` names (empty: none; else
-        `datamover/tuning` in the user's cache folder). `explain` shows what was tried.
+        The result is stored: for movers with transport "auto" of this program, and for "measure"
+        of later programs in the file given by `DATAMOVER_TUNING_FILE` (by default
+        `datamover/tuning` in the user's cache directory; none if empty). `explain` shows the
+        candidates.
 
         Parameters
         ----------
         seconds : float
-            About how long to measure in all, besides binding each of them, three to nine rounds of
-            each, and 6 to 60 of those that seem faster than "auto", until one is. In the last
-            quarter of it others copy, and messages have other lengths.
+            Approximate time to measure in all, in addition to binding each candidate, three to nine
+            rounds of each, and 6 to 60 rounds of those that seem faster than "auto", until one is.
+            The last quarter of the time tries the other side as the one that copies, and other
+            message lengths.
 
         Raises
         ------
         InvalidArgument
-            Seconds that are not above 0, or above 3600.
+            `seconds` is not above 0, or above 3600.
         WrongType
-            Seconds that are no number.
+            `seconds` is not a number.
         InvalidState
-            In flight, or freed.
+            The mover is in flight or freed.
         """
         try:
             about = _real(seconds, "seconds")
@@ -355,19 +358,19 @@ class MoverSet:
         self._core.tune(about)
 
     def start(self) -> None:
-        """Begin to move. Never waits for another process, but does what can be done now.
+        """Start the move. Does whatever is possible now, and never waits for another process.
 
-        On a node that is often all the copying. While a progress thread runs (`progress_thread`),
-        it only announces the move. Without one the mover goes on only in calls that test or wait:
-        do not wait elsewhere, before `wait`, for a process that waits for this one here.
-        InvalidState when started already.
+        On a node this is often all the copying. While a progress thread runs (`progress_thread`),
+        `start` only announces the move. Otherwise the move only progresses in calls that test or
+        wait: before `wait`, do not wait elsewhere for a process that waits for this one here.
+        Raises InvalidState if already started.
         """
         self._core.start()
 
     def test(self) -> bool:
-        """Do what can be done now; True when complete here. InvalidState when not started.
+        """Make progress; return whether the move is complete here. InvalidState if not started.
 
-        While it is not complete, the other movers in flight here are pushed on too.
+        If it is not complete, the other movers in flight here progress too.
         """
         return self._core.test()
 
@@ -379,42 +382,42 @@ class MoverSet:
         Parameters
         ----------
         timeout : float, optional
-            Seconds after which `Timeout` is raised, naming the processes waited for; `set_timeout`
-            gives a default. After a `Timeout` or an interrupt the mover is still in flight and can
-            be waited for again.
+            Seconds after which `Timeout` is raised, which names the missing processes. The default
+            is that of `set_timeout`. After a `Timeout` or an interrupt the mover is still in
+            flight, and you can wait again.
         """
         self._core.wait(seconds(timeout))
 
     def __call__(self, timeout: float | None = None) -> None:
-        """Do start and wait."""
+        """Start and wait."""
         self._core(seconds(timeout))
 
     @property
     def in_flight(self) -> bool:
-        """Whether started and not yet complete."""
+        """Whether the mover was started and is not yet complete."""
         return self._core.in_flight
 
     def explain(self) -> MoverPairs:
-        """Tell for each pair here: transport and why, elements, bytes, encoding, loops. Local.
+        """Return for each pair here: transport and why, elements, bytes, encoding, loops. Local.
 
-        Prints as a table, with a second one of what was tried where the transports were measured;
-        a sequence of dicts for programs, and `trials`, another one.
+        The result prints as a table, with a second one of the candidates if the transports were
+        measured. For programs it is a sequence of dicts, and so are its `trials`.
         """
         return MoverPairs(self._core.pairs(), self._core.trials())
 
     def counters(self) -> dict[str, int | float]:
-        """Count messages and bytes per round, rounds, and seconds spent waiting. Local."""
+        """Return messages and bytes per round, rounds, and seconds spent waiting. Local."""
         return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
 
     def free(self) -> None:
-        """Give back buffers and references to the arrays. Local. InvalidState in flight."""
+        """Free buffers and references to the arrays. Local. InvalidState in flight."""
         self._core.free()
 
     def __enter__(self) -> MoverSet:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Free the mover; one that is left in flight has failed, which all processes are told."""
+        """Free the mover; if it is left in flight it has failed, and all processes are notified."""
         left = self.in_flight
         self._core.give_up()
         if left and kind is None:
@@ -438,29 +441,29 @@ class MoverSet:
 
 
 class Phases(MoverSet):
-    """Carries out several plans one after the other, started and waited for as one.
+    """Executes several plans one after the other, started and waited for together.
 
-    What a plan brings to this process is there before the next one reads it here. `start` begins
-    the first; `test`, `wait`, any other wait of the process and the progress thread push on through
-    all of them. Nothing is allocated meanwhile. `counters` and `explain` tell of all of them.
-    Collective to make.
+    The elements that a plan moves to this process have arrived before the next plan reads them
+    here. `start` starts the first; `test`, `wait`, any other wait of the process and the progress
+    thread progress through all of them. Nothing is allocated between `start` and `wait`. `counters`
+    and `explain` cover all plans. Creating it is collective.
 
     Parameters
     ----------
     moves : sequence of (MotionPlan, source, destination)
-        The phases in order; each source and destination as for `Mover`. All processes give equally
-        many.
+        The phases in order; each source and destination as for `Mover`. All processes must pass the
+        same number.
     op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they hold for all phases, which share `max_bytes`.
+        As for `Mover`; they apply to all phases, which share `max_bytes`.
 
     Raises
     ------
     Error
-        As `Mover`, on all processes; Mismatch also where processes give different numbers of plans.
+        As `Mover`, on all processes; Mismatch also if processes pass different numbers of plans.
 
     Examples
     --------
-    A halo axis by axis: the corners travel with the second axis (see `axis_halo`).
+    A halo axis by axis: the second axis also forwards the corners (see `axis_halo`).
 
     >>> from mpi4py import MPI
     >>> import datamover as dm
@@ -477,74 +480,76 @@ class Phases(MoverSet):
 
 
 class Mover(MoverSet):
-    """Carries out a plan between arrays as one collective operation, any number of times.
+    """Executes a plan between arrays as one collective operation, any number of times.
 
-    Collective to make; all choices are made then, and errors are raised then, on all processes and
-    before anything moves. Between `start` and `wait` the caller writes neither source nor
-    destination. Several movers may be in flight; all processes start them in the same order, and
-    wait for them in any order; none may write elements that another one reads or writes, whatever
-    its `op` (a `MoverSet` may add several sources to one array). A mover that is dropped in flight
-    has failed: the other processes raise `PeerFailed`.
+    Creating a mover is collective. All choices are made and errors are raised then, on all
+    processes and before anything moves. Between `start` and `wait` write neither source nor
+    destination. Several movers may be in flight. All processes must start them in the same order,
+    and may wait for them in any order. None may write elements that another one reads or writes,
+    whatever its `op` (a `MoverSet` may add several sources to one array). If a mover is dropped in
+    flight, it has failed and the other processes raise `PeerFailed`.
 
     Parameters
     ----------
     plan : MotionPlan
-        What goes where.
+        The plan to execute.
     source, destination : XArray, ndarray, mapping, UserArrays or FileArray, or a list of them
-        The library's arrays or the user's (see `UserArrays`); they may be the same array. One may
-        be an array on the disk (`files.open`), by itself. A mapping
-        holds the blocks of one array, an empty one where a process has none; a list holds several
-        arrays, which travel together, each to the one at the same place of the other list. User
-        arrays are used in place, and kept alive. Of index lists and flat ranges an element may be a
-        row: the arrays are then (n, k), also where a process holds none: (0, k) for one of the two.
+        Arrays of the library or of the user (see `UserArrays`); they may be the same array. A
+        mapping contains the blocks of one array, and is empty if a process has none. A list
+        contains several arrays, which are moved together, each to the one at the same position of
+        the other list. An array on the disk (`files.open`) must be passed alone. User arrays,
+        arrays that support DLPack, and distributed arrays that `layout_of` accepts are used in
+        place, and kept alive. With index lists and flat ranges an element may be a row: the arrays
+        are then (n, k), and (0, k) for one of the two if a process has none.
     op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
-        How arriving elements are combined with those in place; None replaces them. An element that
-        goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.
+        How to combine arriving elements with existing ones; by default they replace them. An
+        element that moves to itself, in the same memory, stays unchanged, whatever `op` and `alpha`
+        are.
     alpha : number
         Factor of arriving elements.
     beta : number
-        Factor of the elements in place, with `op="add"` and no other. It is applied whenever an
-        element arrives: where several arrive at one place, as from an `adjoint`, multiply the
-        array before and leave `beta` at 1.
+        Factor of the existing elements, with `op="add"` only. It is applied whenever an element
+        arrives. If several arrive at one place, as from an `adjoint`, multiply the array before
+        and leave `beta` at 1.
     conjugate : bool
         Whether arriving complex elements are conjugated.
     transport : str
         By default "auto". Otherwise the name of a transport that must carry all data that leaves a
         process ("shared", "read", "staged", "p2p", "datatype", "collective", "get", "put"), or
-        several joined by "+", of which the first that can carry a pair is used. After a name you
-        can give the side that copies or the longest message ("shared:receiver", "p2p:64K").
-        "measure" uses the fastest, as found by `tune` or remembered from before. With "collective"
-        all processes take part in each move, and must start such movers in the same order.
+        several joined by "+", of which the first that can carry a pair is used. A name can be
+        followed by the side that copies or the longest message ("shared:receiver", "p2p:64K").
+        "measure" uses the fastest, as found by `tune` or stored before. With "collective" all
+        processes take part in each move, and must start such movers in the same order.
     check : bool
         Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
-        (without `op`) and none is read that is written, also through arrays that share memory, and
-        that sizes match for every pair. The error names process, block and region. Where one
-        process asks, all do. Takes time and memory in the elements. (Always verified are that all
-        processes bring the same plan and options, and that no box or product is read that is
-        written, as far as a few comparisons for each tell.)
+        (without `op`), that none is read while it is written, also through arrays that share
+        memory, and that sizes match for every pair. The error names process, block and region. If
+        one process passes True, all check. Takes time and memory proportional to the elements. By
+        default, movers still verify that all processes pass the same plan and options, and reject
+        most moves that read an element while it is written.
     max_bytes : int, optional
-        Most bytes of message buffers and shared slots of this process; what does not fit goes in
-        pieces, with the same result. `counters()["extra_bytes"]` tells what is used.
+        Maximum number of bytes of message buffers and shared slots of this process. Larger data is
+        moved in pieces, with the same result. `counters()["extra_bytes"]` is the number in use.
     comm : mpi4py.MPI.Comm, optional
-        The processes; needed when no array is an `XArray`.
+        The processes; required if no array is an `XArray`.
 
     Raises
     ------
     Mismatch
-        Layouts, shapes or numbers of processes that do not fit each other; plans or options that
-        differ between processes.
+        Layouts, shapes or numbers of processes do not fit each other, or plans or options differ
+        between processes.
     WrongType
-        Dtypes that NumPy does not convert under "same_kind" (number types otherwise convert on the
-        way, and the narrower crosses the wire), or arithmetic on elements that are no numbers.
+        NumPy does not convert the dtypes under "same_kind", or elements that are not numbers need
+        arithmetic. (Other number types are converted during the move; the narrower one is sent.)
     OutOfRange
-        A section outside what a block's memory holds (ghosts too shallow).
+        A section is outside a block's memory, because the ghosts are not deep enough.
     InvalidArgument
-        A read-only destination, an unknown `op` or transport, a `beta` without `op="add"`, a
-        `max_bytes` that leaves no room for an element per message; an element that is read and
-        written, with `check` also one that is written twice; without `op` a destination with
-        elements that lie on each other.
+        The destination is read-only; `op` or the transport is unknown; `beta` is passed without
+        `op="add"`; `max_bytes` is too small for an element per message; an element is read and
+        written or, with `check`, written twice; without `op`, elements of the destination share
+        memory.
     Unsupported
-        A transport that cannot carry one of the pairs.
+        The transport cannot carry one of the pairs.
 
     Notes
     -----
@@ -568,7 +573,7 @@ class Mover(MoverSet):
 
     @refused_by(leaving)
     def __new__(cls, *given: Any, **said: Any) -> Mover:
-        """Make one that reads or writes a file where an array on the disk is given."""
+        """Create a mover that reads or writes a file if an array on the disk is passed."""
         ends = (*given[1:3], said.get("source"), said.get("destination"))
         if cls is Mover and any(_is_file(end) for end in ends):
             from .files.file_mover import FileMover
@@ -606,21 +611,21 @@ class Mover(MoverSet):
 
     @property
     def plan(self) -> MotionPlan:
-        """The plan that is carried out."""
+        """The plan that is executed."""
         return self._plans[0]
 
     @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
     def rebind(self, source: Arrays, destination: Arrays) -> None:
-        """Go over to other arrays of the same plan, without planning again. Collective.
+        """Bind other arrays to the same plan, without planning again. Collective.
 
-        Errors are those of making a mover, after which it is bound as before; InvalidState in
+        Raises the errors of creating a mover, which is then bound as before; InvalidState in
         flight.
         """
         super().rebind((source, destination))
 
 
 def _show_parameters() -> None:
-    """Have help show the parameters of a mover, which `__new__` hands on without a look at them."""
+    """Let help show the parameters of a mover, which `__new__` only passes on."""
     made = inspect.signature(Mover.__init__)
     parameters = list(made.parameters.values())
     Mover.__signature__ = made.replace(parameters=parameters[1:])

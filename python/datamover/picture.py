@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from datamover import Layout, MotionPlan
     from datamover.explanation import Explanation
 
-#: The traffic of more processes is summed over groups of neighbouring ranks.
+#: The traffic of more processes is summed over groups of consecutive ranks.
 MAX_GROUPS = 64
 
 #: Places in inches: the figure, and the left ends of three squares above `BOTTOM`.
 WIDTH, HEIGHT, BOTTOM = 13.6, 5.3, 0.6
 LEFTS = (0.7, 4.9, 9.2)
 
-#: Ranks of so few processes are all written below the bars.
+#: Maximum number of processes whose ranks are all written below the bars.
 MAX_TICKS = 16
 KEPT = "#cdd3da"
 
-#: Of the files that pictures are drawn into.
+#: Extensions of picture files.
 SUFFIXES = (".png", ".pdf", ".svg")
 NO_MATPLOTLIB = "pictures need matplotlib: pip install 'datamover[plot]'"
 
 
 def check_drawable(path: Path) -> None:
-    """Refuse, before anything is worked out, a picture that could not be drawn at the end.
+    """Raise, before anything is computed, if a picture cannot be drawn at the end.
 
     Parameters
     ----------
     path : Path
-        Its suffix says the format: .png, .pdf, .svg.
+        Its extension selects the format: .png, .pdf, .svg.
 
     Raises
     ------
     InvalidArgument
-        It has another suffix.
+        It has another extension.
     Unsupported
         matplotlib is not installed.
     """
@@ -63,19 +63,19 @@ def check_drawable(path: Path) -> None:
 
 
 def _groups(nprocs: int) -> int:
-    """How many groups the ranks are put into: of one size, since larger ones would look busier."""
+    """Return the number of groups of ranks; all have one size, because larger ones look busier."""
     each = -(-nprocs // MAX_GROUPS)
     return -(-nprocs // each)
 
 
 def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> None:
-    """Who sends how much to whom, as a square of colours."""
+    """Draw how much each process sends to each, as a square of colors."""
     from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
     bounds, elems = _plan.traffic_matrix(plan, _groups(plan.nprocs))
     groups = len(bounds) - 1
     nbytes = elems.reshape(groups, groups).astype(float) * e.elem_bytes
-    single = groups == plan.nprocs  # then the diagonal is what stays, else only part of it
+    single = groups == plan.nprocs  # then everything on the diagonal stays, otherwise a part of it
     shown = np.ma.masked_equal(nbytes, 0)
     if single:
         shown[np.diag_indices(groups)] = np.ma.masked
@@ -115,14 +115,14 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
 
 
 def _byte_locator(intervals: int) -> Any:
-    """Ticks at whole bytes that are read easily."""
+    """Return ticks at round numbers of bytes."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(intervals, steps=[1, 2, 5, 10], integer=True)
 
 
 def _tick_bytes(value: float, _: Any = None) -> str:
-    """Say bytes briefly: 0, 500 B, 2 kB."""
+    """Return bytes as short text: 0, 500 B, 2 kB."""
     number, unit = decimal(round(abs(value))).split()
     return f"{number.removesuffix('.0')} {unit if 'byte' not in unit else 'B'}"
 
@@ -149,7 +149,7 @@ def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
 
 
 def _draw_peers(axes: Any, e: Explanation) -> None:
-    """What one rank sends and receives, over the ranks of its peers."""
+    """Draw what one rank sends and receives, over the ranks of its peers."""
     series = (
         (e.outgoing.destination, e.outgoing.bytes, 1, "#3f8fc0", "sends"),
         (e.incoming.source, e.incoming.bytes, -1, "#e9a53a", "receives"),
@@ -189,7 +189,7 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
 
 
 def _title(axes: Any, title: str, subtitle: str) -> None:
-    """Write above the place of a picture, whatever part of that the picture fills."""
+    """Write above the area of a picture, whatever part of it the picture fills."""
     place = axes.get_position(original=True)
     text = axes.figure.text
     text(place.x0, place.y1 + 0.072, title, fontsize=12, fontweight="bold", color=INK)
@@ -197,15 +197,15 @@ def _title(axes: Any, title: str, subtitle: str) -> None:
 
 
 def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None:
-    """Draw who holds what before and after a plan, and its traffic, into a picture file.
+    """Draw the owners before and after a plan, and its traffic, to a picture file.
 
     Parameters
     ----------
     plan : MotionPlan
     e : Explanation
-        What `explain` says of this plan; where it is about one rank, the picture is as well.
+        The result of `explain` for this plan. If it is about one rank, so is the picture.
     path : path
-        Its suffix says the format: .png, .pdf, .svg.
+        Its extension selects the format: .png, .pdf, .svg.
 
     Raises
     ------
@@ -233,16 +233,16 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         _draw_matrix(figure, traffic, plan, e)
         few = plan.nprocs <= MAX_GROUPS
         groups = _groups(plan.nprocs)
-        note = "grey stays" if few else f"summed over {groups} groups of neighbouring ranks"
+        note = "gray stays" if few else f"summed over {groups} groups of consecutive ranks"
         _title(traffic, "Traffic: who sends to whom", f"bytes; {note}")
     else:
         _draw_peers(traffic, e)
-        _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer; grey stays")
+        _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer; gray stays")
     figure.savefig(path)
 
 
 def _figure(**options: Any) -> Figure:
-    """Make a figure that needs no screen."""
+    """Return a figure that needs no screen."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -254,7 +254,7 @@ def _figure(**options: Any) -> Figure:
 
 
 def layout_png(layout: Layout) -> bytes:
-    """Draw who holds what of a layout, as the bytes of a small PNG picture."""
+    """Draw the owners in a layout, as the bytes of a small PNG picture."""
     figure = _figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
     axes = figure.add_subplot()
     axes.set_anchor("N")

@@ -44,7 +44,7 @@ __all__ = [
     "restriction",
 ]
 
-# Here is where users, their pickles and doctest find the classes.
+# Users, their pickles and doctest find the classes here.
 for _class in (HaloExchange, MotionPlan, Redistribution, SectionCopy):
     _class.__module__ = __name__
 
@@ -112,8 +112,8 @@ def redistribute(
     Returns
     -------
     MotionPlan or Relabelling
-        A plan of one term. With `relabel`, a named tuple of the plan, the relabelled layout, and
-        the elements that move between processes before and after relabelling.
+        A plan of one term. With `relabel`, a named tuple of the plan, the relabeled layout, and
+        the elements that move between processes before and after relabeling.
 
     Raises
     ------
@@ -334,7 +334,7 @@ def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPl
     Unsupported
         If the layout is not block-cyclic.
     OutOfRange
-        If the region is not inside the array, or there is no dimension `along`.
+        If the region is not inside the array, or dimension `along` does not exist.
     Mismatch
         If the region has other dimensions than the layout.
     InvalidArgument

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Notification of other processes when an exception ends the program.
 
-Its MPI waits for theirs at the end, and they wait for it in what all do together: for ever.
+Otherwise its MPI waits for theirs at the end, and they wait for it in a collective call, forever.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 def tell_when_the_program_ends(tell: Callable[[str], None]) -> None:
-    """Call `tell` with words for the others if an exception that nobody caught ends the program."""
+    """Call `tell` with a message for the others if an uncaught exception ends the program."""
     atexit.register(_tell, tell)
 
 

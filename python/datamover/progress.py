@@ -11,23 +11,23 @@ from .mpi import core
 
 
 class ProgressThread:
-    """A thread that pushes on all movers in flight; see `progress_thread`."""
+    """A thread that progresses all movers in flight; see `progress_thread`."""
 
     def __init__(self) -> None:
         self._core: Any = core().ProgressThread()
         if not self.carries_messages:
             logging.getLogger("datamover").warning(
-                "MPI was not initialised with MPI_THREAD_MULTIPLE: the progress thread carries no "
-                "messages, only what moves through shared memory"
+                "MPI was not initialized with MPI_THREAD_MULTIPLE: the progress thread carries no "
+                "messages, only data in shared memory"
             )
 
     @property
     def carries_messages(self) -> bool:
-        """Whether MPI's thread level lets it carry messages too."""
+        """Whether MPI's thread level allows it to carry messages too."""
         return self._core is not None and self._core.carries_messages
 
     def stop(self) -> None:
-        """End the thread, unless others asked for one too. Movers in flight go on without it."""
+        """End the thread, unless others requested one too. Movers in flight go on without it."""
         self._core = None
 
     def __enter__(self) -> ProgressThread:
@@ -39,27 +39,27 @@ class ProgressThread:
     def __repr__(self) -> str:
         if self._core is None:
             return "ProgressThread(stopped)"
-        carried = "all" if self.carries_messages else "what moves through shared memory"
+        carried = "all" if self.carries_messages else "data in shared memory"
         return f"ProgressThread(carries {carried})"
 
 
 def progress_thread() -> ProgressThread:
     """Start a thread that moves data while the program computes. Local.
 
-    `start` of a mover then only announces the move; the copying and the messages are the thread's,
-    until `wait`, which helps. The thread sleeps when nothing is in flight. Messages need MPI
-    initialised with MPI_THREAD_MULTIPLE, as mpi4py does. `DATAMOVER_PROGRESS=thread` in the
-    environment starts one for the whole program.
+    `start` of a mover then only announces the move. The thread copies and handles messages until
+    `wait`, which helps. It sleeps when nothing is in flight. Messages need MPI initialized with
+    MPI_THREAD_MULTIPLE, as mpi4py does. Set `DATAMOVER_PROGRESS=thread` in the environment to start
+    a thread for the whole program.
 
     Returns
     -------
     ProgressThread
-        Keep it; the thread ends with its `stop()`, with its ``with`` block, or when it goes.
+        Keep it: the thread ends with its `stop()`, with its ``with`` block, or when it is deleted.
 
     Raises
     ------
     MpiError
-        When MPI is not running.
+        MPI is not running.
 
     Notes
     -----
@@ -83,22 +83,22 @@ def progress_thread() -> ProgressThread:
 
 
 def set_timeout(seconds: float | None) -> None:
-    """Set after how long a wait gives up that is given no time of its own. Local.
+    """Set the default timeout of waits. Local.
 
-    Holds for every wait of the library, also while movers and arrays are made. `DATAMOVER_TIMEOUT`
-    in the environment sets it too.
+    It applies to every wait of the library without a timeout of its own, also while movers and
+    arrays are created. `DATAMOVER_TIMEOUT` in the environment sets it too.
 
     Parameters
     ----------
     seconds : float or None
-        None: never.
+        None waits forever.
 
     Raises
     ------
     InvalidArgument
-        For a number that is not above 0.
+        The number is not above 0.
     WrongType
-        For anything else.
+        It is not a number.
 
     Examples
     --------

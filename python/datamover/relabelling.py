@@ -16,16 +16,16 @@ from .layouts import Layout
 
 
 class Relabelling(NamedTuple):
-    """A plan to a destination layout whose processes have changed roles, and what that saves.
+    """A plan to a destination layout with reassigned ranks, and the savings.
 
     Attributes
     ----------
     plan : MotionPlan
         From the source layout to `destination`.
     destination : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        The destination layout with other ranks; arrays are made with this one.
+        The destination layout with other ranks; create arrays with this one.
     elems_before, elems_after : int
-        Elements that cross from one process to another with the given roles, and with these.
+        Elements that move between processes with the given ranks, and with these.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Relabelling(NamedTuple):
     elems_after: int
 
     def crossing_bytes(self, dtype: np.typing.DTypeLike) -> tuple[int, int]:
-        """Return the bytes that cross for elements of a dtype, before and after. Local."""
+        """Return the bytes that move between processes, before and after, for a dtype. Local."""
         elem_bytes = np.dtype(dtype).itemsize
         return self.elems_before * elem_bytes, self.elems_after * elem_bytes
 
@@ -59,7 +59,7 @@ def relabelled(plan: MotionPlan, among: Sequence[int] | bool) -> Relabelling:
     ranks = holders if among is True else _checked(among, plan.nprocs, len(holders))
     kept = _elems_held(plan)
     chosen = _best(kept[np.ix_(ranks, holders)], ranks)
-    # Roles stay where nothing is gained by changing them.
+    # Roles stay if changing them gains nothing.
     if kept[chosen, holders].sum() > kept[holders, holders].sum() or among is not True:
         new_rank = np.arange(plan.nprocs)
         new_rank[holders] = chosen
@@ -76,7 +76,7 @@ def _best(kept: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         from scipy.optimize import linear_sum_assignment
     except ImportError:
         raise Unsupported(
-            "relabelling needs SciPy, which is not installed: pip install datamover[relabel]"
+            "relabeling needs SciPy, which is not installed: pip install datamover[relabel]"
         ) from None
     rows, columns = linear_sum_assignment(kept, maximize=True)
     return ranks[rows[np.argsort(columns)]]
@@ -89,7 +89,7 @@ def _elems(plan: MotionPlan) -> np.ndarray:
 
 
 def _crossing(elems: np.ndarray) -> int:
-    """Return how many elements go from one rank to another."""
+    """Return how many elements move from one rank to another."""
     return int(elems.sum() - elems.trace())
 
 
@@ -119,20 +119,20 @@ def _holders(layout: Layout) -> np.ndarray:
 
 
 def _checked(among: Sequence[int], nprocs: int, roles: int) -> np.ndarray:
-    """Return the ranks to choose from. Raises where they are none, unknown, repeated or too few."""
+    """Return the ranks to choose from. Raises if they are empty, unknown, repeated or too few."""
     ranks = np.array(integers(among, "relabel"), np.int64)
     for rank in ranks:
         if not 0 <= rank < nprocs:
             raise OutOfRange(f"rank {rank} to choose from is not in 0..{nprocs - 1}")
     if len(np.unique(ranks)) != len(ranks):
-        raise InvalidArgument(f"a rank stands twice in {ranks.tolist()}, the ranks to choose from")
+        raise InvalidArgument(f"a rank occurs twice in relabel={ranks.tolist()}")
     if len(ranks) < roles:
-        raise InvalidArgument(f"{len(ranks)} ranks to choose from cannot play {roles} roles")
+        raise InvalidArgument(f"relabel has {len(ranks)} ranks; the destination needs {roles}")
     return np.sort(ranks)
 
 
 def _with_ranks(layout: Layout, new_rank: np.ndarray) -> Layout:
-    """Return the layout whose roles are played by other ranks."""
+    """Return the layout with other ranks."""
     if isinstance(layout, BlockCyclic):
         return _dealt_as(layout, new_rank[layout.ranks], layout.replicas)
     if isinstance(layout, FloorPlan):

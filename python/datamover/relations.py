@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 __all__ = ["AddressRelation", "BoundCopy", "RecomputeModel", "RelationCache"]
 
-# Encodings are chosen by what was measured here, if anything was.
+# Encodings are chosen by measured costs, if there are any.
 use_kept()
 
 
 def datatype(
     self: AddressRelation, side: str = "source", element: MPI.Datatype | None = None
 ) -> MPI.Datatype:
-    """One side of the relation as an MPI datatype, committed. Local; loads MPI.
+    """Return one side of the relation as a committed MPI datatype. Local; loads MPI.
 
-    One of it at the base of the array is the message: its elements come in the relation's order,
-    so that it can be sent to the other side's datatype or to a contiguous buffer. Products become
-    nested vectors, in time and size independent of the number of elements.
+    One of it at the base of the array is the message. Its elements are in the relation's order, so
+    you can send it to the other side's datatype or to a contiguous buffer. Products become nested
+    vectors, in time and size independent of the number of elements.
 
     Parameters
     ----------
     side : {"source", "destination"}
-        Which side.
+        The side of the relation.
     element : mpi4py.MPI.Datatype, optional
-        The type of one element; as many bytes without it.
+        The type of one element; by default, bytes of the same size.
 
     Returns
     -------
     mpi4py.MPI.Datatype
-        To be freed with `Free`.
+        Call `Free` to free it.
 
     Raises
     ------
     InvalidArgument
-        When `side` is another word.
+        `side` is unknown.
     WrongType
-        When `element` is of another size than the relation's elements.
+        `element` has another size than the relation's elements.
 
     Examples
     --------
@@ -74,8 +74,8 @@ def datatype(
     return made
 
 
-# The class is made where there is no MPI; this is the one method that needs it.
+# The class is made without MPI; this is the only method that needs it.
 AddressRelation.datatype = datatype
-# Here is where users and doctest find the classes.
+# Users and doctest find the classes here.
 for _class in (AddressRelation, BoundCopy, RecomputeModel, RelationCache):
     _class.__module__ = __name__

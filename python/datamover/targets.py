@@ -28,23 +28,23 @@ from .layouts import BlockCyclic, FloorPlan, Region
 from .mpi import core
 
 Box = tuple[ArrayLike, ArrayLike]
-#: What a map gives to keys that have no target.
+#: The rank that a map returns for keys without a target.
 NO_TARGET = -2
 
 
 @dataclass(frozen=True)
 class TargetMap:
-    """A map from the elements of an array to ranks; made by the functions of this module.
+    """A map from the elements of an array to ranks; created by the functions of this module.
 
     Parameters
     ----------
     kind : str
         The name of the map.
     parameters : tuple
-        What the map of this kind takes.
+        The parameters of the map.
     key : str or None
-        The field of structured elements, or the name among arrays, that is the key; None: the
-        element itself.
+        The field of structured elements, or the name of one of several arrays, that is the key;
+        None for the element itself.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class TargetMap:
         Parameters
         ----------
         elements : ndarray, (n,) or (n, d), or mapping
-            Keys, or structured elements that have the field `key`, or arrays of which one is called
+            Keys, or structured elements with the field `key`, or arrays of which one is named
             `key`.
         nprocs : int
             The number of processes.
@@ -66,12 +66,12 @@ class TargetMap:
         Returns
         -------
         ndarray of int64, (n,)
-            Ranks; -2, which `Distribution` refuses, for keys that have no target.
+            Ranks; -2, which `Distribution` rejects, for keys without a target.
 
         Raises
         ------
         InvalidArgument, Mismatch, OutOfRange, WrongType
-            Parameters that make no sense, or keys that do not fit the map.
+            Parameters are not valid, or keys do not fit the map.
         """
         keys = self.keys(elements)
         nprocs = integer(nprocs, "nprocs")
@@ -87,7 +87,7 @@ class TargetMap:
         return result
 
     def keys(self, elements: np.ndarray | Mapping[str, np.ndarray]) -> np.ndarray:
-        """Give the keys of elements as the map reads them. Local.
+        """Return the keys of elements as the map reads them. Local.
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class TargetMap:
         Returns
         -------
         ndarray, (n,) or (n, d)
-            The keys of an element lie next to each other, in the machine's byte order.
+            The keys of an element are contiguous, in the machine's byte order.
 
         Raises
         ------
         InvalidArgument
-            There is no such field, or keys of more dimensions.
+            The field is missing, or keys have more dimensions.
         """
         if isinstance(elements, Mapping):
             self._check_key(
@@ -125,7 +125,7 @@ class TargetMap:
 
     def _check_key(self, names: list[str], words: str) -> None:
         if self.key is None:
-            raise InvalidArgument(f"say by key= which of {names} holds the keys")
+            raise InvalidArgument(f"pass key= to select which of {names} contains the keys")
         if self.key not in names:
             raise InvalidArgument(words)
 
@@ -147,7 +147,7 @@ def block(total: int, key: str | None = None) -> TargetMap:
     Parameters
     ----------
     total : int
-        How many keys there are.
+        Number of keys.
     key : str, optional
         The field of structured elements that is the key.
 
@@ -173,7 +173,7 @@ def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
     Raises
     ------
     WrongType
-        Values that are no numbers, or that no common 64-bit type holds.
+        Values are not numbers, or do not fit a common 64-bit type.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
 
 
 def _split_values(values: ArrayLike) -> np.ndarray:
-    """Give splitters as they are, in a 64-bit type."""
+    """Return splitters unchanged, in a 64-bit type."""
     given = as_array(values, "splitters")
     if given.ndim != 1:
         raise InvalidArgument(f"splitters have shape {given.shape}, it must be (n,)")
@@ -195,7 +195,7 @@ def _split_values(values: ArrayLike) -> np.ndarray:
     if kind not in ("f8", "i8", "u8"):
         raise WrongType(f"splitters must be real numbers of 64 bits, not of dtype {given.dtype}")
     held = np.ascontiguousarray(given, dtype=kind)
-    # NumPy makes doubles of some lists of integers, and doubles of wider numbers.
+    # NumPy converts some lists of integers, and wider numbers, to doubles.
     for value, kept in zip(values, held.tolist(), strict=True):
         if value == value and value != kept:
             raise WrongType(f"splitter {value!r} does not fit a 64-bit type with the others")
@@ -203,21 +203,21 @@ def _split_values(values: ArrayLike) -> np.ndarray:
 
 
 def integers(values: ArrayLike, what: str) -> np.ndarray:
-    """Give integers as 64-bit ones, or refuse what would be rounded or cut off.
+    """Return integers with 64 bits; raise for values that would be rounded or truncated.
 
     Parameters
     ----------
     values : array_like of int
-        What was given.
+        The values of the user.
     what : str
         Their name in the error.
 
     Raises
     ------
     WrongType
-        Something else than integers.
+        Values are not integers.
     OutOfRange
-        Integers beyond 64 bits.
+        Integers do not fit 64 bits.
     """
     given = as_array(values, what)
     if given.size and given.dtype.kind not in "iu":
@@ -228,7 +228,7 @@ def integers(values: ArrayLike, what: str) -> np.ndarray:
 
 
 def _corners(box: Box) -> tuple[list[float], list[float]]:
-    """Give the lower and the upper corner of a box, each as a list."""
+    """Return the lower and the upper corner of a box, each as a list."""
     try:
         lo, hi = (np.asarray(corner, dtype=float).ravel().tolist() for corner in box)
     except (TypeError, ValueError):
@@ -271,13 +271,13 @@ def grid(
     box : pair of sequence of float
         The lower and the upper corner of space.
     cells : sequence of int
-        How many cells in each dimension, 1 to 8 dimensions.
+        Number of cells in each dimension, 1 to 8 dimensions.
     owners : array_like of int, or FloorPlan or BlockCyclic, optional
-        The process of each cell, in their order, -1 drops; of `grid` also a layout of the cells,
-        whose owners they are (-1 where there is none). Without it processes get equal parts of the
-        order.
+        The process of each cell, in their order; -1 drops elements. For `grid`, also a layout of
+        the cells, whose owners are used (-1 if a cell has none). By default, processes get equal
+        parts of the order.
     periodic : bool
-        Wrap positions outside the box; else they count to the nearest cell.
+        Wrap positions outside the box; by default they belong to the nearest cell.
     key : str
         The field of structured elements that is the position.
 
@@ -297,11 +297,11 @@ def grid(
 
 
 def _owners_of_cells(layout: FloorPlan | BlockCyclic, cells: Sequence[int]) -> np.ndarray:
-    """Give the rank that holds each cell; where boxes overlap, that of the lowest block."""
+    """Return the rank that owns each cell; if boxes overlap, that of the lowest block."""
     extents = tuple(integers(cells, "numbers of cells").ravel().tolist())
     whole = Region.from_shape(extents)
     if not whole.contains(layout.domain):
-        raise Mismatch(f"the layout is of {layout.domain}, there are {extents} cells")
+        raise Mismatch(f"the layout covers {layout.domain}; there are {extents} cells")
     table = np.full(extents, -1, np.int64)
     if isinstance(layout, FloorPlan):
         for block in reversed(range(layout.num_blocks)):
@@ -323,7 +323,8 @@ def morton(
 ) -> TargetMap:
     """Map positions to the owner of their cell, cells in Z order (Morton order).
 
-    Parameters are those of `grid`; where cells are no power of two the curve skips what is outside.
+    Parameters are those of `grid`. If the numbers of cells are not powers of two, the curve skips
+    the cells outside.
 
     Examples
     --------
@@ -345,7 +346,8 @@ def hilbert(
 ) -> TargetMap:
     """Map positions to the owner of their cell, cells in Hilbert order.
 
-    Parameters are those of `grid`; where cells are no power of two the curve skips what is outside.
+    Parameters are those of `grid`. If the numbers of cells are not powers of two, the curve skips
+    the cells outside.
 
     Notes
     -----

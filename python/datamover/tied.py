@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that end with their parent, even if it is killed.
 
-The kernel sees to it (Linux). As a program, `python -I -S tied.py PID PROGRAM ...`, it becomes
-another program that ends with process PID. That takes no step between fork and exec, where a
-process that has threads must not run Python.
+The kernel ensures it (Linux). As a program, `python -I -S tied.py PID PROGRAM ...`, it becomes
+another program that ends with process PID. This needs no step between fork and exec, where a
+process with threads must not run Python.
 """
 
 import contextlib
@@ -17,17 +17,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent_pid: int | None = None, number: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel send this process a signal when the thread that started it is gone."""
+    """Let the kernel send this process a signal when the thread that started it has ended."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-    if parent_pid is not None and os.getppid() != parent_pid:  # it was gone before
+    if parent_pid is not None and os.getppid() != parent_pid:  # it had ended before
         os._exit(1)
 
 
 def start(command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """Start a program that gets SIGTERM when this thread ends, however it does.
 
-    Ctrl-C on the way to the program ends it without a traceback of the Python in between.
+    Ctrl-C during its start ends it without a traceback of the Python in between.
     """
     words = [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -38,7 +38,7 @@ def start(command: list[str], environment: dict[str, str]) -> subprocess.Popen[b
 
 
 def _become(parent_pid: int, command: list[str]) -> None:
-    """Be replaced by a program, with signals as if it had been started without Python."""
+    """Become a program, with signals as if it had been started without Python."""
     die_with_parent(parent_pid, signal.SIGTERM)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def as_time(seconds: float) -> str:
-    """Say a time in the unit that suits it.
+    """Return a time as text, in a suitable unit.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def uninterrupted(*signals: signal.Signals) -> Iterator[None]:
-    """Have Ctrl-C, or these signals, wait until the block has ended; a second one does not."""
+    """Defer Ctrl-C, or these signals, until the block has ended; a second one is not deferred."""
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
             for number in signals or (signal.SIGINT,):

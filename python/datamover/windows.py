@@ -21,49 +21,49 @@ except ImportError:  # NumPy 1
 
 
 class _InWindow:
-    """Keeps the array's memory known for as long as NumPy keeps this."""
+    """Keeps the array's memory registered for as long as NumPy keeps this object."""
 
     def __init__(self, array: np.ndarray, memory: Any) -> None:
         self._array = array
         self._memory = memory
-        # As bare bytes: NumPy does not take back what it says of floats of 8 bits.
+        # As plain bytes: NumPy cannot read back its own description of floats of 8 bits.
         raw = array.view(f"V{array.itemsize}")
         self.__array_interface__ = raw.__array_interface__
 
 
 def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
-    """Give an array that lies in a shared window of MPI as one that the node can reach. Local.
+    """Register an array in a shared window of MPI, so that the node can access it. Local.
 
-    What the library allocates (`XArray`) lies in shared memory anyway. Arrays of the user's do not,
-    and move through copies of the operating system or messages; those in a window that was made
-    with ``MPI.Win.Allocate_shared`` need not, where this is said of them.
+    The library's own arrays (`XArray`) are in shared memory anyway. Arrays of the user are not, and
+    are moved by copies of the operating system or by messages. Arrays in a window that was created
+    with ``MPI.Win.Allocate_shared`` can be copied directly if you register them.
 
     Parameters
     ----------
     window
-        Made with ``MPI.Win.Allocate_shared``. It must outlive the movers bound to the array.
+        Created with ``MPI.Win.Allocate_shared``. It must outlive the movers bound to the array.
     array
         Elements in one process's part of the window, with any strides.
 
     Returns
     -------
     numpy.ndarray
-        The same elements, for `Mover` and `UserArrays`. Movers bound to it reach it directly;
-        `array` itself is known too, as long as the result lives.
+        The same elements, for `Mover` and `UserArrays`. Movers bound to it access it directly;
+        `array` itself is registered too, as long as the result exists.
 
     Raises
     ------
     InvalidArgument
-        Where the array lies elsewhere, or the window is of another kind.
+        The array is stored elsewhere, or the window is of another kind.
     WrongType
-        For what is no window or no NumPy array, and for masked arrays.
+        The arguments are not a window and a NumPy array, or the array is masked.
 
     Notes
     -----
-    Whether what a process writes overlaps what another one reads is not looked at.
+    The library does not check whether a process writes elements that another one reads.
 
-    Each process says it of its own arrays. With a process that has not, pairs move as they did.
-    Costs O(memory mappings of this process): the library looks up the file that MPI has mapped.
+    Each process registers its own arrays. Pairs with a process that has not are moved as before.
+    Takes O(memory mappings of this process): the library looks up the file that MPI has mapped.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Generator of the conformance cases and their expected results.
 
-Run as `python tests/conformance/make_cases.py`: writes redistribute.json, same_indices.json and
-halo.json. Every expected number is computed from HPF's formulas and from the indices of boxes, one
-index after the other in plain Python, without datamover and without NumPy.
+Run as `python tests/conformance/make_cases.py`: writes redistribute.json, same_indices.json,
+halo.json and layouts.json (layouts in the layout protocol). Every expected number is computed from
+HPF's formulas and from the indices of boxes, one index after the other in plain Python, without
+datamover and without NumPy.
 """
 
 import itertools
@@ -159,6 +160,39 @@ HALOS = {
 }
 
 
+# name: what a layout has in the layout protocol, without its version.
+LAYOUTS = {
+    "boxes": {
+        "shape": [4, 5],
+        "processes": 3,
+        "boxes": [[[0, 0], [4, 2]], [[0, 2], [3, 5]], [[3, 2], [4, 5]], [[0, 0], [0, 0]]],
+        "ranks": [2, 0, 2, 1],
+    },
+    "replicated boxes": {
+        "shape": [3],
+        "processes": 2,
+        "boxes": [[[0], [3]], [[0], [3]]],
+        "ranks": [0, 1],
+    },
+    "block-cyclic": {
+        "shape": [7, 6],
+        "processes": 7,
+        "block": [2, 3],
+        "grid": [3, 2],
+        "ranks": [5, 1, 0, 2, 6, 3],
+    },
+    "block-cyclic replicas": {
+        "shape": [9],
+        "processes": 4,
+        "block": [2],
+        "grid": [2],
+        "ranks": [0, 1, 3, 2],
+    },
+    "ranges": {"shape": [3, 5], "processes": 3, "flat_block": 4, "ranks": [2, 0]},
+    "indices": {"shape": [2, 4], "processes": 3, "indices": [[7, 0, 3], [], [1, 2, 4, 5, 6]]},
+}
+
+
 def points(lo, hi):
     """Every index of [lo, hi), the last dimension fastest."""
     return itertools.product(*(range(a, b) for a, b in zip(lo, hi, strict=True)))
@@ -304,6 +338,33 @@ def halo(region, grid, lower, upper, processes=None, periodic=False, wraps=None,
     }
 
 
+def described(said):
+    """One layout of the protocol, and the flat indices that each process holds."""
+    shape, count = said["shape"], said["processes"]
+    ends = (0,) * len(shape), shape
+    held = [[] for _ in range(count)]
+    if "indices" in said:
+        held = said["indices"]
+    elif "boxes" in said:
+        for (lo, hi), owner in zip(said["boxes"], said["ranks"], strict=True):
+            held[owner].extend(flat(index, *ends) for index in points(lo, hi))
+    elif "flat_block" in said:
+        for index in points(*ends):
+            owner = said["ranks"][flat(index, *ends) // said["flat_block"] % len(said["ranks"])]
+            held[owner].append(flat(index, *ends))
+    else:
+        words = "(" + ", ".join(f"cyclic({block})" for block in said["block"]) + ")"
+        places = len(said["ranks"])
+        for procs in said["grid"]:
+            places //= procs
+        size = len(said["ranks"]) // places
+        for first in range(0, len(said["ranks"]), size):
+            ranks = said["ranks"][first : first + size]
+            for index in points(*ends):
+                held[owner_of(index, shape, words, said["grid"], ranks)].append(flat(index, *ends))
+    return {"layout": {"layout": "1.0", **said}, "expected": held}
+
+
 def cases():
     """The two files' contents by name."""
     return {
@@ -318,6 +379,7 @@ def cases():
         "halo.json": [
             {"name": name} | halo(*said, **more) for name, (*said, more) in HALOS.items()
         ],
+        "layouts.json": [{"name": name} | described(said) for name, said in LAYOUTS.items()],
     }
 
 

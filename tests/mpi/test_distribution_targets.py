@@ -367,7 +367,7 @@ def test_where_the_keys_are_has_to_be_said(comm):
     records = np.zeros(3, [("id", "i8"), ("x", "f8")])
     for elements in (columns, records):
         with pytest.raises(
-            dm.InvalidArgument, match=r"by key= which of \['id', 'x'\] holds the keys"
+            dm.InvalidArgument, match=r"key= to select which of \['id', 'x'\] contains the keys"
         ):
             dm.distribute(comm, elements, target=dm.targets.modulo())
         with pytest.raises(dm.InvalidArgument, match="'number'"):

@@ -17,7 +17,7 @@ import zarr
 from others import stored
 
 import datamover as dm
-from datamover.files import file_mover, flat
+from datamover.files import file_mover, flat, staged_moves
 
 ENDS = ["npy", "raw", "zarr", "h5"]
 
@@ -755,8 +755,12 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
         mover.start()
         assert mover.in_flight
         mover.wait()
+        mover.rebind(dm.XArray(comm, line, "f8"), file)
         mover.start()
         assert mover.test() and not mover.in_flight
+        mover.free()
+        with pytest.raises(dm.InvalidState, match="freed"):
+            mover.start()
 
 
 @pytest.mark.parametrize("steps", [4, 12])
@@ -786,7 +790,7 @@ def test_a_process_that_is_interrupted_between_steps_fails_all(
             max_bytes=2 * 24 * 16 * 8,
         ) as file:  # fmt: skip
             mover = dm.Mover(dm.redistribute(rows, rows), array, file)
-            assert mover.counters()["steps"] > file_mover.KEPT_STEPS or steps == 4
+            assert mover.counters()["steps"] > staged_moves.KEPT_STEPS or steps == 4
             mover(60)
 
     with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
@@ -810,7 +814,7 @@ def test_a_file_goes_by_itself(comm, place):
             lambda: dm.Mover(plan, [a, b], [b, file]),
             lambda: dm.Mover(plan, [file], [b]),
         ):
-            with pytest.raises(dm.Unsupported, match=r"on the disk.*by itself"):
+            with pytest.raises(dm.Unsupported, match=r"on the disk.*pass it alone"):
                 bind()
     a.free()
     b.free()
@@ -818,7 +822,7 @@ def test_a_file_goes_by_itself(comm, place):
 
 def test_a_new_hdf5_file_needs_the_name_of_its_dataset(comm, place):
     layout = dm.BlockCyclic((8,), "(block)", comm.size)
-    with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
+    with pytest.raises(dm.InvalidArgument, match="name the dataset of the output"):
         dm.files.open(f"{place}/a.h5", layout, comm=comm, mode="w", dtype="f8")
     comm.barrier()
     assert os.listdir(place) == []

@@ -145,7 +145,7 @@ def test_a_list_of_numbers_is_no_array(comm, plan):
     for given, is_told in ((a.local.tolist(), True), ([a, a], False), ([{}, {}], False)):
         with pytest.raises(dm.Mismatch, match="2 sources and 1 destinations") as caught:
             dm.Mover(plan, given, b)
-        assert ("make one of its numbers by numpy.array" in str(caught.value)) is is_told
+        assert ("convert its numbers with numpy.array" in str(caught.value)) is is_told
 
 
 @pytest.mark.parametrize("kind", [dm.MoverSet, dm.Phases])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Time series: what zarr-python and xarray read is what the program appended, step by step."""
 
+import gc
 import os
 
 import numpy as np
@@ -9,7 +10,7 @@ import xarray as xr
 import zarr
 
 import datamover as dm
-from datamover.files import series_variable
+from datamover.files import growing_array
 
 
 def layouts(rng, comm, dims):
@@ -75,14 +76,21 @@ def test_others_read_what_was_appended(comm, rng, place, draw):
         assert os.listdir(place) == [f"run{draw}.zarr"]
 
 
-def test_blocks_that_are_chunks_do_not_move(comm, place):
+def test_blocks_that_are_chunks_do_not_move(comm, place, monkeypatch):
     rows = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
     u = np.full((4, 6), comm.rank, "f4")
-    names = {"u": ("y", "x")}
+    names, written = {"u": ("y", "x")}, []
+    write = growing_array.StepWriter.write
+
+    def noted(writer, lo, array):
+        written.append((lo, np.shares_memory(array, u)))
+        write(writer, lo, array)
+
+    monkeypatch.setattr(growing_array.StepWriter, "write", noted)
     with dm.series(f"{place}/a.zarr", {"u": (u, rows)}, comm=comm, dimensions=names) as run:
         run.append()
-        chunks = series_variable.chunk_layout(rows, (4, 6))
-        assert [chunks.owner(k) for k in range(len(chunks))] == list(range(comm.size))
+        assert run._moves == []
+        assert written == [((4 * comm.rank, 0), True)]
     if comm.rank == 0:
         found = read(f"{place}/a.zarr")
         assert found["u"].dims == ("time", "y", "x") and found["u"].dtype == "f4"
@@ -180,7 +188,7 @@ def test_a_step_that_cannot_be_written_can_be_appended_again(comm, place, monkey
 
         with monkeypatch.context() as patch:
             if comm.rank == comm.size - 1:
-                patch.setattr(series_variable.Variable, "write", full)
+                patch.setattr(growing_array.StepWriter, "write", full)
             refused(comm, dm.IoError, "space", lambda: run.append(time=1))
         assert run.steps == 1
         run.append(time=1)
@@ -231,3 +239,20 @@ def test_ghosts_stay_out(comm, rng, place):
     if comm.rank == 0:
         expected = np.array([[0, 1], [2, 3]]).repeat(4, axis=0).repeat(4, axis=1)
         np.testing.assert_array_equal(read(f"{place}/g.zarr")["u"].values[0], expected)
+
+
+def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    run = dm.series(path, {"u": field.array}, comm=comm)
+    field.set(0)
+    run.append(time=0)
+    with pytest.warns(ResourceWarning, match=r"the series .*/run\.zarr was not closed"):
+        del run
+        gc.collect()
+    comm.barrier()
+    with dm.series(path, {"u": field.array}, comm=comm, resume=True) as run:
+        assert run.steps == 1
+    comm.barrier()
+    assert os.listdir(place) == ["run.zarr"]
+    comm.barrier()

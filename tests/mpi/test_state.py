@@ -428,7 +428,7 @@ def test_a_state_in_a_group_has_its_format(comm, place):
         with pytest.raises(dm.InvalidArgument, match="unknown Zarr format"):
             dm.save(f"{place}/b.zarr", {"u": array}, zarr_format=zarr_format)
     for end in ("h5", "npy"):
-        with pytest.raises(dm.InvalidArgument, match="zarr_format are for Zarr"):
+        with pytest.raises(dm.InvalidArgument, match="zarr_format apply to Zarr only"):
             dm.save(f"{place}/b.{end}", {"u": array}, zarr_format=2)
     if comm.size > 1:
         with pytest.raises(dm.Mismatch, match="zarr_format="):
@@ -648,7 +648,7 @@ def test_processes_that_differ_are_told_in_what(comm, place):
     for mine, words in [
         ({"step": 2 if last else 1}, "'step'"),
         ({"b" if last else "a": 1}, "names"),
-        ({"table": (np.arange(3) + last, None)}, r"'table'.* is given as \(array, layout\)"),
+        ({"table": (np.arange(3) + last, None)}, r"'table'.* as \(array, layout\)"),
     ]:
         with pytest.raises(dm.Mismatch, match=words) as caught:
             dm.save(f"{place}/a.zarr", {"u": array, **mine})

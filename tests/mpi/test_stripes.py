@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover.files import state_steps, stripes
+from datamover.files import stripes
 
 V1, V3, COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
 
@@ -71,7 +71,7 @@ def test_a_writer_per_stripe(comm, tmp_path_factory, monkeypatch, lustre, name, 
 
     def file_ranks(given, word, nprocs):
         asked.append(given)
-        return state_steps.file_ranks(given, word, nprocs)
+        return stripes.file_ranks(given, word, nprocs)
 
     monkeypatch.setattr("datamover.files.state_save.file_ranks", file_ranks)
     rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", comm.size)

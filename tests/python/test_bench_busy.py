@@ -12,7 +12,7 @@ from datamover.errors import InvalidArgument
 
 
 def says(monkeypatch, *moments):
-    """Have the system say, moment by moment, (working, waiting) of each core of this process."""
+    """Have the system report, moment by moment, (working, waiting) of each core of this process."""
     allowed = sorted(os.sched_getaffinity(0))
     told = itertools.cycle(moments)
 

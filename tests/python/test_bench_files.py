@@ -7,8 +7,7 @@ from figures import bench
 
 import datamover as dm
 from datamover.bench import file_data
-from datamover.bench.files import all_cases
-from datamover.bench.restart import CASES
+from datamover.bench.files import MOVES, RESTARTS
 
 
 def test_moves_and_restarts_are_measured_beside_others(tmp_path):
@@ -62,5 +61,5 @@ def test_data_of_another_name_is_refused():
 
 
 def test_names_are_of_one_case_each():
-    names = [case.name for case in (*all_cases(), *CASES)]
+    names = [case.name for case in (*MOVES, *RESTARTS)]
     assert len(set(names)) == len(names)

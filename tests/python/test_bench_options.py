@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from datamover.bench import programs
 from datamover.bench.command import app
 
-DRAWING = ("distribute", "flat", "relations", "stream")
+NAMES = sorted(command.name for command in app.registered_commands if command.name != "all")
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def refused(*words):
     return done.stderr
 
 
-@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("file", ["speeds.foo", "speeds", "no/folder/speeds.png"])
 def test_a_picture_that_cannot_be_drawn(tmp_path, name, file):
     words = "cannot be written" if file.endswith(".png") else "does not end in .png, .pdf, .svg"
@@ -36,14 +36,26 @@ def test_a_picture_that_cannot_be_drawn(tmp_path, name, file):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", DRAWING)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_picture_without_matplotlib(tmp_path, monkeypatch, name):
     monkeypatch.setattr("datamover.picture.find_spec", lambda module: None)
     assert "pip install 'datamover[plot]'" in refused(name, "--png", tmp_path / "speeds.png")
 
 
-@pytest.mark.parametrize("name", sorted(command.name for command in app.registered_commands))
+@pytest.mark.parametrize("name", NAMES)
 def test_figures_that_cannot_be_written(tmp_path, name):
     assert "cannot be written" in refused(name, "--json", tmp_path)
     assert "cannot be written" in refused(name, "--json", tmp_path / "no" / "rows.json")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"rows": [{}]}', '{"rows": 1}', None])
+def test_figures_that_cannot_be_compared(tmp_path, text):
+    old = tmp_path / "old.json"
+    if text is None:
+        assert "does not exist" in refused("halo", "--compare", old)
+        return
+    old.write_text(text)
+    done = CliRunner().invoke(app, ["halo", "--compare", str(old)], env={"COLUMNS": "300"})
+    assert done.exit_code == 1
+    assert "was not written by datamover bench --json" in done.stderr

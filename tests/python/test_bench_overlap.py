@@ -14,7 +14,7 @@ def test_every_contender_moves_what_it_should(tmp_path, processes):
     document = bench(
         "overlap",
         tmp_path / "figures.json",
-        *("-n", processes, "--seconds", 0, "--size", 40, "--size", 7),
+        *("-n", processes, "--seconds", 0, "--case", 40, "--case", 7),
     )
     assert document["left_out"] == []
     found = {}

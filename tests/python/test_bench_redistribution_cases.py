@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Redistribution cases of benchmarks: well formed, and passed to the programs completely."""
 
+import random
+
 import numpy as np
 import pytest
 
 import datamover as dm
-from datamover.bench.redistribution_cases import fixed_cases, random_cases, split
+from datamover.bench.redistribution_cases import fixed_cases, random_case, split
 
 PROCESSES = [1, 2, 3, 4, 6, 7]
 
@@ -17,7 +19,9 @@ def layout(side, processes):
 
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_every_case_is_a_redistribution_that_the_library_accepts(processes):
-    cases = fixed_cases(processes, 256) + random_cases(processes, 20, seed=3)
+    draw = random.Random(3)
+    cases = fixed_cases(processes, 256)
+    cases += [random_case(draw, f"random-{i}", processes) for i in range(20)]
     assert len({case.name for case in cases}) == len(cases)
     for case in cases:
         source, destination = layout(case.source, processes), layout(case.destination, processes)
@@ -37,10 +41,10 @@ def test_every_case_is_a_redistribution_that_the_library_accepts(processes):
 @pytest.mark.parametrize("processes", PROCESSES)
 def test_a_line_has_all_numbers_of_its_case(processes):
     for case in fixed_cases(processes, 256):
-        name, order, dims, *numbers = case.line().split()
-        assert (name, order) == (case.name, case.order)
-        assert len(numbers) == 12 * int(dims)
-        assert all(int(n) >= 0 for n in numbers)
+        order, dims, *numbers = case.words
+        assert order == case.order
+        assert len(numbers) == 12 * dims
+        assert all(n >= 0 for n in numbers)
 
 
 def test_there_is_a_case_beyond_a_gigabyte_and_at_least_twelve_of_the_usual_size():

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from datamover.bench import options, programs, report
-from datamover.bench.report import Style
-from datamover.bench.rows import Results, speed_ratios, worst_decile
+from datamover.bench import benchmark, programs, report
+from datamover.bench.benchmark import Benchmark, Case, Player
+from datamover.bench.rows import Results, pairs_of, summarize, worst_decile
 from datamover.errors import InvalidArgument, IoError, Timeout
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
@@ -26,15 +26,26 @@ def line(contender, samples, case="a", phase="move", **more):
         "processes": 2,
         "bytes": 1000,
         "samples": samples,
+        "mpi": "MPICH 5.0.2",
         **more,
     }
 
 
-def gathered(lines, mpi="MPICH 5.0.2"):
+def gathered(lines):
     results = Results()
     for each in lines:
-        results.add(each, mpi)
+        results.add(each)
     return results
+
+
+def document(results, *references):
+    return report.as_json(results, references, ("datamover",))
+
+
+def shown(results, *references, width=120):
+    console = Console(record=True, width=width, file=open("/dev/null", "w"))  # noqa: SIM115
+    report.show(document(results, *references), references, ("datamover",), console)
+    return console.export_text()
 
 
 @given(st.lists(st.lists(SECONDS, min_size=1), min_size=1, max_size=4))
@@ -56,7 +67,7 @@ def test_medians_of_a_program_keep_their_number_of_runs():
 
 def test_rows_of_another_mpi_stay_apart():
     results = gathered([line("x", [1.0])])
-    results.add(line("x", [3.0]), "Open MPI 4.1.4")
+    results.add(line("x", [3.0], mpi="Open MPI 4.1.4"))
     assert {row["mpi"]: row["seconds"] for row in results.rows()} == {
         "MPICH 5.0.2": 1.0,
         "Open MPI 4.1.4": 3.0,
@@ -66,7 +77,7 @@ def test_rows_of_another_mpi_stay_apart():
 @given(st.dictionaries(st.sampled_from("abcd"), SECONDS, min_size=1))
 def test_the_best_of_several_ways_is_the_fastest_and_all_are_kept(ways):
     results = gathered([line(f"way:{w}", [s]) for w, s in ways.items()] + [line("other", [1e-12])])
-    results.add_best("best", lambda name: name.startswith("way:"))
+    results.add_best("best", ("way:",))
     rows = {row["contender"]: row for row in results.rows()}
     assert rows["best"]["seconds"] == min(ways.values())
     assert rows[rows["best"]["best_is"]]["seconds"] == min(ways.values())
@@ -75,7 +86,8 @@ def test_the_best_of_several_ways_is_the_fastest_and_all_are_kept(ways):
 
 def test_ratios_only_where_both_took_part():
     lines = [line("x", [2.0]), line("ref", [6.0]), line("x", [1.0], case="b")]
-    assert speed_ratios(gathered(lines).rows(), "x", "ref") == {("a", "move"): 3.0}
+    (pair,) = pairs_of(gathered(lines).rows(), ["x", "ref"], ["ref"])
+    assert (pair.case, pair.phase, pair.ratio) == ("a", "move", 3.0)
 
 
 @given(st.lists(SECONDS, min_size=1))
@@ -90,7 +102,7 @@ def test_random_cases_are_summed_up_apart():
     for i, seconds in enumerate((1.0, 4.0)):
         lines += [line("datamover:x", [seconds], case=f"random-{i}")]
         lines += [line("ref", [8.0], case=f"random-{i}")]
-    sums = report.summarize(gathered(lines).rows(), Style(references=("ref",)))
+    sums = summarize(gathered(lines).rows(), ("ref",))
     by_kind = {s["of"]: s for s in sums}
     assert by_kind["listed"]["median"] == 2.0
     assert (by_kind["random"]["worst"], by_kind["random"]["worst_case"]) == (2.0, "random-1")
@@ -100,12 +112,14 @@ def test_random_cases_are_summed_up_apart():
 def test_the_file_holds_one_object_with_all_that_is_promised(tmp_path):
     results = gathered([line("datamover:x", [1.0], nbytes=7), line("ref", [2.0])])
     results.leave_out("theirs", "it is not installed")
+    results.add({"mpi": "MPICH 5.0.2", "compiler": "12.2.0"})
     path = tmp_path / "figures.json"
-    report.write(report.as_json(results, Style(references=("ref",)), ["12.2.0"]), path)
-    document = json.loads(path.read_text())
-    assert {"machine", "versions", "command", "rows"} <= set(document)
-    assert document["versions"]["mpi"] == ["MPICH 5.0.2"]
-    assert document["rows"][0] == {
+    report.write(document(results, "ref"), path)
+    written = json.loads(path.read_text())
+    assert {"machine", "versions", "command", "rows"} <= set(written)
+    assert written["versions"]["mpi"] == ["MPICH 5.0.2"]
+    assert written["versions"]["compiler"] == ["12.2.0"]
+    assert written["rows"][0] == {
         "case": "a",
         "phase": "move",
         "contender": "datamover:x",
@@ -118,17 +132,15 @@ def test_the_file_holds_one_object_with_all_that_is_promised(tmp_path):
         "bytes": 1000,
         "nbytes": 7,
     }
-    assert document["left_out"] == [
+    assert written["left_out"] == [
         {"contender": "theirs", "reason": "it is not installed", "case": ""}
     ]
 
 
 def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
     results = gathered([line("datamover:x", [1.0]), line("ref", [2.5])])
-    results.add({"left_out": "theirs", "case": "a", "reason": "it moved wrong data"}, "MPICH")
-    console = Console(record=True, width=120, file=open("/dev/null", "w"))  # noqa: SIM115
-    report.show(results, Style(references=("ref",)), console)
-    text = console.export_text()
+    results.add({"left_out": "theirs", "case": "a", "reason": "it moved wrong data"})
+    text = shown(results, "ref")
     assert "datamover:x" in text
     assert "2.50" in text
     assert "left out: theirs in a: it moved wrong data" in text
@@ -138,9 +150,7 @@ def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
 def test_no_figure_is_cut_off_where_the_terminal_is_narrow():
     references = tuple(f"{kind}:contiguous" for kind in ("sockets", "shared", "files", "gather"))
     lines = [line(name, [10.0**k]) for k, name in enumerate(("datamover:tcp:into", *references))]
-    console = Console(record=True, width=60, file=open("/dev/null", "w"))  # noqa: SIM115
-    report.show(gathered(lines), Style(references=references), console)
-    text = console.export_text()
+    text = shown(gathered(lines), *references, width=60)
     assert "\N{HORIZONTAL ELLIPSIS}" not in text and "contiguous " in text
     ratios = ["10.00", "100.00", "1000.00", "10000.00"]
     told = [word for row in text.splitlines() if "tcp:into  " in row for word in row.split()]
@@ -150,9 +160,7 @@ def test_no_figure_is_cut_off_where_the_terminal_is_narrow():
 @pytest.mark.parametrize("nbytes", [0, 1000])
 def test_a_column_of_speeds_where_something_is_moved(nbytes):
     results = gathered([line("datamover", [1e-6], bytes=nbytes)])
-    console = Console(record=True, width=120, file=open("/dev/null", "w"))  # noqa: SIM115
-    report.show(results, Style(references=()), console)
-    assert ("GB/s" in console.export_text()) == bool(nbytes)
+    assert ("GB/s" in shown(results)) == bool(nbytes)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +187,9 @@ def test_a_program_s_lines_are_read_and_its_mpi_is_told(tmp_path):
         'print(\'{"mpi": "MPICH Version: 9.9", "compiler": "1"}\')\n'
         'print(\'{"case": "a", "contender": "x"}\')\n'
     )
-    printed = programs.run(None, 1, [sys.executable, str(script)], 1)
-    assert printed.mpi == "MPICH 9.9"
-    assert printed.compiler == "1"
-    assert printed.lines == [{"case": "a", "contender": "x"}]
+    header, row = programs.run(None, 1, [sys.executable, str(script)], 1)
+    assert header == {"mpi": "MPICH 9.9", "compiler": "1"}
+    assert row == {"case": "a", "contender": "x", "mpi": "MPICH 9.9"}
 
 
 def test_a_failing_program_is_an_error_that_quotes_it(tmp_path):
@@ -193,21 +200,68 @@ def test_a_failing_program_is_an_error_that_quotes_it(tmp_path):
 
 
 def test_unknown_cases_are_refused():
-    cases = [type("Case", (), {"name": n})() for n in ("one", "two")]
-    assert options.choose(cases, ["tw"]) == cases[1:]
-    assert options.choose(cases, None) == cases
+    cases = [Case("one"), Case("two")]
+    assert benchmark.choose(cases, ["tw"]) == cases[1:]
+    assert benchmark.choose(cases, None) == cases
     with pytest.raises(InvalidArgument, match="one, two"):
-        options.choose(cases, ["three"])
+        benchmark.choose(cases, ["three"])
+    with pytest.raises(InvalidArgument, match="with three"):
+        benchmark.choose(cases, ["one", "three"])
+    assert benchmark.choose(cases, ["on", "o", "tw"]) == cases
+
+
+def test_a_name_that_is_a_case_by_itself_is_no_beginning_of_others():
+    def parse(name):
+        if not name.isdigit():
+            raise InvalidArgument(f"{name} is not a number")
+        return Case(name)
+
+    cases = [Case("10"), Case("105"), Case("words")]
+    assert benchmark.choose(cases, ["10", "1", "10", "w"], parse) == [
+        Case("10"), Case("1"), Case("words"),
+    ]  # fmt: skip
+    with pytest.raises(InvalidArgument, match="x is not a number"):
+        benchmark.choose(cases, ["x"], parse)
+
+
+def test_players_take_turns_and_each_round_begins_with_another_one():
+    played = []
+
+    def plays(name, cases):
+        def play(chosen, seconds):
+            played.append((name, [case.name for case in chosen], seconds))
+            yield line(name, [1.0], case=chosen[0].name)
+
+        return Player(play, lambda case: case.name in cases)
+
+    b = Benchmark(
+        name="b",
+        cases=lambda run: [Case("one"), Case("two")],
+        random_case=lambda draw, name, run: Case(name),
+        players=lambda run: [
+            plays("x", ("one", "two")),
+            plays("y", ("two", "random-0", "random-1")),
+        ],
+    )
+    options = {"seconds": 4.0, "rounds": 2, "case": None, "random": 2, "seed": 0}
+    found = benchmark.measure(b, options)
+    assert played == [
+        *[("x", ["one"], 2.0)] * 2,
+        ("x", ["two"], 2.0), ("y", ["two"], 2.0), ("y", ["two"], 2.0), ("x", ["two"], 2.0),
+        *[("y", ["random-0", "random-1"], 1.0)] * 2,
+    ]  # fmt: skip
+    assert {(row["case"], row["contender"]): row["runs"] for row in found["rows"]} == {
+        ("one", "x"): 2, ("two", "x"): 2, ("two", "y"): 2, ("random-0", "y"): 2,
+    }  # fmt: skip
 
 
 def test_what_a_program_printed_before_it_was_ended_is_kept():
     row = json.dumps(line("datamover:auto", [1.0], case="b"))
-    printed = programs.cut_short(f"{row}\n{{'case", None, "it did not end in 5 s")
-    results = gathered(printed.lines)
+    results = gathered(programs.cut_short(f"{row}\n{{'case", "", "it did not end in 5 s"))
     assert [found["case"] for found in results.rows()] == ["b"]
     (note,) = results.left_out
-    assert note.contender == "what comes after datamover:auto"
-    assert note.reason == "it did not end in 5 s"
+    assert note["contender"] == "what comes after datamover:auto"
+    assert note["reason"] == "it did not end in 5 s"
 
 
 def test_a_program_that_prints_nothing_and_does_not_end_is_ended(tmp_path, monkeypatch):

@@ -7,7 +7,14 @@ import pytest
 from typer.testing import CliRunner
 
 from datamover.bench.command import app
-from datamover.bench.plot_stream import BOUNDS, COLOURS
+from datamover.bench.stream import parse
+from datamover.errors import InvalidArgument
+
+CONTENDERS = {
+    *("datamover", "datamover:into", "datamover:tcp", "datamover:tcp:into", "datamover:tcp:2"),
+    *("sockets:packed", "sockets:contiguous", "shared:packed", "gather", "sst"),
+    *("memcpy", "memcpy:checked"),
+}
 
 
 @pytest.mark.parametrize(("senders", "consumers"), [(2, 1), (1, 2)])
@@ -20,8 +27,7 @@ def test_every_contender_has_a_row(tmp_path, senders, consumers):
     left_out = {note["contender"] for note in found["left_out"]}
     assert left_out <= {"sst"}  # a package that need not be installed
     rows = {row["contender"]: row for row in found["rows"]}
-    assert set(rows) == set(COLOURS) - left_out
-    assert set(BOUNDS) < set(rows)
+    assert set(rows) == CONTENDERS - left_out
     for row in rows.values():
         assert row["seconds"] > 0
         assert ("share_in_send" in row) == row["contender"].startswith("datamover")
@@ -29,3 +35,9 @@ def test_every_contender_has_a_row(tmp_path, senders, consumers):
         assert row["bytes"] == max(senders, consumers) * row["message_bytes"]
         assert (row["processes"], row["consumers"]) == (senders, consumers)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["", "64K", "64K-", "64K-0", "64K-12", "1K-1000", "64-64", "1G-8"])
+def test_names_that_are_not_cases(name):
+    with pytest.raises(InvalidArgument, match="is not a case"):
+        parse(name)

@@ -57,13 +57,13 @@ def test_one_process_has_nobody_to_send_to(tmp_path):
 
 
 def test_names_are_different_and_lines_are_whole():
-    known = cases.transport_cases(4, 512, large=True)
+    known = cases.transport_cases(4, 512)
     assert len({case.name for case in known}) == len(known)
     for case in known:
-        kind, name, *numbers = case.line().split()
+        kind, name, *numbers = case.words
         assert name == case.name
         if kind == "boxes":
-            count, *rest = map(int, numbers)
+            count, *rest = numbers
             for _ in range(count):
                 dims = rest[1]
                 shape, begin, extent = (rest[2 + k * dims :][:dims] for k in range(3))

@@ -68,12 +68,12 @@ def test_explain_one_rank_of_a_million():
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--shape", "8,x"), 2, "no integers"),
+        (("--shape", "8,x"), 2, "not integers"),
         (("--shape", "8,8", "-n", "0"), 2, "-n"),
         (("--shape", "8,8", "--from", "(blok,*)"), 1, "blok"),
         (("--shape", "8,8,8"), 1, "dimension"),
         (("--shape", "8,8", "--rank", "4"), 1, "rank"),
-        (("--shape", "8,8", "--axes", "0,0"), 1, "no permutation"),
+        (("--shape", "8,8", "--axes", "0,0"), 1, "not a permutation"),
         (("--shape", "8,8", "-n", str(10**20)), 1, "-n 100000000000000000000 does not fit"),
         (("--shape", "8,8", "--rank", str(-(10**20))), 1, "--rank"),
         (("--shape", "8,8", "--itemsize", str(10**20)), 1, "--itemsize"),
@@ -282,10 +282,10 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
     ("words", "told"),
     [
         (["a"], "OUTPUT"),
-        (["a", "b", "c"], "'c' is one word too many after INPUT and OUTPUT"),
+        (["a", "b", "c"], "'c' is one argument too many after INPUT and OUTPUT"),
         (["a", "b", "--order", "X"], "--order: 'X' is neither C nor F"),
-        (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are no integers such as 64,64,64"),
-        (["a", "b", "-n", "0"], "-n/--nprocs: '0' is no number of processes from 1 on"),
+        (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are not integers such as 64,64,64"),
+        (["a", "b", "-n", "0"], "-n/--nprocs: '0' is not a number of processes, at least 1"),
         (["a", "b", "--max-bytes"], "--max-bytes needs a value: --max-bytes SIZE"),
         (["a", "b", "-n"], "-n/--nprocs needs a value: --nprocs N"),
         (["a", "b", "--chunk", "8,8"], "there is no option --chunk; there is --chunks"),

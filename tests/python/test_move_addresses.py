@@ -205,8 +205,8 @@ def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
 
 @pytest.mark.parametrize(
     ("source", "output", "words"),
-    [("s3://b/a.raw", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "end it in .zarr"),
-     ("a.npy", "s3://b/b.h5", "end it in .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
+    [("s3://b/a.raw", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "the extension .zarr"),
+     ("a.npy", "s3://b/b.h5", "the extension .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
 )  # fmt: skip
 def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, output, words):
     monkeypatch.chdir(tmp_path)
@@ -545,7 +545,7 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
     found = dm.load(f"{served}/a.zarr", {"any": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(found["any"].local, ARRAY)
     for name, error, words in [
-        (f"{bucket}/b.h5", dm.InvalidArgument, "end it in .zarr"),
+        (f"{bucket}/b.h5", dm.InvalidArgument, "the extension .zarr"),
         (f"{served}/b.zarr", dm.Unsupported, "can only be read"),
         ("ftp://host/b.zarr", dm.InvalidArgument, "no ftp addresses"),
         ("http://127.0.0.1:9/b.zarr", dm.Unsupported, "can only be read"),
@@ -554,7 +554,8 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
             dm.save(name, saved_arrays(), comm=MPI.COMM_SELF)
     for name, error, words in [
         (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
-        (f"{bucket}/b.h5", dm.Unsupported, "copy it here"),
+        (f"{bucket}/b.h5", dm.IoError, "b.h5"),
+        (f"{bucket}/b.raw", dm.Unsupported, "copy it here"),
         (f"{bucket}/b.npy", dm.IoError, "b.npy"),
         ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
     ]:

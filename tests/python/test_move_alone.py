@@ -229,7 +229,7 @@ def test_sizes(text, size):
 def test_what_is_no_size(text, capsys):
     with pytest.raises(SystemExit, match="2"):
         move_command.run(["a.npy", "b.npy", f"--max-bytes={text}"])
-    assert "is no size" in capsys.readouterr().err
+    assert "is not a size" in capsys.readouterr().err
 
 
 def test_what_move_gives_prints_in_a_few_lines(tmp_path):

@@ -105,6 +105,20 @@ def test_a_whole_file(made, tmp_path, caplog):
     assert report.bytes > 5 * values().nbytes / 2 and "/soft is left out" in caplog.text
 
 
+def test_a_state_is_loaded(made):
+    """Arrays in each way in which elements are stored, values and the title."""
+    columns = dm.BlockCyclic(SHAPE, "(*, cyclic(3), *)", nprocs=1)
+    targets = {f"fields/deep/{name}": columns for name in KINDS} | {"part": None, "none": None}
+    with serving(made, Ranges) as server:
+        found = dm.load(f"{server}/run.h5", targets, comm=MPI.COMM_SELF)
+        with pytest.raises(dm.IoError, match="no array 'soft'"):
+            dm.load(f"{server}/run.h5", {"soft": None}, comm=MPI.COMM_SELF)
+    for k, name in enumerate(KINDS):
+        np.testing.assert_array_equal(found[f"fields/deep/{name}"].local, values() + k)
+    assert found["part"][27, 26] == 11 and found["part"][0, 0] == 3
+    assert found["none"].shape == (0, 4) and found["one"] == 7.5 and found["title"] == "a run"
+
+
 def test_a_whole_file_to_hdf5(made, tmp_path, caplog):
     with serving(made, Ranges) as server:
         assert intend(f"{server}/run.h5", tmp_path / "a.h5").files == 1
@@ -280,8 +294,9 @@ def hostile(made):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("short.h5", "truncated"), ("begun.h5", "no HDF5 file"), ("foreign.h5", "no HDF5 file"),
-        ("empty.h5", "no HDF5 file"), ("missing.h5", "cannot be read"),
+        ("short.h5", "truncated"), ("begun.h5", "not a readable HDF5 file"),
+        ("foreign.h5", "not a readable HDF5 file"), ("empty.h5", "not a readable HDF5 file"),
+        ("missing.h5", "cannot be read"),
         ("run.h5:/nothing", "no dataset"), ("run.h5:/part/x", "no dataset"),
         ("run.h5:/fields", "is a group"), ("run.h5:/soft", "link"),
         ("others.h5:/virtual", "other files"), ("others.h5:/raw", "other files"),
@@ -305,7 +320,7 @@ def test_whom_cannot_be_asked(made, tmp_path):
             with pytest.raises(dm.IoError, match=r"run\.h5 cannot be read") as caught:
                 move(None, f"{server}/{name}", tmp_path / "b.zarr")
             assert "\n" not in str(caught.value)
-        with pytest.raises(dm.Unsupported, match=r"end it in \.zarr"):
+        with pytest.raises(dm.Unsupported, match=r"use the extension \.zarr"):
             move(None, made / "run.h5", "s3://bucket/a.h5", member="part")
     assert os.listdir(tmp_path) == ["served"]
 

@@ -238,7 +238,7 @@ def test_a_server_that_lists_nothing_has_consolidated_metadata(tmp_path):
             with h5py.File(tmp_path / f"{zarr_format}.h5") as file:
                 assert file[f"{odd}/u"][...].tolist() == [0, 1, 2]
             plain = f"{server}/{zarr_format}-plain.zarr"
-            with pytest.raises(dm.Unsupported, match=f"{plain} is a .* lists nothing: name one"):
+            with pytest.raises(dm.Unsupported, match=f"{plain} is a .* cannot list: name one"):
                 move(None, plain, tmp_path / "b.zarr")
             move(None, f"{plain}/u", tmp_path / "u.npy", overwrite=True)
     assert not (tmp_path / "b.zarr").exists()
@@ -272,7 +272,7 @@ def test_what_cannot_be_moved_is_one_clear_line(bucket, tmp_path):
         (f"{bucket}-none/a.zarr", dm.IoError, "none/a.zarr"),
         ("http://127.0.0.1:9/a.zarr", dm.IoError, "127.0.0.1:9/a.zarr cannot be read"),
         (f"{bucket}/broken.zarr", dm.IoError, "broken.zarr/g has metadata that cannot be read"),
-        (f"{bucket}/odd.zarr", dm.IoError, "odd.zarr has metadata that are no JSON object"),
+        (f"{bucket}/odd.zarr", dm.IoError, "odd.zarr has metadata that are not a JSON object"),
         (f"{bucket}/empty.zarr", dm.InvalidArgument, "a Zarr group without arrays"),
     ]
     for source, error, words in local:
@@ -282,7 +282,7 @@ def test_what_cannot_be_moved_is_one_clear_line(bucket, tmp_path):
     there = [
         (f"{bucket}-none/b.zarr", {}, dm.IoError, "none/b.zarr cannot be looked at"),
         ("http://127.0.0.1:9/b.zarr", {}, dm.Unsupported, "can only be read"),
-        (f"{bucket}/b.h5", {}, dm.Unsupported, "only Zarr arrays and groups are written"),
+        (f"{bucket}/b.h5", {}, dm.Unsupported, "only Zarr arrays and groups can be written"),
         (f"{bucket}/b.zarr", {"chunks": (1, 1, 1, 1)}, dm.InvalidArgument, "4 dimensions"),
         (f"{bucket}/b.zarr", {"axes": (1, 0)}, dm.InvalidArgument, "axes= is for one array"),
         (f"{bucket}/b.zarr", {"zarr_format": 4}, dm.InvalidArgument, "unknown Zarr format"),

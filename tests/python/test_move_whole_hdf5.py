@@ -261,7 +261,7 @@ def test_links_of_other_files_are_named_where_these_are_not_found_any_more(tmp_p
     source = tmp_path / "a.h5"
     assert [record.getMessage() for record in caplog.records] == [
         f"{source}:/u: its attribute points_to is left out: it refers to what is in the file",
-        f"{source}:/v is a link to the file o.h5, which is looked for beside the output now",
+        f"{source}:/v is a link to the file o.h5, which is looked for next to the output now",
     ]
 
 
@@ -310,7 +310,7 @@ def test_what_would_mean_something_else_is_refused_before_anything_moves(tmp_pat
         with h5py.File(tmp_path / "a.h5", "w") as file:
             file["u"] = np.arange(3.0)
             file.id.links.create_soft(b"\xff", b"/u")
-        with pytest.raises(dm.Unsupported, match="which is no UTF-8"):
+        with pytest.raises(dm.Unsupported, match="which is not UTF-8"):
             move(None, tmp_path / "a.h5", tmp_path / output)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3.0)
@@ -384,7 +384,7 @@ def test_attributes_that_are_damaged_leave_nothing(tmp_path, output, held):
     content = (tmp_path / "a.h5").read_bytes()
     assert content.count(b"BTLF") == 1
     (tmp_path / "a.h5").write_bytes(content.replace(b"BTLF", b"BTLE"))
-    with pytest.raises(dm.IoError, match=r"a\.h5 is no HDF5 file that can be read"):
+    with pytest.raises(dm.IoError, match=r"a\.h5 is not a readable HDF5 file"):
         move(None, tmp_path / "a.h5", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.h5"]
 

@@ -317,7 +317,7 @@ def test_shards_that_are_no_multiples_of_their_chunks_are_refused(tmp_path):
     ]
     assert made.shape == (8, 6)
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(found))
-    with pytest.raises(dm.IoError, match=r"shards of \(4, 6\) are no multiples|divisible"):
+    with pytest.raises(dm.IoError, match=r"shards of \(4, 6\) are not multiples|divisible"):
         move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
 
 

@@ -360,5 +360,5 @@ def test_the_command(tmp_path):
     refused = subprocess.run(
         [*words, "--overwrite", "--shards", "4,4"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert refused.returncode == 1 and "Zarr format 2 has none; say --chunks" in refused.stderr
+    assert refused.returncode == 1 and "Zarr format 2 has none; pass --chunks" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

@@ -125,7 +125,7 @@ def test_several_streams_have_tokens_of_their_own(runtime):
     with contextlib.ExitStack() as stack:
         outs = [stack.enter_context(dm.Stream(None, HERE, consumers=1)) for _ in range(5)]
         assert len({out.token for out in outs}) == len(list(runtime.iterdir())) == 5
-        for n, out in enumerate(outs):
+        for out in outs:
             source = stack.enter_context(dm.stream.connect(out.address))
             expect_step(out, source)
         expect_refused(outs[0].address, token=outs[1].token)

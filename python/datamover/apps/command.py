@@ -17,19 +17,19 @@ from datamover.bench import options, programs
 from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
 
-#: Applications that need a library besides datamover, and Debian's package of it.
+#: Applications that need another library, and Debian's package of it.
 LIBRARIES = {
     "nas_ft": ("FFTW", "libfftw3-dev"),
     "summa": ("a BLAS", "libopenblas-serial-dev"),
 }
 
-#: Applications that are there in Python too.
+#: Applications that also exist in Python.
 IN_PYTHON = ("redblack3d", "nas_ft")
 
-#: Those that move and check values without solving anything, so that there is no overlap.
+#: Applications that move and check values without solving anything, so without overlap.
 PATTERNS = ("nas_lu", "nas_bt", "nas_sp")
 
-#: What is written by hand besides `by_hand`.
+#: Hand-written versions in addition to `by_hand`.
 OTHER_TWINS = {
     "nas_mg": ["datatypes", "original", "nozero"],
     "summa": ["ring"],
@@ -40,7 +40,7 @@ PROGRAMS = Path(__file__).parent / "bin"
 
 
 app = typer.Typer(
-    help="Run a complete application, alone or beside its twin with hand-written MPI.",
+    help="Run a complete application, alone or with its twin in hand-written MPI.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -48,7 +48,7 @@ app = typer.Typer(
 )
 
 
-#: What the versions are, of all applications.
+#: Descriptions of the versions of all applications.
 MEANINGS = {
     "datamover": "datamover",
     "overlap": "computes while data travels",
@@ -89,7 +89,7 @@ def versions(name: str) -> list[str]:
 
 
 def _version_of(name: str) -> Any:
-    """Make the option that chooses among the versions of an application."""
+    """Return the option that selects among the versions of an application."""
     there = versions(name)
     words = "; ".join(
         version if version == MEANINGS[version] else f"{version}: {MEANINGS[version]}"
@@ -102,9 +102,9 @@ def _version_of(name: str) -> Any:
     ]
 
 
-Class = Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")]
+Class = Annotated[str, typer.Option("--class", help="Class of NAS: S, W, A or B.")]
 Iterations = Annotated[int, typer.Option(min=1, max=10**6, help="Each moves all values once.")]
-Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
+Rounds = Annotated[int, typer.Option(min=1, max=1000, help="Number of turns of each version.")]
 Frames = Annotated[
     str | None,
     typer.Option(
@@ -115,9 +115,7 @@ Frames = Annotated[
 ]
 Twin = Annotated[
     bool,
-    typer.Option(
-        "--twin", metavar="", help="Also run what is written by hand, and print it beside."
-    ),
+    typer.Option("--twin", metavar="", help="Also run and print the hand-written versions."),
 ]
 
 
@@ -141,7 +139,7 @@ def program(name: str) -> str:
 
 
 def _write(text: str, file: Path) -> None:
-    """Give a file its new content in one step, so that it never holds a part of it."""
+    """Replace the content of a file atomically."""
     if file.exists() and not file.is_file():  # a device or a pipe
         file.write_text(text)
         return
@@ -189,7 +187,7 @@ def _run(
             figures = Path(directory, "rows.json")
             code = launch.run_command(nprocs, [*command, str(figures)])
             text = figures.read_text() if figures.exists() else ""
-        if text.rstrip().endswith("}"):  # else the program broke off
+        if text.rstrip().endswith("}"):  # otherwise the program was interrupted
             _write(text, json_file)
         raise typer.Exit(code)
 
@@ -201,7 +199,7 @@ def redblack3d(
         int, typer.Option(min=1, max=10_000, help="Points along each edge of the grid.")
     ] = 128,
     iterations: Annotated[
-        int, typer.Option(min=1, max=10**9, help="Sweeps over both colours.")
+        int, typer.Option(min=1, max=10**9, help="Sweeps over both colors.")
     ] = 20,
     version: _version_of("redblack3d") = "datamover",
     twin: Twin = False,
@@ -218,7 +216,7 @@ def redblack3d(
 @app.command("nas_ft")
 def nas_ft(
     nprocs: options.Processes = 2,
-    problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W or A.")] = "S",
+    problem_class: Annotated[str, typer.Option("--class", help="Class of NAS: S, W or A.")] = "S",
     version: _version_of("nas_ft") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
@@ -284,7 +282,7 @@ def nas_sp(
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
 ) -> None:
-    """The communication of NAS SP: as BT's, where each value has an array of its own. No solver.
+    """The communication of NAS SP: that of BT, with a separate array for each value. No solver.
 
     Runs on a square number of processes: 1, 4, 9, ...
     """
@@ -302,7 +300,7 @@ def summa(
         ),
     ] = "700",
     block: Annotated[
-        int, typer.Option(min=1, max=20_000, help="Rows and columns of the blocks dealt out.")
+        int, typer.Option(min=1, max=20_000, help="Rows and columns of the distributed blocks.")
     ] = 64,
     version: _version_of("summa") = "datamover",
     twin: Twin = False,

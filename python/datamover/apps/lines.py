@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lines of communication code in each application.
 
-Counted is what a program on one process would not have: layouts, plans, movers, buffers, packing,
-set-up and calls. These lines stand between `communication: begin` and `communication: end`, or end
-in `communication`, as comments. Comments, blank lines and lines with nothing but brackets do not
-count; the rule is the same for all versions.
+Counts lines that a program on one process would not have: layouts, plans, movers, buffers, packing,
+set-up and calls. These lines are between the comments `communication: begin` and `communication:
+end`, or end with the comment `communication`. Comments, blank lines and lines with only brackets do
+not count; the rule is the same for all versions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 #: The sources of the applications in C++, a folder each, and those in Python.
 SOURCES = Path(__file__).parent / "sources"
 PROGRAMS = Path(__file__).parent / "bin"
-#: The files of each version, in every application. It is there if the first of them is.
+#: The files of each version, in every application. It exists if the first of them does.
 VERSIONS = {
     "datamover": ["with_datamover.cpp", "array_field.hpp"],
     "by_hand": ["by_hand.cpp", "twin.hpp"],
     "datatypes": ["by_datatypes.cpp", "twin.hpp"],
     "original": ["as_original.cpp", "twin.hpp"],
 }
-#: Where those that exchange numbered values have their files. By hand they say there which messages
-#: there are, and in `exchange` how these are packed.
+#: Directories of the applications that exchange numbered values. Their hand-written files define
+#: the messages, and those in `exchange` the packing.
 MESSAGES = {"nas_lu": "nas_lu", "nas_bt": "multipartition", "nas_sp": "multipartition"}
 PACKED = {
     "by_hand": "packed_exchange.hpp",
@@ -35,7 +35,7 @@ MARK = re.compile(r"(?://|#) communication(?P<what>: begin|: end|)$")
 
 
 def communication_lines(text: str) -> int:
-    '''Return how many of a source's lines are marked and say something.
+    '''Return how many of a source's lines are marked and count.
 
     Raises
     ------

@@ -16,14 +16,14 @@ from datamover import launch
 from datamover.stream.frames import Frames
 from datamover.stream.wire import TOKEN_VARIABLE
 
-#: Where the application is to send its field.
+#: Environment variable with the address to which the application sends its field.
 ADDRESS_VARIABLE = "DATAMOVER_STREAM"
 
 
 def run_command(nprocs: int, command: list[str], at: str, announce: Callable[[str], None]) -> int:
     """Run an application on `nprocs` processes and serve a page of its stream.
 
-    Where the program succeeds the page stays, with the last step, until this is interrupted.
+    If the program succeeds, the page stays, with the last step, until this is interrupted.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def run_command(nprocs: int, command: list[str], at: str, announce: Callable[[st
     at : str
         The page's address, "http://host:port".
     announce : callable
-        Gets lines for the user.
+        Called with lines for the user.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def run_command(nprocs: int, command: list[str], at: str, announce: Callable[[st
 
 @contextlib.contextmanager
 def _served(frames: Frames) -> Iterator[str]:
-    """Serve a page in a thread of its own, since signals come to this one; give its address."""
+    """Serve a page in a separate thread, since this one gets signals; yield its address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="datamover page", daemon=True)
     thread.start()

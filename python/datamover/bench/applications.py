@@ -1,69 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of whole programs against hand-written MPI twins. `bench applications`."""
+"""Benchmark of whole programs against hand-written MPI twins. `datamover bench applications`."""
 
 from __future__ import annotations
 
 import json
 import math
-import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from datamover.apps import command as apps
 from datamover.apps.lines import lines_of
-from datamover.bench import options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
+from datamover.bench import programs
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.programs import Line
 from datamover.errors import IoError
 
-STYLE = Style(references=("by_hand",))
-
-
-def is_power_of_two(number: int) -> bool:
-    """Return whether a number is 1, 2, 4, 8 and so on."""
-    return number & (number - 1) == 0
-
-
-def is_square(number: int) -> bool:
-    """Return whether a number is 1, 4, 9, 16 and so on."""
-    return math.isqrt(number) ** 2 == number
-
-
-#: What the schemes of some applications want of the number of processes.
+#: The numbers of processes that the schemes of some applications require.
 PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
     "nas_mg": ("1, 2, 4 or 8 processes", lambda number: number in (1, 2, 4, 8)),
-    "nas_lu": ("a power of two of processes", is_power_of_two),
-    "nas_bt": ("a square number of processes", is_square),
-    "nas_sp": ("a square number of processes", is_square),
+    "nas_lu": ("a power of two of processes", lambda number: number & (number - 1) == 0),
+    "nas_bt": ("a square number of processes", lambda number: math.isqrt(number) ** 2 == number),
 }
+PROCESSES["nas_sp"] = PROCESSES["nas_bt"]
 
-
-@dataclass(frozen=True)
-class Case:
-    """An application with a problem."""
-
-    application: str
-    problem: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Such as redblack3d-256, by size or class."""
-        return f"{self.application}-{self.problem[0]}"
-
-
-CASES = (
-    *(Case("redblack3d", (size, "10")) for size in ("128", "256", "360")),
-    *(Case("nas_ft", (name,)) for name in "SWA"),
-    *(Case("nas_mg", (name,)) for name in "SWA"),
-    *(Case("summa", (size, "64")) for size in ("700", "1111", "1400")),
-    *(Case(name, (of, "10")) for name in apps.PATTERNS for of in "SWA"),
+#: The words are an application and its problem.
+CASES = tuple(
+    Case(f"{application}-{size}", (application, size, *more))
+    for application, sizes, more in (
+        ("redblack3d", ("128", "256", "360"), ("10",)),
+        ("nas_ft", "SWA", ()),
+        ("nas_mg", "SWA", ()),
+        ("summa", ("700", "1111", "1400"), ("64",)),
+        *((name, "SWA", ("10",)) for name in apps.PATTERNS),
+    )
+    for size in sizes
 )
 
 
-def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Split an application's row: what it took in all, and what communication took of that.
+def rows_of_phases(row: dict[str, Any]) -> Iterator[Line]:
+    """Split an application's row: the total time, and the part for communication.
 
     Examples
     --------
@@ -75,7 +50,7 @@ def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     [('total', [3.0]), ('communication', [1.0])]
     """
     facts = {k: v for k, v in row.items() if k not in ("seconds", "communication_samples")}
-    # What the overlapped version has beyond the plain one is no part of a comparison with by_hand.
+    # Lines of the overlapped version only are not part of a comparison with by_hand.
     lines = lines_of(row["application"]).get(row["contender"])
     facts |= {"bytes": 0, **({} if lines is None else {"lines": lines})}
     yield {**facts, "phase": "total"}
@@ -83,7 +58,7 @@ def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def versions_of(application: str) -> Iterator[list[str]]:
-    """Give what runs in turns. Where threads may call MPI it is slower, so that is apart.
+    """Give the versions that run in turns; MPI is slower if threads may call it: they run alone.
 
     Examples
     --------
@@ -99,31 +74,42 @@ def versions_of(application: str) -> Iterator[list[str]]:
         yield ["thread"]
 
 
-def bench(
-    nprocs: options.Processes = 2,
-    json_file: options.JsonFile = None,
-    rounds: options.Rounds = 5,
-    case: options.CaseNames = None,
-) -> None:
-    """Run the applications of `datamover app`, their versions in turns."""
-    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as directory:
-        results, mpi = Results(), programs.own_mpi()
-        file = Path(directory, "rows.json")
-        for chosen in options.choose(CASES, case):
-            try:
-                program = apps.program(chosen.application)
-            except IoError as e:
-                results.leave_out(chosen.application, str(e))
-                continue
-            wanted, allows = PROCESSES.get(chosen.application, ("", lambda _: True))
-            if not allows(nprocs):
-                results.leave_out(chosen.application, f"wants {wanted}, not {nprocs}")
-                continue
-            for versions in versions_of(chosen.application):
-                command = [program, ",".join(versions), *chosen.problem, str(rounds), str(file)]
-                # A program whose results are wrong ends with an error.
-                programs.run(mpi, nprocs, command, seconds=60.0 * rounds)
-                for row in json.loads(file.read_text())["rows"]:
-                    for phase in rows_of_phases(row):
-                        results.add(phase, mpi.name)
-        options.finish(results, STYLE, json_file)
+def players(run: Run) -> Iterator[Player]:
+    """Give the applications, which take turns within their programs."""
+
+    def play(cases: Sequence[Case], seconds: float) -> Iterator[Line]:
+        ((application, *problem),) = (case.words for case in cases)
+        wanted, allows = PROCESSES.get(application, ("", lambda number: True))
+        if not allows(run.nprocs):
+            reason = f"wants {wanted}, not {run.nprocs}"
+            yield {"left_out": application, "reason": reason}
+            return
+        try:
+            program = apps.program(application)
+        except IoError as e:
+            yield {"left_out": application, "reason": str(e)}
+            return
+        file = run.scratch / "rows.json"
+        for versions in versions_of(application):
+            command = [program, ",".join(versions), *problem, str(run.turns), str(file)]
+            # A program with wrong results ends with an error.
+            programs.run(run.mpi, run.nprocs, command, seconds=60.0 * run.turns)
+            for row in json.loads(file.read_text())["rows"]:
+                yield from ({**phase, "mpi": run.mpi.name} for phase in rows_of_phases(row))
+
+    yield Player(play)
+
+
+BENCHMARK = Benchmark(
+    name="applications",
+    help="Run the applications of `datamover app`, their versions in turns.",
+    options={"nprocs": 2, "turns": 5},
+    cases=lambda run: CASES,
+    players=players,
+    references=("by_hand",),
+    shown=("datamover",),
+    quick={
+        "turns": 3,
+        "case": [case.name for case in CASES if case.words[1] in ("128", "S", "700")],
+    },
+)

@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-#: How long is looked.
+#: Seconds of the observation.
 LOOK_SECONDS = 0.3
-#: So much of the cores is in use where nobody does anything.
+#: Part of the cores that is in use on an idle machine.
 USUAL_CORES = 0.25
 
-#: What the system says of its processors since it was started.
+#: The system's counters of its processors since it was started.
 STATISTICS = Path("/proc/stat")
 #: Columns of those in which a core works, and of those in which it waits.
 _WORKING, _WAITING = (0, 1, 2, 5, 6, 7), (3, 4)
@@ -22,14 +22,14 @@ _WORKING, _WAITING = (0, 1, 2, 5, 6, 7), (3, 4)
 
 @dataclass(frozen=True)
 class Busy:
-    """What other programs use.
+    """Cores that other programs use.
 
     Parameters
     ----------
     cores : int
-        That this process may use.
+        Cores that this process may use.
     used : float
-        Cores of these that others use.
+        The part of them that others use.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Busy:
     used: float
 
     def warning(self, processes: int | None) -> str:
-        """Say so where too little is left for so many processes; None: for one on every core."""
+        """Return a warning if too few cores are left for the processes (None: one per core)."""
         needed = self.cores if processes is None else min(processes, self.cores)
         if self.used <= self.cores - needed + USUAL_CORES:
             return ""
@@ -53,7 +53,7 @@ class Busy:
 
 @functools.cache
 def at_start() -> Busy:
-    """Look for a moment at what others use, the first time, when nothing is measured yet."""
+    """Observe for a moment what others use, before anything is measured."""
     allowed = os.sched_getaffinity(0)
     before = _ticks(allowed)
     time.sleep(LOOK_SECONDS)
@@ -61,13 +61,13 @@ def at_start() -> Busy:
     spent = [b - a for a, b in zip(before, after, strict=True)]
     if sum(spent) > 0:
         used = len(allowed) * spent[0] / sum(spent)
-    else:  # a system that does not say
+    else:  # a system without these counters
         used = min(os.getloadavg()[0], len(allowed))
     return Busy(len(allowed), round(used, 2))
 
 
 def _ticks(allowed: set[int]) -> tuple[int, int]:
-    """Count how long these cores have worked so far, and waited."""
+    """Return how long these cores have worked so far, and waited."""
     try:
         lines = [line.split() for line in STATISTICS.read_text().splitlines()]
     except OSError:

@@ -1,47 +1,79 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiling contenders against Debian's Open MPI libraries."""
+"""Contenders that are compiled during a run, with Debian's libraries for Open MPI."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from datamover.bench import programs
+from datamover.bench.benchmark import Player, Run
 
 SOURCES = Path(__file__).parent / "sources"
-COMPILER = "mpicxx.openmpi"
+COMPILER, MPIEXEC = "mpicxx.openmpi", "mpiexec.openmpi"
 
 
-def compile_contender(
-    target: Path, sources: Sequence[str], flags: Sequence[str], packages: str
-) -> tuple[str, str]:
-    """Compile a program, if what it takes is installed.
+def player(
+    run: Run,
+    name: str,
+    sources: Sequence[str],
+    packages: str,
+    libraries: Sequence[str] = (),
+    modules: Sequence[str] = (),
+    **how: Any,
+) -> list[Player]:
+    """Compile a program and return its player; none, and a note, if that is not possible.
 
     Parameters
     ----------
-    target : Path
-        The program.
+    run : Run
+    name : str
+        As which it is noted.
     sources : sequence of str
-        Names of files that are installed with the benchmarks.
-    flags : sequence of str
-        Where headers are and what is linked.
+        Files that are installed with the benchmarks.
     packages : str
-        Debian's names of what it takes, for the reason.
-
-    Returns
-    -------
-    (str, str)
-        The program's path and "", or "" and why there is none.
+        Debian's packages that it needs.
+    libraries : sequence of str
+        Linked libraries.
+    modules : sequence of str
+        Names that pkg-config may know the library by.
+    **how
+        As `Run.player` takes it.
     """
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        return "", f"{COMPILER} is not installed (Debian: {packages})"
-    if not SOURCES.exists():
-        return "", f"its source is not there: {SOURCES}"
-    files = [str(SOURCES / name) for name in sources]
-    command = [compiler, "-std=c++20", "-O3", "-o", str(target), *files, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["the compiler failed"])[-1]
-        return "", f"it does not compile here (Debian: {packages}): {last}"
-    return str(target), ""
+    target = run.scratch / name
+    try:
+        compiler, mpiexec = _needed(COMPILER, packages), _needed(MPIEXEC, packages)
+        flags = [f"-l{library}" for library in libraries] + _package_flags(modules, packages)
+        files = [str(SOURCES / source) for source in sources]
+        command = [compiler, "-std=c++20", "-O3", "-o", str(target), *files, *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["the compiler failed"])[-1]
+            raise LookupError(f"it does not compile here (Debian: {packages}): {last}")
+    except LookupError as e:
+        run.results.leave_out(name, str(e.args[0]))
+        return []
+    return [run.player(str(target), mpi=programs.Mpi("Open MPI", mpiexec), **how)]
+
+
+def _package_flags(modules: Sequence[str], packages: str) -> list[str]:
+    """Return the flags that pkg-config has for the first module that it knows."""
+    for module in modules:
+        command = [_needed("pkg-config", packages), "--cflags", "--libs", module]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            return shlex.split(found.stdout)
+    if modules:
+        raise LookupError(f"pkg-config knows no {modules[0]} (Debian: {packages})")
+    return []
+
+
+def _needed(program: str, packages: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        raise LookupError(f"{program} is not installed (Debian: {packages})")
+    return path

@@ -1,107 +1,86 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of distributions of single elements against a counting sort. `bench distribute`."""
+"""Benchmark of distributions of single elements. `datamover bench distribute`."""
 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+import re
+from collections.abc import Iterator
 
-import typer
-
-from datamover.bench import options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
+from datamover.bench import programs
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.chart import Panel, panels_by_phase
+from datamover.bench.programs import Line
 from datamover.errors import InvalidArgument
 
-STYLE = Style(references=("counting_sort_alltoallv", "numpy", "memcpy"))
-
-#: How many times the seconds of a case its program may need: phases, and slow contenders.
+#: A case's program may take this many times the seconds of the case: phases, slow contenders.
 PHASES = 8
 
+EXAMPLES = ("A", "B", "C", "B-inplace", "C-inplace")
+TRAJECTORY = Case("md-frames")
 
-@dataclass(frozen=True)
-class Example:
-    """One of the paper's Examples A, B and C with so many elements per process."""
-
-    example: str
-    count: int
-
-    @property
-    def name(self) -> str:
-        """The example and the number of elements."""
-        return f"{self.example}-{self.count}"
-
-    def arguments(self) -> list[str]:
-        """Return the case as the programs' arguments."""
-        return [self.name, self.example, str(self.count)]
+#: Phases of the paper's figures 2 and 3, and of the same for a plan used again.
+DRAWN = {"once": "set-up and move", "again": "a plan used again"}
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """The atoms of a trajectory that other software has computed."""
+def parse(name: str) -> Case:
+    """Return one of the paper's examples with a number of elements per process.
 
-    name: str = "md-frames"
-
-
-CASES: tuple[Example | Trajectory, ...] = (
-    *(
-        Example(example, count)
-        for example in ("A", "B", "C", "B-inplace", "C-inplace")
-        for count in (100_000, 2_000_000)
-    ),
-    Trajectory(),
-)
+    Examples
+    --------
+    >>> from datamover.bench.distribute import parse
+    >>> parse("C-inplace-500")
+    Case(name='C-inplace-500', words=('C-inplace', 500))
+    """
+    if not re.fullmatch(rf"({'|'.join(EXAMPLES)})-[1-9]\d*", name, re.ASCII):
+        raise InvalidArgument(f"{name!r} is not a case: pass EXAMPLE-ELEMENTS, or md-frames")
+    example, _, count = name.rpartition("-")
+    return Case(name, (example, int(count)))
 
 
-def bench(
-    nprocs: options.Processes = 2,
-    json_file: options.JsonFile = None,
-    seconds: options.Seconds = 3.0,
-    case: options.CaseNames = None,
-    png_file: options.picture_file("Draw times, from all --add files too.") = None,
-    add: Annotated[
-        list[Path] | None,
-        typer.Option("--add", metavar="FILE", help="JSON of runs with other -n, for the picture."),
-    ] = None,
-) -> None:
-    """Distribute integers (A) and particles (B; C: most stay) to their processes, one by one."""
-    with options.measuring(nprocs):
-        cases = options.choose(CASES, case)
-        if png_file is not None and not add and cases == [Trajectory()]:
-            raise InvalidArgument("md-frames is not drawn: choose other cases with it")
-        own = programs.own_mpi()
-        results = Results()
-        compilers = []
-        for chosen in cases:
-            for command in _commands(chosen, seconds, results):
-                # Each in a program of its own: its first call is then a first call.
-                printed = programs.run(own, nprocs, command, PHASES * seconds)
-                compilers.append(printed.compiler)
-                for line in printed.lines:
-                    results.add(line, printed.mpi)
-        options.finish(results, STYLE, json_file, [c for c in compilers if c])
-        if png_file is not None:
-            from datamover.bench.plot_distribute import draw, rows_of
-
-            draw([*results.rows(), *rows_of(add or ())], png_file)
+def panels(rows: list[Line]) -> list[Panel]:
+    """Return the paper's panels with times against processes; of other cases, one per phase."""
+    found: dict[str, list[Line]] = {}
+    for row in rows:
+        example, _, count = row["case"].rpartition("-")
+        if example in EXAMPLES and row["phase"] in DRAWN:
+            title = f"Example {example}: {DRAWN[row['phase']]}, {int(count):,} elements per process"
+            found.setdefault(title, []).append(row)
+    drawn = [Panel(title, of, along="processes", value="ms") for title, of in found.items()]
+    return drawn or panels_by_phase(rows)
 
 
-def _commands(case: Example | Trajectory, seconds: float, results: Results) -> list[list[str]]:
-    if isinstance(case, Trajectory):
-        wanted = ("MDAnalysis", "MDAnalysisTests")
-        missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+def players(run: Run) -> Iterator[Player]:
+    """Give the program of ours and the counting sort, NumPy's, and that of the trajectory."""
+    yield run.player(
+        programs.program("distribute"), patience=PHASES, plays=lambda case: case != TRAJECTORY
+    )
+    yield run.python_player(
+        "distribute_numpy",
+        patience=PHASES,
+        plays=lambda case: case != TRAJECTORY and "inplace" not in case.name,
+    )
+    if TRAJECTORY in run.cases:
+        missing = [n for n in ("MDAnalysis", "MDAnalysisTests") if not importlib.util.find_spec(n)]
         if missing:
-            results.leave_out(
-                "datamover:auto",
-                f"{missing[0]} is not installed (pip install {missing[0]})",
-                case.name,
-            )
-            return []
-        return [programs.python_program("datamover.bench.md_frames", str(seconds))]
-    found = [[programs.program("distribute"), str(seconds), *case.arguments()]]
-    if not case.example.endswith("-inplace"):
-        module = "datamover.bench.distribute_numpy"
-        found.append(programs.python_program(module, str(seconds / 2), *case.arguments()))
-    return found
+            reason = f"{missing[0]} is not installed (pip install {missing[0]})"
+            run.results.leave_out("datamover:auto", reason, TRAJECTORY.name)
+        else:
+            yield run.python_player("md_frames", plays=lambda case: case == TRAJECTORY)
+
+
+BENCHMARK = Benchmark(
+    name="distribute",
+    help="Distribute integers (A) and particles (B; C: most stay) to their processes, one by one.",
+    options={"nprocs": 2, "seconds": 3.0, "add": None},
+    cases=lambda run: [
+        *(parse(f"{e}-{n}") for e in EXAMPLES for n in (100_000, 2_000_000)),
+        TRAJECTORY,
+    ],
+    parse=parse,
+    players=players,
+    references=("counting_sort_alltoallv", "numpy", "memcpy"),
+    shown=("datamover:auto",),
+    panels=panels,
+    quick={"seconds": 0.5},
+)

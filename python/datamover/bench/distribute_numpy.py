@@ -1,21 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contender: a distribution with NumPy and mpi4py. A program to be run under mpiexec.
-
-Arguments: the seconds to measure, then for each case its name, its example (A, B or C) and the
-number of elements per process.
-"""
+"""Contender: a distribution with NumPy and mpi4py. A program to be run under mpiexec."""
 
 from __future__ import annotations
-
-import json
-import sys
-import time
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
 import datamover as dm
+from datamover.bench.contest import Contest, main
 
 PARTICLE = np.dtype(
     [("pos", "f8", 3), ("q", "f8"), ("vel", "f8", 3), ("tproc", "i4"), ("home", "i4")]
@@ -24,7 +15,7 @@ CELLS = 64
 
 
 def elements_of(example: str, count: int, rank: int, nprocs: int) -> np.ndarray:
-    """Return the elements of one process, as the paper's example has them.
+    """Return the elements of one process in the paper's example.
 
     Parameters
     ----------
@@ -66,6 +57,7 @@ class SortAndSend:
         self.comm = comm
         self.type = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
         self.sent = self.received = np.empty(0, dtype)
+        self.count = 0
 
     def __call__(self, elements: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the elements that arrive."""
@@ -82,68 +74,34 @@ class SortAndSend:
             [self.sent.view("u1"), (counts, _starts(counts)), self.type],
             [self.received.view("u1"), (arriving, _starts(arriving)), self.type],
         )
-        return self.received[: arriving.sum()]
+        self.count = arriving.sum()
+        return self.arrived()
+
+    def arrived(self) -> np.ndarray:
+        """Return the elements that the last call received."""
+        return self.received[: self.count]
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(counts)[:-1]))
 
 
-def samples_of(comm, seconds: float, work: Callable[[], object], least: int = 3) -> list[float]:
-    """Return the seconds of each call on its slowest process; the first call does not count.
-
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-    seconds : float
-        How long to go on.
-    work : callable
-    least : int
-        How many calls there are in any case.
-    """
-    from mpi4py import MPI
-
-    work()
-    samples: list[float] = []
-    begin = time.perf_counter()
-    enough = False
-    while not enough:
-        comm.Barrier()
-        start = time.perf_counter()
-        work()
-        samples.append(comm.allreduce(time.perf_counter() - start, MPI.MAX))
-        late = time.perf_counter() - begin > seconds
-        enough = comm.bcast(late and len(samples) >= least)
-    return samples
-
-
-def main() -> None:
-    """Measure the cases of the command line; process 0 prints a row each."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    seconds, words = float(sys.argv[1]), sys.argv[2:]
-    for name, example, count in zip(words[::3], words[1::3], words[2::3], strict=True):
-        elements = elements_of(example, int(count), comm.rank, comm.size)
-        targets = elements if example == "A" else elements["tproc"]
-        by_numpy = SortAndSend(comm, elements.dtype)
-        right = dm.distribute(comm, elements, targets)
-        same = by_numpy(elements, targets).tobytes() == right.tobytes()
-        if not comm.allreduce(same, MPI.LAND):
-            line: dict[str, object] = {"left_out": "numpy", "case": name, "reason": "wrong data"}
-        else:
-            samples = samples_of(comm, seconds, partial(by_numpy, elements, targets))
-            line = {
-                "case": name,
-                "phase": "once",
-                "contender": "numpy",
-                "processes": comm.size,
-                "bytes": elements.nbytes * comm.size,
-                "samples": samples,
-            }
-        if comm.rank == 0:
-            print(json.dumps(line), flush=True)
+def measure(comm, seconds: float, name: str, example: str, count: int) -> None:
+    """Measure one case and print its row."""
+    elements = elements_of(example, count, comm.rank, comm.size)
+    targets = elements if example == "A" else elements["tproc"]
+    by_numpy = SortAndSend(comm, elements.dtype)
+    expected = dm.distribute(comm, elements, targets).tobytes()
+    nbytes = elements.nbytes * comm.size
+    contest = Contest(comm, seconds, case=name, phase="once", bytes=nbytes)
+    contest.add(
+        "numpy",
+        lambda: by_numpy(elements, targets),
+        lambda: by_numpy.arrived().tobytes() == expected,
+    )
+    contest.run()
+    contest.print_all()
 
 
 if __name__ == "__main__":
-    main()
+    main(measure)

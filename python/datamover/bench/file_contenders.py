@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders that move an array between files. A program of its own for each contender.
 
-Arguments: the contender, and a case as JSON (`files.Case.description`). It needs nothing of
+Arguments: the contender, and a case as JSON (`files.Case.description`). It does not import
 datamover, so that another Python, with other packages, can run it. It ends when the output is on
-the disk; `limit` prints the seconds that it took.
+the disk; `limit` prints its seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ GZIP_LEVEL = 4
 
 
 def mapped(case: dict[str, Any], side: str) -> np.ndarray:
-    """Map an .npy or raw file; an output is made."""
+    """Map an .npy or raw file; create an output."""
     path, shape = case[side], case[f"{side}_shape"]
     if side == "output":
         return np.lib.format.open_memmap(path, "w+", case["dtype"], tuple(shape))
@@ -53,14 +54,14 @@ def opened(case: dict[str, Any]) -> Any:
 
 
 def zarr_codec(case: dict[str, Any]) -> Any:
-    """Give what zarr-python compresses an output with; None: nothing."""
+    """Return the codec of an output for zarr-python; None: nothing is compressed."""
     import zarr
 
     return zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
 
 
 def made_zarr(case: dict[str, Any]) -> Any:
-    """Make a Zarr output with zarr-python."""
+    """Create a Zarr output with zarr-python."""
     import zarr
 
     return zarr.create_array(
@@ -98,17 +99,17 @@ def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
 
 
 def sync(path: str) -> None:
-    """Bring the file system that holds an output to the disk."""
+    """Sync the file system of an output."""
     fd = os.open(path, os.O_RDONLY)
     ctypes.CDLL(None).syncfs(fd)
     os.close(fd)
 
 
 def have_memory_at_hand(path: str, nbytes: int) -> None:
-    """Write a file of so many bytes, and remove it.
+    """Write a file of this size, and remove it.
 
-    A virtual machine gives memory back that it does not use; when it is used again, the one that
-    happens to be the first would pay for it.
+    A virtual machine returns memory that it does not use. The first contender that uses it again
+    would pay for it.
     """
     zeros = bytes(1 << 20)
     with open(path, "wb", buffering=0) as file:
@@ -117,10 +118,10 @@ def have_memory_at_hand(path: str, nbytes: int) -> None:
     os.unlink(path)
 
 
-def move_by_slabs(case: dict[str, Any], source: Any, output: Any, read: Any) -> None:
+def move_by_slabs(case: dict[str, Any], source: Any, output: Any) -> None:
     """Copy slab by slab; the source is an array of the output's dimensions."""
     for slab in slabs(case):
-        output[slab] = read(source[slab])
+        output[slab] = source[slab]
     if isinstance(output, np.memmap):
         output.flush()
 
@@ -131,7 +132,7 @@ def by_zarr(case: dict[str, Any]) -> None:
 
     source = opened(case)
     output = made_zarr(case) if case["output_kind"] == "zarr" else mapped(case, "output")
-    move_by_slabs(case, source, output, lambda part: part)
+    move_by_slabs(case, source, output)
 
 
 def by_zarrs(case: dict[str, Any]) -> None:
@@ -158,18 +159,14 @@ def by_tensorstore(case: dict[str, Any]) -> None:
         raise ImportError("it has no driver for flat files")
     source = store(case["source"]) if case["source_kind"] == "zarr" else opened(case)
     if case["output_kind"] != "zarr":
-        move_by_slabs(case, source, mapped(case, "output"), lambda part: part.read().result())
+        move_by_slabs(case, source, mapped(case, "output"))  # a slab is read as an array
         return
     codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
     if case["codec"] == "zstd":
         codecs.append({"name": "zstd", "configuration": {"level": 0}})
     grid = {"name": "regular", "configuration": {"chunk_shape": case["chunks"]}}
-    metadata = {
-        "shape": case["output_shape"],
-        "data_type": case["dtype"],
-        "chunk_grid": grid,
-        "codecs": codecs,
-    }
+    metadata = {"shape": case["output_shape"], "data_type": case["dtype"]}
+    metadata |= {"chunk_grid": grid, "codecs": codecs}
     output = store(case["output"], metadata=metadata)
     for write in [output[slab].write(source[slab]) for slab in slabs(case)]:
         write.result()
@@ -194,7 +191,7 @@ def by_dask(case: dict[str, Any]) -> None:
 
 
 def by_rechunker(case: dict[str, Any]) -> None:
-    """Move with rechunker, by dask, from and to Zarr v2: it knows no other."""
+    """Move with rechunker, by dask, from and to Zarr v2, the only version that it supports."""
     import rechunker
     import zarr
     from numcodecs import Zstd
@@ -215,13 +212,12 @@ def by_rechunker(case: dict[str, Any]) -> None:
     ).execute()
 
 
-def dataset_of(
-    file: Any, shape: Sequence[int], dtype: str, chunks: Sequence[int], codec: str
-) -> Any:
-    """Make the dataset of an HDF5 file."""
+def dataset_of(file: Any, case: dict[str, Any], side: str = "") -> Any:
+    """Make the dataset of an HDF5 file: an output, or (`source_`) a source."""
+    shape, chunks = case[f"{side or 'output_'}shape"], case[f"{side}chunks"]
     packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
-    words = packed if codec == "gzip" else {}
-    return file.create_dataset(DATASET, tuple(shape), dtype, chunks=tuple(chunks), **words)
+    words = packed if case[f"{side}codec"] == "gzip" else {}
+    return file.create_dataset(DATASET, tuple(shape), case["dtype"], chunks=tuple(chunks), **words)
 
 
 def by_h5py(case: dict[str, Any]) -> None:
@@ -229,10 +225,7 @@ def by_h5py(case: dict[str, Any]) -> None:
     import h5py
 
     with h5py.File(case["source"], "r") as source, h5py.File(case["output"], "w") as output:
-        made = dataset_of(
-            output, case["output_shape"], case["dtype"], case["chunks"], case["codec"]
-        )
-        move_by_slabs(case, source[DATASET], made, lambda part: part)
+        move_by_slabs(case, source[DATASET], dataset_of(output, case))
 
 
 def by_xarray(case: dict[str, Any]) -> None:
@@ -257,37 +250,31 @@ def by_h5repack(case: dict[str, Any]) -> None:
     subprocess.run(command, check=True)
 
 
-class Chain:
-    """Codecs one after the other."""
-
-    def __init__(self, *codecs: Any):
-        self._codecs = codecs
-
-    def encode(self, data: Any) -> Any:
-        """Encode by the first, then the next."""
-        for codec in self._codecs:
-            data = codec.encode(data)
-        return data
-
-    def decode(self, data: Any) -> Any:
-        """Decode in the other order."""
-        for codec in reversed(self._codecs):
-            data = codec.decode(data)
-        return data
-
-
-def codec_of(name: str, dtype: str) -> Chain | None:
-    """Give what encodes and decodes; None where nothing does."""
+def codecs_of(name: str, dtype: str) -> list[Any]:
+    """Return the codecs that encode one after the other; none if nothing does."""
     import numcodecs
 
     if name == "gzip":  # as HDF5 does it
-        return Chain(numcodecs.Shuffle(np.dtype(dtype).itemsize), numcodecs.Zlib(GZIP_LEVEL))
-    return Chain(numcodecs.Zstd(0)) if name == "zstd" else None
+        return [numcodecs.Shuffle(np.dtype(dtype).itemsize), numcodecs.Zlib(GZIP_LEVEL)]
+    return [numcodecs.Zstd(0)] if name == "zstd" else []
+
+
+def encoded(codecs: Sequence[Any], data: Any) -> Any:
+    """Return encoded data."""
+    for codec in codecs:
+        data = codec.encode(data)
+    return data
+
+
+def decoded(codecs: Sequence[Any], data: Any) -> Any:
+    """Return decoded data."""
+    for codec in reversed(codecs):
+        data = codec.decode(data)
+    return data
 
 
 def limit(case: dict[str, Any]) -> float:
     """Decode and encode all chunks in memory on all cores, write and sync the bytes; seconds."""
-    codec, source_codec = (codec_of(case[k], case["dtype"]) for k in ("codec", "source_codec"))
     array = np.array(opened(case))
 
     def chunks_of(extents: list[int] | None) -> list[np.ndarray]:
@@ -298,23 +285,23 @@ def limit(case: dict[str, Any]) -> float:
             for lo in itertools.product(*starts)
         ]
 
-    encodes = codec is not None and case["chunks"] is not None
-    decodes = source_codec is not None and case["source_chunks"] is not None
+    # Flat files have no chunks, so that nothing is coded.
+    before, after = (
+        codecs_of(case[codec], case["dtype"]) if case[chunks] is not None else []
+        for codec, chunks in (("source_codec", "source_chunks"), ("codec", "chunks"))
+    )
     with ThreadPoolExecutor(CORES) as pool:
-        given = (
-            list(pool.map(source_codec.encode, chunks_of(case["source_chunks"]))) if decodes else []
-        )
+        source = chunks_of(case["source_chunks"]) if before else []
+        given = list(pool.map(partial(encoded, before), source))
         made: list[Any] = chunks_of(case["chunks"])
         begin = time.perf_counter()
-        collected = (
-            sum(len(found) for found in pool.map(source_codec.decode, given)) if decodes else 0
-        )
-        made = list(pool.map(codec.encode, made)) if encodes else made
+        for chunk in pool.map(partial(decoded, before), given):
+            assert len(chunk)
+        made = list(pool.map(partial(encoded, after), made)) if after else made
         with open(case["output"], "wb", buffering=0) as file:
             for chunk in made:
                 file.write(chunk)
             os.fsync(file.fileno())
-    assert collected >= 0
     return time.perf_counter() - begin
 
 
@@ -331,7 +318,7 @@ CONTENDERS = {
 
 
 def main() -> None:
-    """Run one contender; the exit code 3 says that it is not installed."""
+    """Run one contender; the exit code is 3 if it is not installed."""
     name, case = sys.argv[1], json.loads(sys.argv[2])
     try:
         if name == "limit":

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data of the files of `bench files`.
 
-How well numbers compress decides what a move with a codec costs. So they are real ones, where the
-package that has them is installed (`pip install datamover[meshes]`); nothing is downloaded.
+The cost of a move with a codec depends on how well the numbers compress. They are therefore real
+data, if the package that has them is installed (`pip install datamover[meshes]`); nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ BRAIN = ("datasets", "data", "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz")
 
 
 def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
-    """Make a cube of so many gigabytes, its edge a multiple of 16 and at least 16.
+    """Make a cube of this size, its edge a multiple of 16 and at least 16.
 
-    What there is of real numbers is repeated along each dimension, with a gradient, so that no two
-    repetitions hold the same.
+    Real data is repeated along each dimension, with a gradient, so that no two repetitions are
+    equal.
 
     Parameters
     ----------
     name : str
-        `brain`, `noise`, or `auto`: the brain where nilearn is installed.
+        `brain`, `noise`, or `auto`: the brain if nilearn is installed.
     gigabytes : float
         Size, in 10^9 bytes.
 
     Raises
     ------
     Unsupported
-        When nilearn or nibabel, which reads it, is not installed.
+        Nilearn, or nibabel, which reads the data, is not installed.
     InvalidArgument
-        When there is no such name.
+        The name is unknown.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
 
 
 def _unit(name: str) -> npt.NDArray[np.float32]:
-    """Give what is repeated."""
+    """Return the data that is repeated."""
     if name == "auto":
         try:
             return _brain()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of moving files against other libraries. `datamover bench files`.
 
-Every contender is a tree of processes of its own, measured from its start to its synced output; its
-peak memory is the proportional set size of the tree, looked at every 20 ms.
+Every contender is a tree of processes of its own, measured from its start to its synced output. Its
+peak memory is the proportional set size of the tree, sampled every 20 ms. Cases `restart-…` save
+and load arrays by programs under mpiexec (`restart_contenders`), timed from within.
 """
 
 from __future__ import annotations
@@ -12,116 +13,222 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
-from datamover.bench import file_data, options, process_trees, restart
+from datamover.bench import file_data, process_trees, programs
+from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
-from datamover.errors import IoError
+from datamover.bench.programs import Line
+from datamover.errors import IoError, MpiError
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
-OTHERS_BY_SOURCE = {"h5": ("h5py", "h5repack"), "nc": (*OTHERS, "xarray")}
-STYLE = Style(references=("limit", *OTHERS, "h5py", "h5repack", "xarray", "rechunker", "mpi-io"))
+KINDS = ("zarr", "npy", "raw", "nc", "h5")
+#: Kinds of sources that the other contenders read.
+READS = {
+    **dict.fromkeys(OTHERS, KINDS[:4]),
+    **{"h5py": ("h5",), "h5repack": ("h5",), "xarray": ("nc",), "rechunker": ("zarr",)},
+    "limit": KINDS,
+}
+SAVERS = ("datamover", "datamover:numpy", "tensorstore", "mpi-io")
 DTYPE = "float32"
-#: What a process of ours may take beside its limit, and what it has before any array is opened.
+#: Memory that a process of ours may take in addition to its limit and to its imports.
 BESIDE_BYTES = 30_000_000
-#: What rechunker takes: it knows no later Zarr.
+#: Packages for rechunker, which reads Zarr 2 only.
 RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")
+#: Arrays of a restart, and chunks along their extents.
+ARRAYS, PARTS = 8, 4
 
 
 @dataclass(frozen=True)
-class Case:
-    """One move: kinds of files, and chunks as parts of 16 of each extent (None: no Zarr)."""
+class Move:
+    """A move between files, with chunks in sixteenths of each extent (0: 1 element; None: none)."""
 
     name: str
-    source: str
-    output: str
+    source_kind: str
+    output_kind: str
     source_parts: tuple[int, ...] | None = None
     output_parts: tuple[int, ...] | None = None
     axes: tuple[int, ...] = (0, 1, 2)
     codec: str = "none"
-    source_codec: str | None = None  # None: as the output's
+    source_codec: str = "none"
 
     def description(self, place: Path, shape: tuple[int, ...], max_bytes: int) -> dict[str, Any]:
-        """Say everything that a contender has to know."""
+        """Return all that a contender needs."""
         output_shape = tuple(shape[a] for a in self.axes)
-        return {
-            "source": str(place / f"source-{self.name}.{self.source}"),
-            "output": str(place / f"output.{self.output}"),
-            "source_v2": str(place / f"source-{self.name}-v2.zarr"),
-            "source_kind": self.source,
-            "output_kind": self.output,
+        return asdict(self) | {
+            "source": str(place / "source" / f"a.{self.source_kind}"),
+            "output": str(place / f"output.{self.output_kind}"),
+            "source_v2": str(place / "source" / "a-v2.zarr"),
             "source_shape": shape,
             "output_shape": output_shape,
             "source_chunks": _chunks(shape, self.source_parts),
             "chunks": _chunks(output_shape, self.output_parts),
-            "axes": self.axes,
-            "codec": self.codec,
-            "source_codec": self.source_codec or self.codec,
             "dtype": DTYPE,
             "max_bytes": max_bytes,
         }
 
 
+@dataclass(frozen=True)
+class Restart:
+    """Eight cubes of doubles are saved on some processes, and loaded on others."""
+
+    name: str
+    save: int
+    load: int
+    #: Whether the last dimension is cut first, instead of the first one.
+    columns: bool = False
+
+
 def _chunks(shape: tuple[int, ...], parts: tuple[int, ...] | None) -> list[int] | None:
-    """Give the extents that are so many sixteenths of a shape's, at least 1; 0 means 1."""
     if parts is None:
         return None
     return [max(1, n * p // 16) for n, p in zip(shape, parts, strict=True)]
 
 
+def _edge(nbytes: float) -> int:
+    """Return the edge of a cube of floats, a multiple of 16."""
+    return max(16, round((nbytes) ** (1 / 3) / 16) * 16)
+
+
 CUBE, SLICE, PENCIL, PLATE = (2, 2, 2), (0, 16, 16), (16, 1, 1), (16, 16, 1)
-
-
-def all_cases() -> list[Case]:
-    """Return all cases, with and without a codec where that says something.
-
-    Examples
-    --------
-    >>> from datamover.bench.files import all_cases
-    >>> [case.name for case in all_cases()][:2]
-    ['cube-plates-zstd', 'npy-cube-zstd']
-    """
-    cases = []
-    for codec in ("zstd", "none"):
-        cases += [
-            Case(f"cube-plates-{codec}", "zarr", "zarr", CUBE, PLATE, codec=codec),
-            Case(f"npy-cube-{codec}", "npy", "zarr", None, CUBE, codec=codec),
-            Case(f"cube-npy-{codec}", "zarr", "npy", CUBE, None, codec=codec),
-            Case(f"slices-pencils-{codec}", "zarr", "zarr", SLICE, PENCIL, codec=codec),
-        ]
-    cases.append(Case("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0)))
-    for codec in ("gzip", "none"):
-        cases.append(Case(f"hdf5-plates-{codec}", "h5", "h5", CUBE, PLATE, codec=codec))
-    for codec, source_codec in (("zstd", "gzip"), ("none", "none")):
-        cases.append(
-            Case(
-                f"netcdf-plates-{codec}",
-                "nc",
-                "zarr",
-                CUBE,
-                PLATE,
-                codec=codec,
-                source_codec=source_codec,
-            )
+MOVES = (
+    *(
+        Move(f"{name}-{codec}", source, output, before, after, codec=codec, source_codec=codec)
+        for codec in ("zstd", "none")
+        for name, source, output, before, after in (
+            ("cube-plates", "zarr", "zarr", CUBE, PLATE),
+            ("npy-cube", "npy", "zarr", None, CUBE),
+            ("cube-npy", "zarr", "npy", CUBE, None),
+            ("slices-pencils", "zarr", "zarr", SLICE, PENCIL),
         )
-    return cases
+    ),
+    Move("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0)),
+    *(
+        Move(f"{name}-plates-{codec}", *kinds, CUBE, PLATE, codec=codec, source_codec=source_codec)
+        for name, kinds, codec, source_codec in (
+            ("hdf5", ("h5", "h5"), "gzip", "gzip"),
+            ("hdf5", ("h5", "h5"), "none", "none"),
+            ("netcdf", ("nc", "zarr"), "zstd", "gzip"),
+            ("netcdf", ("nc", "zarr"), "none", "none"),
+        )
+    ),
+)
+RESTARTS = (
+    Restart("restart-4-2", 4, 2),
+    Restart("restart-2-3", 2, 3),
+    Restart("restart-columns-4-2", 4, 2, columns=True),
+    Restart("restart-columns-2-3", 2, 3, columns=True),
+)
 
 
-def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: str | None) -> None:
-    if case["source_kind"] == "npy":
+def _clear(path: str) -> None:
+    shutil.rmtree(path) if os.path.isdir(path) else Path(path).unlink(missing_ok=True)
+
+
+class Mover:
+    """Turns of the contenders that move the array of a run between files."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.python = {"rechunker": _rechunker_environment(run.scratch)} if run.rechunker else {}
+        self.written: Move | None = None
+        self.base_bytes = {p: self._base_bytes(p) for p in {1, run.nprocs}}
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        """The array that is moved."""
+        return file_data.cube(self.run.data, self.run.gigabytes)
+
+    def described(self, move: Move, array: np.ndarray) -> dict[str, Any]:
+        """Return the description of a move whose source is written and synced."""
+        case = move.description(self.run.scratch, array.shape, self.run.max_bytes)
+        if self.written != move:
+            place = Path(case["source"]).parent
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            _write_source(case, array, bool(self.python))
+            sync(self.run.scratch)  # else the first contender waits for what was written here
+            self.written = move
+        return case
+
+    def _base_bytes(self, processes: int) -> int:
+        """Return the memory of ours for next to nothing: imports, and MPI's start."""
+        move = Move("base", "npy", "zarr", output_parts=CUBE)
+        case = self.described(move, np.zeros((16, 16, 16), DTYPE))
+        peak_bytes = process_trees.run(_our_command(case, processes)).peak_bytes
+        _clear(case["output"])
+        return peak_bytes
+
+    def turn(self, contender: str, moves: Sequence[Move], seconds: float) -> Iterator[Line]:
+        """Let a contender move the array once, check its output and remove it."""
+        (move,) = moves
+        case = self.described(move, self.array)
+        name, _, number = contender.partition(":")
+        processes = int(number or 1)
+        have_memory_at_hand(case["output"] + ".memory", 2 * self.array.nbytes)
+        if name == "datamover":
+            ended = process_trees.run(_our_command(case, processes))
+        else:
+            python = self.python.get(name, self.run.python)
+            program = str(Path(__file__).with_name("file_contenders.py"))
+            ended = process_trees.run([python, program, name, json.dumps(case)])
+        reason = ended.failure()
+        if reason is None and name != "limit" and not _is_right(case, self.array):
+            reason = "wrong data"
+        _clear(case["output"])
+        if reason is not None:
+            yield {"left_out": contender, "reason": reason, "case": move.name}
+            return
+        taken = json.loads(ended.printed)["seconds"] if name == "limit" else ended.seconds
+        row = {"case": move.name, "phase": "move", "contender": contender, "processes": processes}
+        row |= {"bytes": self.array.nbytes, "samples": [taken], "peak_bytes": ended.peak_bytes}
+        if name == "datamover":
+            each = case["max_bytes"] + BESIDE_BYTES
+            row["allowed_bytes"] = self.base_bytes[processes] + processes * each
+        yield row
+
+
+def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) -> list[Line]:
+    """Let a contender save and load once; a phase is a program of its own."""
+    (case,) = cases
+    path = run.scratch / f"restart{'.bin' if contender == 'mpi-io' else '.zarr'}"
+    edge = _edge(run.gigabytes * 1e9 / 8 / ARRAYS)
+    part = edge // PARTS
+    said = {"path": str(path), "edge": edge, "arrays": ARRAYS, "columns": case.columns}
+    said["chunks"] = [part, part, 2 * part]
+    python = run.python if contender == "tensorstore" else sys.executable
+    program = str(Path(__file__).with_name("restart_contenders.py"))
+    rows: list[Line] = []
+    try:
+        for phase in ("save", "load"):
+            processes = getattr(case, phase)
+            words = [contender, phase, json.dumps(said | {"processes": processes})]
+            lines = programs.run(run.mpi, processes, [python, program, *words], 0)
+            found = lines[0] if lines else {}
+            if not found.get("right"):
+                raise MpiError(found.get("reason", "wrong data"))
+            row = {"case": case.name, "phase": phase, "contender": contender, "mpi": run.mpi.name}
+            row |= {"processes": processes, "samples": [found["seconds"]]}
+            rows.append(row | {"bytes": ARRAYS * edge**3 * 8})
+    except MpiError as e:
+        rows = [{"left_out": contender, "reason": str(e), "case": case.name}]
+    _clear(str(path))
+    return rows
+
+
+def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: bool) -> None:
+    kind = case["source_kind"]
+    if kind == "npy":
         np.save(case["source"], array)
-    elif case["source_kind"] == "raw":
+    elif kind == "raw":
         array.tofile(case["source"])
-    elif case["source_kind"] in ("h5", "nc"):
+    elif kind in ("h5", "nc"):
         _write_hdf5(case, array)
     else:
         _write_zarr(case, array, case["source"], 3)
@@ -148,9 +255,7 @@ def _write_hdf5(case: dict[str, Any], array: np.ndarray) -> None:
     import h5py
 
     with h5py.File(case["source"], "w") as file:
-        dataset = dataset_of(
-            file, array.shape, case["dtype"], case["source_chunks"], case["source_codec"]
-        )
+        dataset = dataset_of(file, case, "source_")
         dataset[...] = array
         if case["source_kind"] == "nc":
             for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):
@@ -177,7 +282,7 @@ def _our_command(case: dict[str, Any], processes: int) -> list[str]:
 
 
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
-    """Compare some of the output, spread over all of it, with what it should be."""
+    """Compare some of the output, spread over all of it, with the array."""
     if case["output_kind"] == "h5":
         import h5py
 
@@ -202,78 +307,8 @@ def _holds(found: Any, expected: np.ndarray) -> bool:
     )
 
 
-def _clear(path: str) -> None:
-    shutil.rmtree(path) if os.path.isdir(path) else Path(path).unlink(missing_ok=True)
-
-
-def _turns(
-    case: dict[str, Any], processes: int, python: str, rechunker: str | None
-) -> Iterator[tuple[str, list[str]]]:
-    """Give the contenders' commands, in turn."""
-    program = str(Path(__file__).with_name("file_contenders.py"))
-    description = json.dumps(case)
-    yield "datamover", _our_command(case, 1)
-    if processes > 1:
-        yield f"datamover:{processes}", _our_command(case, processes)
-    for name in OTHERS_BY_SOURCE.get(case["source_kind"], OTHERS):
-        yield name, [python, program, name, description]
-    if rechunker and case["source_kind"] == case["output_kind"] == "zarr":
-        yield "rechunker", [rechunker, program, "rechunker", description]
-    yield "limit", [python, program, "limit", description]
-
-
-def _measure(
-    results: Results,
-    name: str,
-    case: dict[str, Any],
-    array: np.ndarray,
-    turn: tuple[str, list],
-    base_bytes: dict[str, int],
-) -> None:
-    contender, command = turn
-    have_memory_at_hand(case["output"] + ".memory", 2 * array.nbytes)
-    ended = process_trees.run(command)
-    seconds = ended.seconds
-    if (reason := ended.failure()) is not None:
-        results.leave_out(contender, reason, name)
-    elif contender != "limit" and not _is_right(case, array):
-        results.leave_out(contender, "wrong data", name)
-    else:
-        if contender == "limit":
-            seconds = json.loads(ended.printed)["seconds"]
-        row = {
-            "case": name,
-            "phase": "move",
-            "contender": contender,
-            "processes": int(contender.partition(":")[2] or 1),
-            "bytes": array.nbytes,
-            "samples": [seconds],
-            "peak_bytes": ended.peak_bytes,
-        }
-        if contender in base_bytes:
-            each = case["max_bytes"] + BESIDE_BYTES
-            row["allowed_bytes"] = base_bytes[contender] + row["processes"] * each
-        results.add(row, mpi="")
-    _clear(case["output"])
-
-
-def _base_bytes(place: Path, processes: int, max_bytes: int) -> dict[str, int]:
-    """Give what ours take for next to nothing: imports, and MPI's start."""
-    case = Case("base", "npy", "zarr", output_parts=CUBE).description(
-        place, (16, 16, 16), max_bytes
-    )
-    np.save(case["source"], np.zeros((16, 16, 16), DTYPE))
-    found = {}
-    for p in {1, processes}:
-        ended = process_trees.run(_our_command(case, p))
-        found["datamover" if p == 1 else f"datamover:{p}"] = ended.peak_bytes
-        _clear(case["output"])
-    _clear(case["source"])
-    return found
-
-
 def _rechunker_environment(place: Path) -> str:
-    """Make a virtual environment that has rechunker; give its interpreter."""
+    """Make a virtual environment that has rechunker; return its interpreter."""
     python = str(place / "rechunker" / "bin" / "python")
     for command in (
         [sys.executable, "-m", "venv", str(place / "rechunker")],
@@ -281,74 +316,42 @@ def _rechunker_environment(place: Path) -> str:
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no reason said"])[-1]
+            last = (done.stderr.strip().splitlines() or ["no reason was printed"])[-1]
             raise IoError(f"rechunker cannot be installed: {last}")
     return python
 
 
-def bench(
-    processes: options.Processes = 1,
-    json_file: options.JsonFile = None,
-    gigabytes: Annotated[float, typer.Option(min=0.0, help="Size of the array.")] = 1.0,
-    rounds: Annotated[int, typer.Option(min=1, help="How often contenders take turns.")] = 3,
-    data: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What the array holds: brain (a scan that nilearn has), noise, or auto: the first "
-            "that is installed.",
-        ),
-    ] = "auto",
-    case: options.CaseNames = None,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Memory limit where one can be said.")] = (
-        1 << 28
-    ),
-    directory: Annotated[
-        Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where files are made; a temporary directory else."),
-    ] = None,
-    python: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            show_default="the one that runs this",
-            help="Interpreter that has the other contenders installed.",
-        ),
-    ] = sys.executable,
-    rechunker: Annotated[
-        bool,
-        typer.Option(
-            "--rechunker",
-            metavar="",
-            help="Have rechunker too, which needs zarr < 3: it is installed in an environment of "
-            "its own, beside the files.",
-        ),
-    ] = False,
-) -> None:
-    """Measure `datamover move` beside tensorstore, zarr-python, zarrs, dask, h5py and h5repack.
+def players(run: Run) -> Iterator[Player]:
+    """Give ours, by one process and several, the others, and the ways to restart."""
+    if any(isinstance(case, Move) for case in run.cases):
+        mover = Mover(run)
+        ours = ["datamover", *([f"datamover:{run.nprocs}"] if run.nprocs > 1 else [])]
+        for name in (*ours, *(name for name in READS if name != "rechunker" or run.rechunker)):
+            yield Player(partial(mover.turn, name), partial(_moves, READS.get(name, KINDS)))
+    for name in SAVERS:
+        yield Player(partial(restart, run, name), lambda case: isinstance(case, Restart))
 
-    With -n above 1 also by several processes.
 
-    `limit`: coding all chunks in memory on all cores, and writing the bytes.
-    """
-    results = Results()
-    with options.measuring(None):
-        cases = options.choose([*all_cases(), *restart.CASES], case)
-        with tempfile.TemporaryDirectory(dir=directory) as place:
-            array = file_data.cube(data, gigabytes)
-            base_bytes = _base_bytes(Path(place), processes, max_bytes)
-            with_rechunker = _rechunker_environment(Path(place)) if rechunker else None
-            for chosen in cases:
-                if isinstance(chosen, restart.Case):
-                    restart.measure(results, chosen, Path(place), gigabytes, rounds, python)
-                    continue
-                described = chosen.description(Path(place), array.shape, max_bytes)
-                _write_source(described, array, with_rechunker)
-                sync(place)  # else the first contender waits for what was written here
-                turns = list(_turns(described, processes, python, with_rechunker))
-                for k in range(rounds):
-                    for turn in turns[k % len(turns) :] + turns[: k % len(turns)]:
-                        _measure(results, chosen.name, described, array, turn, base_bytes)
-                _clear(described["source"])
-                _clear(described["source_v2"])
-        options.finish(results, STYLE, json_file)
+def _moves(kinds: tuple[str, ...], case: Move | Restart) -> bool:
+    """Return whether a contender that reads these kinds moves between the files of a case."""
+    if isinstance(case, Restart) or case.source_kind not in kinds:
+        return False
+    return kinds != ("zarr",) or case.output_kind == "zarr"
+
+
+BENCHMARK = Benchmark(
+    name="files",
+    help="Measure `datamover move` against tensorstore, zarr-python, zarrs, dask, h5py and "
+    "h5repack.\n\nWith -n above 1 also by several processes. `limit`: coding all chunks in memory "
+    "on all cores, and writing the bytes.",
+    options={
+        "gigabytes": 1.0, "rounds": 3, "data": "auto", "max_bytes": 1 << 28, "directory": None,
+        "python": sys.executable, "rechunker": False,
+    },
+    cases=lambda run: (*MOVES, *RESTARTS),
+    threads=True,
+    players=players,
+    references=("limit", *(name for name in READS if name != "limit"), "mpi-io"),
+    shown=("datamover",),
+    quick={"gigabytes": 0.1, "rounds": 1},
+)  # fmt: skip

@@ -6,104 +6,81 @@ Source: the paper on network I/O, section 6 and figures 11 and 12.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from datamover.bench import options, programs
-from datamover.bench.report import Style
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.chart import Panel
+from datamover.bench.programs import Line
 from datamover.bench.rows import Results
 
-STYLE = Style(references=("pieces", "mpi-io", "write-only"))
-#: A memory file system, where there is one.
+#: A memory file system, if there is one.
 MEMORY = Path("/dev/shm")
-#: Of the partition's blocks: the paper's, and coarser ones.
-BLOCK_BYTES = (128, 256, 512, 1024, 2048, 4096, 8192, 65536)
-#: What one process writes at once after reshuffling, where the blocks are what differs.
+#: Bytes that a process writes at once after reshuffling, in cases with different blocks.
 USUAL_MESSAGE = 1 << 20
-#: Where messages and pathways differ, blocks are of these bytes.
+#: Bytes of blocks in cases with different messages and pathways.
 USUAL_BLOCK = 1024
-MESSAGES = {"4K": 4 << 10, "16K": 16 << 10, "64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20}
-PATHWAYS = (1, 2, 4)
 
-
-@dataclass(frozen=True)
-class Case:
-    """An array in blocks of so many bytes goes in messages of so many to so many files."""
-
-    name: str
-    block_bytes: int
-    message_bytes: int = USUAL_MESSAGE
-    pathways: int = 1
-
-    @property
-    def word(self) -> str:
-        """The case as an argument of the program."""
-        return f"{self.name}:{self.block_bytes}:{self.message_bytes}:{self.pathways}"
-
-
+#: The words are the bytes of a block and of a message, and the number of files.
 CASES = (
-    *(Case(f"blocks-{block}", block) for block in BLOCK_BYTES),
     *(
-        Case(f"pathways-{pathways}-{name}", USUAL_BLOCK, message, pathways)
-        for pathways in PATHWAYS
-        for name, message in MESSAGES.items()
+        Case(f"blocks-{block}", (block, USUAL_MESSAGE, 1))
+        for block in (128, 256, 512, 1024, 2048, 4096, 8192, 65536)
+    ),
+    *(
+        Case(f"pathways-{pathways}-{name}", (USUAL_BLOCK, message << 10, pathways))
+        for pathways in (1, 2, 4)
+        for name, message in {"4K": 4, "16K": 16, "64K": 64, "256K": 256, "1M": 1024}.items()
     ),
 )
 
 
-def bench(
-    nprocs: options.Processes = 2,
-    json_file: options.JsonFile = None,
-    seconds: options.Seconds = 2.0,
-    case: options.CaseNames = None,
-    megabytes: Annotated[int, typer.Option(min=1, help="Size of the array.")] = 128,
-    directory: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Where files are made, else in memory, if possible; if repeated, the files of "
-            "several pathways are there in turn.",
-        ),
-    ] = None,
-    png_file: options.picture_file("Draw the speeds.") = None,
-) -> None:
-    """Write an array in blocks of 128 B to 64 KiB to flat files, reshuffled first.
-
-    One file, for each size of blocks; 1, 2 and 4 files in turn, for each size of messages.
-    """
-    with options.measuring(nprocs), contextlib.ExitStack() as made:
-        chosen = options.choose(CASES, case)
-        own = programs.own_mpi()
-        bases = directory or [MEMORY if MEMORY.is_dir() else None]
-        places = [
-            made.enter_context(tempfile.TemporaryDirectory(prefix="datamover-bench-", dir=base))
-            for base in bases
-        ]
-        arguments = [str(seconds), str(megabytes), os.pathsep.join(places)]
-        arguments += [c.word for c in chosen]
-        command = programs.python_program("datamover.bench.flat_writes", *arguments)
-        printed = programs.run(own, nprocs, command, seconds * len(chosen))
-        results = Results()
-        for line in printed.lines:
-            results.add(line, printed.mpi)
-        options.finish(results, STYLE, json_file, more={"flatness": flatness(results)})
-        if png_file is not None:
-            from datamover.bench.plot_flat import draw
-
-            draw(results.rows(), png_file)
+def players(run: Run) -> Iterator[Player]:
+    """Give the one program, which writes to new directories."""
+    bases = run.directories or [MEMORY if MEMORY.is_dir() else None]
+    places = [
+        run.stack.enter_context(tempfile.TemporaryDirectory(prefix="datamover-bench-", dir=base))
+        for base in bases
+    ]
+    yield run.python_player("flat_writes", run.megabytes, places)
 
 
 def flatness(results: Results) -> float | None:
-    """Return the slowest partition of ours over the fastest: 1 where it does not matter."""
+    """Return the slowest partition of ours over the fastest: 1 if it does not matter."""
     speeds = [
         row["bytes"] / row["seconds"]
         for row in results.rows()
         if row["contender"] == "datamover" and row["case"].startswith("blocks-")
     ]
     return min(speeds) / max(speeds) if speeds else None
+
+
+def panels(rows: list[Line]) -> list[Panel]:
+    """Return the speeds of ours by message for each number of files, and of all by block."""
+    striped = [
+        {**row, "files": f"{row['pathways']} files"}
+        for row in rows
+        if row["case"].startswith("pathways-") and row["contender"] == "datamover"
+    ]
+    partitions = [row for row in rows if row["case"].startswith("blocks-")]
+    found = [
+        Panel("datamover, messages to 1, 2 and 4 files", striped, "message_bytes", series="files"),
+        Panel("partitions to one file", partitions, "block_bytes"),
+    ]
+    return [panel for panel in found if panel.rows]
+
+
+BENCHMARK = Benchmark(
+    name="flat",
+    help="Write an array in blocks of 128 B to 64 KiB to flat files, reshuffled first.\n\n"
+    "One file, for each size of blocks; 1, 2 and 4 files in turn, for each size of messages.",
+    options={"nprocs": 2, "seconds": 2.0, "megabytes": 128, "directories": None},
+    cases=lambda run: CASES,
+    players=players,
+    references=("pieces", "mpi-io", "write-only"),
+    shown=("datamover",),
+    figures=lambda run: {"flatness": flatness(run.results)},
+    panels=panels,
+    quick={"seconds": 1.0, "megabytes": 32},
+)

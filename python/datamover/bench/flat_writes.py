@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writing a partitioned array to one flat file. A program to be run under mpiexec.
+"""Writing a partitioned array to flat files. A program to be run under mpiexec.
 
-Arguments: the seconds to measure each case, the megabytes of the array, the directories (separated
-as in PATH), and the cases: NAME:BLOCK:MESSAGE:PATHWAYS. Columns are dealt cyclically in blocks of
-BLOCK bytes, so that each block is as long in the file. Flat ranges of MESSAGE bytes are dealt to
-the processes after reshuffling, and to PATHWAYS files, in the directories in turn.
+Columns are distributed cyclically in blocks, so that each block is as long in the file. Flat ranges
+of the bytes of a message are distributed to the processes after reshuffling, and to the files.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import datamover as dm
+from datamover.bench.contest import Contest, main
 
 #: A row of the array, of doubles.
 ROW_ELEMS = 16384
@@ -45,8 +41,8 @@ class Partitioned:
         self.files = [os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in paths]
 
     def write_ranges(self) -> None:
-        """Write what the flat array holds: a write for each range, the files in turn."""
-        data = self.flat.local.view("u1")  # of no element on some processes
+        """Write the flat array: a write for each range, the files in turn."""
+        data = self.flat.local.view("u1")  # empty on some processes
         for k, begin in enumerate(range(0, len(data), self.message_bytes)):
             stripe, file = divmod(k * self.comm.size + self.comm.rank, len(self.files))
             piece = data[begin : begin + self.message_bytes]
@@ -84,14 +80,14 @@ class Partitioned:
         kind.Free()
 
     def contenders(self) -> dict[str, Callable[[], None]]:
-        """Return all ways; the last writes only what has been reshuffled before."""
+        """Return all contenders; the last writes only previously reshuffled data."""
         ways = {"datamover": self.reshuffled}
         if len(self.files) == 1:
             ways |= {"pieces": self.piece_by_piece, "mpi-io": self.by_mpi}
         return ways | {"write-only": self.write_ranges}
 
     def is_written(self) -> bool:
-        """Tell whether the files hold the array, on all processes; they are empty then."""
+        """Return whether the files hold the array, on all processes, and empty them."""
         self.comm.Barrier()
         right = True
         if self.comm.rank == 0:
@@ -112,7 +108,7 @@ class Partitioned:
         return True
 
     def close(self) -> None:
-        """Give the files and the arrays back."""
+        """Close the files and free the arrays."""
         self.comm.Barrier()
         for file, path in zip(self.files, self.paths, strict=True):
             os.close(file)
@@ -124,65 +120,30 @@ class Partitioned:
 
 
 def _write_all(file: int, data: Any, place: int) -> None:
-    """Write all of it, however little the system takes at once."""
+    """Write all data, in as many calls as the system needs."""
     while len(data):
         done = os.pwrite(file, data, place)
         data, place = data[done:], place + done
 
 
-def measure(work: Partitioned, seconds: float) -> dict[str, list[float]]:
-    """Return the seconds of each turn on its slowest process, for those that write the array.
-
-    Each has its share of the time, and the fast ones more turns. What is taken into a file's first
-    pages is not counted: they stay.
-    """
-    from mpi4py import MPI
-
-    comm = work.comm
-    samples: dict[str, list[float]] = {}
-    for name, write in work.contenders().items():
-        write()
-        if work.is_written():
-            samples[name] = []
-    work.reshuffled()
-    left = list(samples)
-    while left:
-        for name in left:
-            comm.Barrier()
-            start = time.perf_counter()
-            work.contenders()[name]()
-            samples[name].append(comm.allreduce(time.perf_counter() - start, MPI.MAX))
-        left = [name for name in left if sum(samples[name]) < seconds / len(samples)]
-    return samples
-
-
-def main() -> None:
-    """Measure all block sizes and print their rows."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    seconds, megabytes, directories = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    places = [Path(place) for place in directories.split(os.pathsep)]
+def measure(
+    comm: Any, seconds: float, megabytes: int, places: list[str], case: str, *sizes: int
+) -> None:
+    """Measure a case: blocks and messages of these sizes, and this number of files."""
+    block_bytes, message_bytes, pathways = sizes
     rows = max(1, megabytes * 1_000_000 // (8 * ROW_ELEMS))
-    if comm.rank == 0:
-        print(json.dumps({"mpi": MPI.Get_library_version()}))
-    for word in sys.argv[4:]:
-        case, *sizes = word.split(":")
-        block_bytes, message_bytes, pathways = map(int, sizes)
-        paths = [places[k % len(places)] / f"flat-{k}.bin" for k in range(pathways)]
-        work = Partitioned(comm, rows, block_bytes, message_bytes, paths)
-        samples = measure(work, seconds)
-        names = list(work.contenders())
-        work.close()
-        for name in names if comm.rank == 0 else ():
-            row: dict[str, Any] = {"case": case, "phase": "write", "contender": name}
-            row |= {"processes": comm.size, "bytes": rows * ROW_ELEMS * 8}
-            row |= {"block_bytes": block_bytes, "message_bytes": message_bytes}
-            row |= {"pathways": pathways}
-            wrong = {"left_out": name, "case": case, "reason": "it wrote wrong data"}
-            found = samples.get(name)
-            print(json.dumps(row | {"samples": found} if found else wrong), flush=True)
+    paths = [Path(places[k % len(places)], f"flat-{k}.bin") for k in range(pathways)]
+    work = Partitioned(comm, rows, block_bytes, message_bytes, paths)
+    facts = {"case": case, "phase": "write", "bytes": rows * ROW_ELEMS * 8, "pathways": pathways}
+    facts |= {"block_bytes": block_bytes, "message_bytes": message_bytes}
+    contest = Contest(comm, seconds, **facts)
+    for name, write in work.contenders().items():
+        contest.add(name, write, work.is_written)
+    work.reshuffled()  # the time for a file's first pages is not counted: they stay
+    contest.run()
+    contest.print_all()
+    work.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(measure)

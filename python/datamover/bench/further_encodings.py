@@ -7,21 +7,19 @@ the same indices. Decoding means: back to the addresses of all elements; moving 
 
 from __future__ import annotations
 
-import statistics
-import time
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-TURNS = 7
+from datamover.bench.contest import timed
+from datamover.bench.programs import Line
 
 Indices = npt.NDArray[np.int64]
 
 
-def measure(case: str, index: Indices) -> Iterator[dict[str, Any]]:
+def measure(case: str, index: Indices) -> Iterator[Line]:
     """Yield a row per further encoding: its `nbytes`, and the time to decode it.
 
     Parameters
@@ -31,22 +29,8 @@ def measure(case: str, index: Indices) -> Iterator[dict[str, Any]]:
         Which elements are gathered.
     """
     for name, (nbytes, decode) in candidates(index).items():
-        decode()
-        seconds = []
-        for _ in range(TURNS):
-            begin = time.perf_counter()
-            decode()
-            seconds.append(time.perf_counter() - begin)
-        yield {
-            "case": case,
-            "phase": "decode_only",
-            "contender": name,
-            "processes": 1,
-            "bytes": 8 * len(index),
-            "nbytes": nbytes,
-            "seconds": statistics.median(seconds),
-            "runs": TURNS,
-        }
+        facts = {"case": case, "phase": "decode_only", "contender": name}
+        yield timed(decode, **facts, bytes=8 * len(index), nbytes=nbytes)
 
 
 def candidates(index: Indices) -> dict[str, tuple[int, Callable[[], Indices]]]:

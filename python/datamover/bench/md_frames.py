@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark with the atoms of a real trajectory. A program to be run under mpiexec.
 
-A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt
-in blocks, go to the processes of their cells (Z order); at each later frame those that have left
-their process's cells go on. Arguments: the seconds to measure.
+A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame, atoms that
+are distributed in blocks are sent to the processes of their cells (Z order). At each later frame,
+those that have left their process's cells are sent on.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 import datamover as dm
+from datamover.bench.contest import main
 from datamover.bench.distribute_numpy import SortAndSend
 
 ATOM = np.dtype([("pos", "f4", 3), ("vel", "f4", 3), ("id", "i4"), ("tproc", "i4")])
@@ -49,7 +50,7 @@ class Follower:
         self.map = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
 
     def at_frame(self, atoms: np.ndarray, frame: int) -> np.ndarray:
-        """Return the same atoms where they are in a frame; not part of what is measured."""
+        """Return the same atoms at their places in a frame; this is not measured."""
         atoms["pos"] = self.positions[frame][atoms["id"]]
         atoms["vel"] = self.velocities[frame][atoms["id"]]
         atoms["tproc"] = self.map.ranks(atoms, self.comm.size)
@@ -74,48 +75,48 @@ class Follower:
         return seconds
 
     def check(self, atoms: np.ndarray) -> None:
-        """Every atom is there once, at its process."""
+        """Check that every atom exists once, at its process."""
         ids = np.concatenate(self.comm.allgather(atoms["id"]))
         if not (atoms["tproc"] == self.comm.rank).all() or len(np.unique(ids)) != len(ids):
             raise AssertionError("atoms have gone astray")
 
 
-def main() -> None:
-    """Measure the first frame and the later ones, by ours, NumPy and a plain copy."""
+def measure(comm, enough_seconds: float, case: str) -> None:
+    """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
     from mpi4py import MPI
 
-    comm = MPI.COMM_WORLD
     positions, velocities = frames()
-    by_numpy = SortAndSend(comm, ATOM)
-    contenders = {
-        "datamover:auto": lambda atoms: dm.distribute(comm, atoms, "tproc"),
-        "numpy": lambda atoms: by_numpy(atoms, atoms["tproc"]),
-        "memcpy": None,
-    }
-    nbytes = positions.shape[1] * ATOM.itemsize
     copied = np.zeros(positions.shape[1] // comm.size, ATOM)
+    by_numpy = SortAndSend(comm, ATOM)
+
+    def copy() -> list[float]:
+        start = time.perf_counter()
+        copied.copy()
+        return [comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2
+
+    def follow(carry: Callable[[np.ndarray], np.ndarray]) -> Callable[[], list[float]]:
+        return Follower(comm, positions, velocities, carry).run
+
+    contenders = {
+        "datamover:auto": follow(lambda atoms: dm.distribute(comm, atoms, "tproc")),
+        "numpy": follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
+        "memcpy": copy,
+    }
     samples: dict[str, list[list[float]]] = {name: [] for name in contenders}
     begin, enough = time.perf_counter(), False
     while not enough:
-        for name, carry in contenders.items():
-            if carry is not None:
-                samples[name].append(Follower(comm, positions, velocities, carry).run())
-                continue
-            start = time.perf_counter()
-            copied.copy()
-            samples[name].append([comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2)
-        enough = comm.bcast(time.perf_counter() - begin > float(sys.argv[1]))
-    if comm.rank != 0:
-        return
-    for name, turns in samples.items():
-        for phase, chosen in (
-            ("first frame", [t[0] for t in turns[1:] or turns]),
-            ("later frames", [s for t in turns[1:] or turns for s in t[1:]]),
-        ):
-            row = {"case": "md-frames", "phase": phase, "contender": name}
-            row |= {"processes": comm.size, "bytes": nbytes, "samples": chosen}
+        for name, run in contenders.items():
+            samples[name].append(run())
+        enough = comm.bcast(time.perf_counter() - begin > enough_seconds)
+    facts = {"case": case, "processes": comm.size}
+    facts["bytes"] = positions.shape[1] * ATOM.itemsize
+    for name, turns in samples.items() if comm.rank == 0 else ():
+        turns = turns[1:] or turns
+        first, later = [t[0] for t in turns], [s for t in turns for s in t[1:]]
+        for phase, found in (("first frame", first), ("later frames", later)):
+            row = {**facts, "phase": phase, "contender": name, "samples": found}
             print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Index lists of sparse matrix-vector products on real meshes.
 
-The meshes lie in the files of other packages (`pip install datamover[meshes]`), nothing is
+The meshes are in the files of other packages (`pip install datamover[meshes]`); nothing is
 downloaded.
 """
 
@@ -37,7 +37,7 @@ def columns(name: str) -> npt.NDArray[np.int64]:
     Raises
     ------
     Unsupported
-        When the package with the mesh, or SciPy, is not installed.
+        The package with the mesh, or SciPy, is not installed.
     """
     _, mesh, order = name.split("-")
     matrix = _matrix(mesh)
@@ -65,7 +65,7 @@ def file_of_package(package: str, *parts: str) -> Path:
     Raises
     ------
     Unsupported
-        When the package is not installed.
+        The package is not installed.
     """
     return Path(_need(package).submodule_search_locations[0], *parts)
 
@@ -78,7 +78,7 @@ def _need(package: str) -> Any:
 
 
 def _pyamg(path: Path) -> csr_array:
-    """The stiffness matrix that pyamg keeps with a mesh."""
+    """Return the stiffness matrix that pyamg stores with a mesh."""
     from scipy.io import loadmat
     from scipy.sparse import csr_array
 
@@ -86,7 +86,7 @@ def _pyamg(path: Path) -> csr_array:
 
 
 def _surface(path: Path) -> csr_array:
-    """The matrix of linear elements on a triangulated surface: an entry per edge and per vertex."""
+    """Return the matrix of linear elements on a surface mesh: an entry per edge and vertex."""
     _need("nibabel")
     import nibabel
     from scipy.sparse import csr_array

@@ -1,152 +1,104 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of the cost models for encodings and transports.
-
-`bench model` measures what these choices hang on here.
-"""
+"""Benchmark of the cost models for encodings and transports. `datamover bench model`."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-import typer
-from rich import box
-from rich.table import Table
+from rich.console import Console, RenderableType
 
-from datamover import launch, machine_model
-from datamover.bench import node_zero, options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
+from datamover import machine_model
+from datamover.bench import node_zero, programs, report
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.programs import Line
 from datamover.machine_model import MachineModel
-
-STYLE = Style(references=("measured",), judged=("predicted",))
-
-#: How a parameter is called on the terminal, and its unit.
-SHOWN = {
-    "instructions": "integer instructions, 10⁹/s",
-    "read_contiguous": "words read in order, 10⁹/s",
-    "read_random": "words read anywhere, 10⁹/s",
-    "write_contiguous": "words written in order, 10⁹/s",
-    "pair": "decode a pair, ns",
-    "block": "decode a block, ns",
-    "symbol": "decode a symbol, ns",
-    "offset": "decode an offset, ns",
-    "byte": "read a byte of an encoding, ns",
-    "shared_message": "ghosts straight, ns per message",
-    "shared_line": "… and per 64 bytes",
-    "staged_message": "ghosts through slots, ns per message",
-    "staged_line": "… and per 64 bytes",
-    "read_run": "read by the system, ns per run",
-    "read_byte": "… and per byte",
-    "slot_run": "through slots, ns per run",
-    "slot_byte": "… and per byte",
-}
-
-
-@dataclass(frozen=True)
-class Case:
-    """One redistribution, by its name."""
-
-    name: str
-
 
 CASES = tuple(Case(f"{r}-{n}") for n in (1024, 2048) for r in node_zero.REDISTRIBUTIONS)
 
 
-def bench(
-    nprocs: options.Processes = 1,
-    json_file: options.JsonFile = None,
-    case: options.CaseNames = None,
-    keep: Annotated[
-        bool,
-        typer.Option(
-            metavar="", help="Keep what was measured; encodings and transports are chosen by it."
-        ),
-    ] = True,
-) -> None:
-    """Measure what encodings and transports cost here, beside what the models predict.
+def players(run: Run) -> Iterator[Player]:
+    """Give the programs that measure encodings, on one process, and transports, on two."""
 
-    -n is accepted as everywhere; one process does it all, and two where there are two cores.
-    """
-    with options.measuring(nprocs):
-        mpi = programs.own_mpi()
-        results, told, predictions = Results(), {}, []
-        names = [c.name for c in options.choose(CASES, case)]
-        printed = programs.run(mpi, 1, [programs.program("model"), *names], 60)
-        for line in printed.lines:
-            results.add(line, printed.mpi)
-            told |= {k: v for k, v in line.items() if k in ("rates", "decoding_costs")}
-            if "prediction" in line:
-                predictions.append(line)
-        transports, cases = _transports(mpi, keep)
-        model = MachineModel(machine_model.processor(), told["rates"], told["decoding_costs"])
-        path = machine_model.model_file() if keep else None
-        if path is not None:
-            machine_model.save(model, path)
-        more = {"predictions": predictions, "transport_rates": transports, "transport_cases": cases}
-        options.finish(results, STYLE, json_file, more={**told, **more})
-        console = launch.console()
-        console.print(_parameters(model, transports), _predictions(predictions))
-        if cases:
-            console.print(_cases(cases))
-        else:
-            console.print("one core: rates of transports are not measured", highlight=False)
-        if path is not None:
-            console.print(f"kept in {path}", highlight=False, soft_wrap=True)
+    def play(cases: Sequence[Case], seconds: float) -> list[Line]:
+        command = [programs.program("model"), *(case.name for case in cases)]
+        lines = programs.run(run.mpi, 1, command, 60)
+        if len(os.sched_getaffinity(0)) > 1:
+            command = [programs.program("rates"), *(["keep"] if run.keep else [])]
+            lines += programs.run(run.mpi, 2, command, 60)
+        run.printed += lines
+        return lines
+
+    yield Player(play)
 
 
-def _transports(mpi: programs.Mpi, keep: bool) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Return the rates of transports and what was measured for them; nothing on one core."""
-    if len(os.sched_getaffinity(0)) < 2:
-        return {}, []
-    command = [programs.program("rates"), *(["keep"] if keep else [])]
-    lines = programs.run(mpi, 2, command, 60).lines
-    rates = next(line["transport_rates"] for line in lines if "transport_rates" in line)
-    return rates, [line for line in lines if "transport_case" in line]
+def figures(run: Run) -> dict[str, Any]:
+    """Return the rates and predictions, and keep the costs of decoding."""
+    found: dict[str, Any] = {"transport_rates": {}}
+    for line in run.printed:
+        kinds = ("rates", "decoding_costs", "transport_rates")
+        found |= {kind: line[kind] for kind in kinds if kind in line}
+    found["predictions"] = [line for line in run.printed if "prediction" in line]
+    found["transport_cases"] = [line for line in run.printed if "transport_case" in line]
+    path = machine_model.model_file() if run.keep else None
+    if path is not None:
+        processor = machine_model.processor()
+        machine_model.save(MachineModel(processor, found["rates"], found["decoding_costs"]), path)
+        found["kept"] = str(path)
+    return found
 
 
-def _parameters(model: MachineModel, transports: dict[str, float]) -> Table:
-    table = Table(
-        "parameter", "measured", title="this machine", title_justify="left", box=box.SIMPLE_HEAD
-    )
-    for name, value in {**model.rates, **model.decoding_costs, **transports}.items():
-        if name in SHOWN:
-            table.add_row(SHOWN[name], f"{value / 1e9 if name in model.rates else value:.3g}")
-    return table
-
-
-def _predictions(predictions: list[dict[str, Any]]) -> Table:
+def tables(document: dict[str, Any], console: Console) -> Iterator[RenderableType]:
+    """Give the tables of rates and costs, predictions and transports."""
+    rates, costs = document["rates"], document["decoding_costs"] | document["transport_rates"]
+    per_second = {"10⁹ per s": [f"{rate / 1e9:.3g}" for rate in rates.values()]}
+    yield report.table("this machine", {"rate": _words(rates)}, per_second, console)
+    spent = {"ns": [f"{cost:.3g}" for cost in costs.values()]}
+    yield report.table("costs", {"of": _words(costs)}, spent, console)
     title = "keeping a relation of pairs: uses until it has paid, and speed-up in the end"
-    table = Table("case", title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("instructions", "threshold", "uses", "predicted", "speed-up", "predicted"):
-        table.add_column(column, justify="right")
-    for p in predictions:
-        table.add_row(
-            p["prediction"],
-            f"{p['generate_instructions']:.0f}",
-            f"{p['threshold_instructions']:.1f}",
-            f"{p['break_even_measured']:.2f}",
-            f"{p['break_even_predicted']}",
-            f"{p['speedup_measured']:.1f}",
-            f"{p['speedup_predicted']:.1f}",
-        )
-    return table
+    yield _table(title, document["predictions"], ("prediction",), console)
+    if document["transport_cases"]:
+        title = "two processes exchange both ways: ghosts in use, and matrices in runs of bytes"
+        yield _table(title, document["transport_cases"], ("transport_case", "way"), console)
+    else:
+        yield "one core: rates of transports are not measured"
+    if "kept" in document:
+        yield f"kept in {document['kept']}"
 
 
-def _cases(cases: list[dict[str, Any]]) -> Table:
-    title = (
-        "two processes exchange both ways, us: ghosts in use, and matrices in runs of so many bytes"
+def _words(names: Iterable[str]) -> list[str]:
+    return [name.replace("_", " ") for name in names]
+
+
+def _table(
+    title: str, lines: Sequence[Line], names: Sequence[str], console: Console
+) -> RenderableType:
+    """Return a table of lines: columns of names, then one of numbers for each other entry."""
+    figures = [key for key in lines[0] if key not in names] if lines else []
+    return report.table(
+        title,
+        {name: [str(line[name]) for line in lines] for name in names},
+        {
+            header: [f"{line[key]:.3g}" for line in lines]
+            for header, key in zip(_words(figures), figures, strict=True)
+        },
+        console,
     )
-    table = Table("case", title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("transport")
-    for column in ("measured", "predicted"):
-        table.add_column(column, justify="right")
-    for c in cases:
-        table.add_row(
-            c["transport_case"],
-            c["way"],
-            f"{c['measured_us']:.1f}",
-            f"{c['predicted_us']:.1f}",
-        )
-    return table
+
+
+BENCHMARK = Benchmark(
+    name="model",
+    help="Measure the costs of encodings and transports here, and compare with the models.\n\n"
+    "-n is accepted as everywhere; one process does it all, and two if there are two cores.",
+    options={"keep": True},
+    cases=lambda run: CASES,
+    together=True,
+    players=players,
+    references=("measured",),
+    judged=("predicted",),
+    shown=(),
+    figures=figures,
+    tables=tables,
+    quick={"keep": False, "case": ["transpose-1024", "block-cyclic-1024"]},
+)

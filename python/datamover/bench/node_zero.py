@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import datamover as dm
+from datamover.bench.contest import timed
+from datamover.bench.programs import Line
 
 PROCESSES = 4
-TURNS = 5
 #: A dictionary is made from its pairs, so these are enough.
 LARGEST_LISTED = 4096
 
@@ -26,7 +24,7 @@ REDISTRIBUTIONS = {
 
 
 def relations(name: str, n: int) -> list[dm.AddressRelation]:
-    """Return what process 0 of 4 sends to each, as address relations of doubles.
+    """Return the address relations of doubles that process 0 of 4 sends to each process.
 
     Examples
     --------
@@ -43,31 +41,24 @@ def relations(name: str, n: int) -> list[dm.AddressRelation]:
     return [plan.relation(0, peer) for peer in range(PROCESSES)]
 
 
-def measure(name: str, n: int) -> Iterator[dict[str, Any]]:
+def measure(case: str) -> Iterator[Line]:
     """Yield a row per encoding: `nbytes` of all relations on process 0, and the time to make them.
 
     Parameters
     ----------
-    name : str
-        Of a redistribution.
-    n : int
-        Rows and columns of the array.
+    case : str
+        As `bench relations` names it: `node_zero-transpose-1024`, with the rows of the array.
     """
+    name, rows = case.removeprefix("node_zero-").rsplit("-", 1)
+    n = int(rows)
     for encoding in ("pairs", "blocks", "runs", "dictionary", "product"):
-        if encoding != "product" and n > LARGEST_LISTED:
-            continue
-        seconds = []
-        for _ in range(1 if encoding == "pairs" else TURNS):
-            begin = time.perf_counter()
+        if encoding == "product" or n <= LARGEST_LISTED:
             made = [r.encode(encoding) for r in relations(name, n)]
-            seconds.append(time.perf_counter() - begin)
-        yield {
-            "case": f"node_zero-{name}-{n}",
-            "phase": "encode",
-            "contender": encoding,
-            "processes": 1,
-            "bytes": 8 * sum(len(r) for r in made),
-            "nbytes": sum(r.nbytes for r in made),
-            "seconds": statistics.median(seconds),
-            "runs": len(seconds),
-        }
+            yield timed(
+                lambda encoding=encoding: [r.encode(encoding) for r in relations(name, n)],
+                case=case,
+                phase="encode",
+                contender=encoding,
+                bytes=8 * sum(len(r) for r in made),
+                nbytes=sum(r.nbytes for r in made),
+            )

@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-TURNS = 9
+from datamover.bench.contest import timed
+from datamover.bench.programs import Line
 
 
-def measure(case: str) -> Iterator[dict[str, Any]]:
-    """Yield NumPy's rows for a case, none where NumPy has no single call for it.
+def measure(case: str) -> Iterator[Line]:
+    """Yield NumPy's rows for a case; none if NumPy has no single call for it.
 
     Parameters
     ----------
     case : str
-        As `bench relations` calls it: `transpose-1024`, `dense_transpose-2048`, `mesh_ordered`, …
+        Name in `bench relations`: `transpose-1024`, `dense_transpose-2048`, `mesh_ordered`, …
     """
     name, _, size = case.rpartition("-")
     if name == "dense_transpose":
@@ -32,14 +31,12 @@ def measure(case: str) -> Iterator[dict[str, Any]]:
         yield from _take(case)
 
 
-def _strides(pattern: str, n: int) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
-    """Return extents (i, j) and the strides of i and j, in elements, on both sides."""
-    return PATTERNS[pattern](n, n // 4)
-
+#: Extents (i, j) and the strides of i and j, in elements, on both sides.
+Pattern = tuple[int, int, tuple[int, int], tuple[int, int]]
 
 #: The part that process 0 of 4 keeps in the redistributions of the paper on compact address
 #: relations, section 3; local arrays are column-major.
-PATTERNS: dict[str, Callable[[int, int], tuple[int, int, tuple[int, int], tuple[int, int]]]] = {
+PATTERNS: dict[str, Callable[[int, int], Pattern]] = {
     "block_rows-block_cols": lambda n, q: (q, q, (1, q), (1, n)),
     "block-cyclic": lambda n, q: (q // 4, n, (4, q), (1, q)),
     "cyclic-block": lambda n, q: (q // 4, n, (1, q), (4, q)),
@@ -47,8 +44,8 @@ PATTERNS: dict[str, Callable[[int, int], tuple[int, int, tuple[int, int], tuple[
 }
 
 
-def _redistribution(pattern: str, n: int) -> Iterator[dict[str, Any]]:
-    ni, nj, source, destination = _strides(pattern, n)
+def _redistribution(pattern: str, n: int) -> Iterator[Line]:
+    ni, nj, source, destination = PATTERNS[pattern](n, n // 4)
     flat = (1, ni)
     sides = {
         "assembly": (source, flat),
@@ -68,14 +65,14 @@ def _view(ni: int, nj: int, strides: tuple[int, int]) -> np.ndarray:
     return as_strided(memory, (nj, ni), (8 * strides[1], 8 * strides[0]))
 
 
-def _dense_transpose(n: int, dtype: np.dtype) -> dict[str, Any]:
+def _dense_transpose(n: int, dtype: np.dtype) -> Line:
     a = np.arange(n * n, dtype=dtype).reshape(n, n)
     b = np.zeros((n, n), dtype)
     case = f"dense_transpose-{n}-{dtype.itemsize}"
     return _row(case, "copy", a.nbytes, lambda: np.copyto(b, a.T))
 
 
-def _take(case: str) -> Iterator[dict[str, Any]]:
+def _take(case: str) -> Iterator[Line]:
     n = 1 << 20
     reach = 2000 if case == "mesh_ordered" else n
     draw = np.random.default_rng(7)
@@ -84,7 +81,7 @@ def _take(case: str) -> Iterator[dict[str, Any]]:
     yield from measure_index(case, index)
 
 
-def measure_index(case: str, index: np.ndarray) -> Iterator[dict[str, Any]]:
+def measure_index(case: str, index: np.ndarray) -> Iterator[Line]:
     """Yield NumPy's rows for gathering by an index, and for adding at it.
 
     Parameters
@@ -99,24 +96,8 @@ def measure_index(case: str, index: np.ndarray) -> Iterator[dict[str, Any]]:
         "disassembly": lambda: np.add.at(values, index, message),
     }
     for phase, call in calls.items():
-        yield {**_row(case, phase, message.nbytes, call), "nbytes": index.nbytes}
+        yield _row(case, phase, message.nbytes, call, nbytes=index.nbytes)
 
 
-def _row(case: str, phase: str, nbytes: int, work: Callable[[], Any]) -> dict[str, Any]:
-    work()
-    samples = []
-    for _ in range(TURNS):
-        repeats, begin = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - begin) < 1e-3 or repeats == 0:
-            work()
-            repeats += 1
-        samples.append(elapsed / repeats)
-    return {
-        "case": case,
-        "phase": phase,
-        "contender": "numpy",
-        "processes": 1,
-        "bytes": nbytes,
-        "seconds": statistics.median(samples),
-        "runs": TURNS,
-    }
+def _row(case: str, phase: str, payload: int, work: Callable[[], Any], **more: Any) -> Line:
+    return timed(work, case=case, phase=phase, contender="numpy", bytes=payload, **more)

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that all benchmarks share."""
+"""Options of all benchmarks, and the command of each."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from datamover import launch
-from datamover.bench import busy, report
-from datamover.bench.rows import Results
-from datamover.errors import Error, InvalidArgument
+from datamover.bench import busy
+from datamover.bench.benchmark import Benchmark
+from datamover.errors import Error
 
 
 def _startable(nprocs: int) -> int:
@@ -26,7 +27,7 @@ def _startable(nprocs: int) -> int:
 
 
 def _writable(file: Path | None) -> Path | None:
-    """Refuse, before anything is measured, a file that could not be written at the end."""
+    """Raise, before anything is measured, if a file cannot be written at the end."""
     if file is None:
         return None
     if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
@@ -51,48 +52,74 @@ Processes = Annotated[
 ]
 JsonFile = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all figures as JSON."),
+    typer.Option("--json", metavar="FILE", callback=_writable, help="Write all results as JSON."),
 ]
 
 
-def picture_file(words: str) -> Any:
-    """Make the option --png of a benchmark that draws what the words say."""
-    return Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", callback=_drawable, help=words)
-    ]
+def _option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(*names, help=help, **more)]
 
 
-Seconds = Annotated[
-    float, typer.Option(min=0.0, help="How long each case is measured, all contenders together.")
-]
-Rounds = Annotated[
-    int,
-    typer.Option(min=1, help="How often the programs of contenders with other MPIs take turns."),
-]
-CaseNames = Annotated[
-    list[str] | None,
-    typer.Option("--case", metavar="NAME", help="Only cases that begin so; may be repeated."),
-]
-Launcher = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="Start the processes by this: 'scripts/two-hosts --rate 1gbit' puts a link of a "
-        "limited rate between half of them and the others.",
+def _count(help: str, *names: str, least: int = 1) -> Any:
+    return _option(int, help, *names, min=least)
+
+
+def _list(kind: Any, help: str, *names: str, metavar: str) -> Any:
+    return _option(list[kind] | None, help, *names, metavar=metavar)
+
+
+#: Options that every benchmark has, with their defaults.
+COMMON = {"nprocs": 1, "json_file": None, "png_file": None, "compare": None, "case": None}
+
+_PICTURE = {"metavar": "FILE", "callback": _drawable}
+_OLD = {"metavar": "OLD.json", "exists": True, "dir_okay": False}
+_PLACE = "Directory for files, by default"
+_LAUNCHER = "Start the processes by this, such as 'scripts/two-hosts --rate 1gbit'."
+
+#: Options by the names that descriptions of benchmarks use.
+OPTIONS: dict[str, Any] = {
+    "nprocs": Processes,
+    "json_file": JsonFile,
+    "png_file": _option(Path | None, "Draw the figures.", "--png", **_PICTURE),
+    "compare": _option(Path | None, "Compare with the results of an earlier run.", **_OLD),
+    "case": _list(
+        str, "Only cases whose names begin with this, or one that is not listed.", metavar="NAME"
     ),
-]
-RandomCases = Annotated[int, typer.Option("--random", min=0, help="Add random cases.")]
-Seed = Annotated[int, typer.Option(help="Of the random cases.")]
-
-Case = TypeVar("Case")
-
-#: Width of tables that go to a file or a pipe.
-FILE_WIDTH = 110
+    "seconds": _option(float, "Seconds for each case, all contenders together.", min=0),
+    "rounds": _count("Number of turns of the programs of contenders with other MPIs."),
+    "turns": _count("Number of turns of each version.", "--rounds"),
+    "consumers": _count("Number of processes that receive; -n send."),
+    "random": _count("Add random cases.", least=0),
+    "seed": _option(int, "Seed of the random cases."),
+    "size": _count("Rows and columns of the arrays that are redistributed.", least=64),
+    "node_size": _count("Processes of a pretend node; 0: one node for all.", least=0),
+    "launcher": _option(str | None, _LAUNCHER, metavar="COMMAND"),
+    "add": _list(Path, "JSON of runs with other -n, for the picture.", metavar="FILE"),
+    "also": _list(str, "One more transport to time, such as p2p:64K.", metavar="TRANSPORT"),
+    "user_arrays": _option(
+        bool, "Use private arrays instead of the library's.", "--user-arrays", metavar=""
+    ),
+    "keep": _option(
+        bool, "Store the rates; encodings and transports are then chosen by them.", metavar=""
+    ),
+    "megabytes": _count("Size of the array."),
+    "gigabytes": _option(float, "Size of the array.", min=0),
+    "max_bytes": _count("Memory limit, for contenders with one."),
+    "directories": _list(
+        Path, f"{_PLACE} in memory; several: in turn.", "--directory", metavar="DIR"
+    ),
+    "directory": _option(Path | None, f"{_PLACE} a temporary one.", metavar="DIR"),
+    "data": _option(str, "brain (a scan of nilearn), noise, or auto: the first that is installed."),
+    "python": _option(
+        str, "Interpreter that has the other contenders installed.", show_default="this one"
+    ),
+    "rechunker": _option(bool, "Install and measure rechunker too.", "--rechunker", metavar=""),
+}
 
 
 @contextlib.contextmanager
 def errors_to_exit() -> Iterator[None]:
-    """Show an error of ours, or of the system, and exit with 1."""
+    """Print an error of the library or the system, and exit with 1."""
     try:
         yield
     except (Error, OSError) as e:
@@ -103,12 +130,12 @@ def errors_to_exit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def measuring(processes: int | None) -> Iterator[None]:
-    """Say first where other programs leave too few cores; errors end as of `errors_to_exit`.
+    """Warn if other programs leave too few cores; errors end as of `errors_to_exit`.
 
     Parameters
     ----------
     processes : int or None
-        That will run; None: one on every core, or threads.
+        Number of processes of the run. None: one on every core, or threads.
     """
     warning = busy.at_start().warning(processes)
     if warning:
@@ -118,33 +145,23 @@ def measuring(processes: int | None) -> Iterator[None]:
         yield
 
 
-def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:
-    """Return the cases (anything with a `name`) whose names begin with one of `wanted`.
+def add_command(app: typer.Typer, benchmark: Benchmark) -> None:
+    """Add the command of a benchmark, with the options that its description names."""
 
-    Raises
-    ------
-    InvalidArgument
-        None does.
-    """
-    cases = list(cases)
-    chosen = [c for c in cases if not wanted or c.name.startswith(tuple(wanted))]
-    if not chosen:
-        names = ", ".join(c.name for c in cases)
-        raise InvalidArgument(f"no case begins with {' or '.join(wanted or ())}; there are {names}")
-    return chosen
+    def command(**chosen: Any) -> None:
+        from datamover.bench.session import run_one
 
+        processes = chosen["nprocs"] + chosen.get("consumers", 0)
+        with measuring(None if benchmark.threads else processes):
+            run_one(benchmark, chosen)
 
-def finish(
-    results: Results,
-    style: report.Style,
-    json_file: Path | None,
-    compilers: Sequence[str] = (),
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Show the tables and write the file, if one is wanted, with `more` entries in its object."""
-    console = launch.console()
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
-    report.show(results, style, console)
-    if json_file is not None:
-        report.write(report.as_json(results, style, compilers) | dict(more or {}), json_file)
+    chosen = {**COMMON, **benchmark.options}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(name, kind, default=chosen[name], annotation=annotation)
+        for name, annotation in OPTIONS.items()
+        if name in chosen
+    ]
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.command(benchmark.name, help=benchmark.help)(command)

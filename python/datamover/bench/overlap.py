@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Benchmark of overlap with computation by a progress thread. `datamover bench overlap`.
 
-Source: the KeLP Data Mover's proxy, which goes on with messages while the program computes.
+Source: the KeLP Data Mover's proxy, which progresses messages while the program computes.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-import typer
+from datamover.bench import programs
+from datamover.bench.benchmark import Benchmark, Case
+from datamover.errors import InvalidArgument
 
-from datamover import launch
-from datamover.bench import options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
-
-STYLE = Style(references=("in_turn",))
 OVERLAPPED = ("overlap", "overlap:thread")
 
 
-def hidden(seconds: dict[str, float], contender: str) -> float:
-    """Return which part of a move took no time beside the arithmetic: 1 is all of it.
+def matrix(name: str) -> Case:
+    """Return the case of a matrix by its number of rows."""
+    if not (name.isascii() and name.isdigit() and int(name) > 0):
+        raise InvalidArgument(f"{name!r} is not a case: pass the number of rows of a matrix")
+    return Case(name)
 
-    Below 0 both together took longer than one after the other.
+
+def hidden(seconds: dict[str, float], contender: str) -> float:
+    """Return the part of a move that takes no time in addition to the arithmetic: 1 is all of it.
+
+    Below 0, both together took longer than one after the other.
 
     Examples
     --------
@@ -34,37 +38,8 @@ def hidden(seconds: dict[str, float], contender: str) -> float:
     return (both - seconds[contender]) / seconds["move"]
 
 
-def bench(
-    nprocs: options.Processes = 1,
-    json_file: options.JsonFile = None,
-    seconds: options.Seconds = 3.0,
-    size: Annotated[
-        list[int] | None,
-        typer.Option(metavar="N", min=1, help="Rows and columns of a matrix; may be repeated."),
-    ] = None,
-    launcher: options.Launcher = None,
-) -> None:
-    """Transpose a matrix while the program computes half as long again, in its first cache.
-
-    The thread needs a core beside those of the processes, or a link that takes the time.
-    """
-    with options.measuring(nprocs):
-        sizes = size or [2048, 4096]
-        mpi = programs.own_mpi().started_by(launcher)
-        command = [programs.program("overlap"), str(seconds), *map(str, sizes)]
-        printed = programs.run(mpi, nprocs, command, seconds * len(sizes))
-        results = Results()
-        for line in printed.lines:
-            results.add(line, printed.mpi)
-        figures = hidden_in_cases(results.rows())
-        options.finish(results, STYLE, json_file, [printed.compiler], {"hidden": figures})
-        for case, found in figures.items():
-            parts = ", ".join(f"{part:.0%} by {contender}" for contender, part in found.items())
-            launch.console().print(f"{case}: hidden of the move: {parts}", highlight=False)
-
-
-def hidden_in_cases(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return for each case which part of the move each overlapped contender hides."""
+def hidden_in_cases(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return for each case the part of the move that each overlapped contender hides."""
     cases: dict[str, dict[str, float]] = {}
     for row in rows:
         cases.setdefault(row["case"], {})[row["contender"]] = row["seconds"]
@@ -72,3 +47,31 @@ def hidden_in_cases(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         case: {contender: hidden(seconds, contender) for contender in OVERLAPPED}
         for case, seconds in cases.items()
     }
+
+
+def lines(figures: dict[str, Any], *_: Any) -> Iterator[str]:
+    """Give a line per case."""
+    for case, found in figures["hidden"].items():
+        parts = ", ".join(f"{part:.0%} by {contender}" for contender, part in found.items())
+        yield f"{case}: hidden of the move: {parts}"
+
+
+BENCHMARK = Benchmark(
+    name="overlap",
+    help="Transpose a matrix while the program computes half as long again, in its first cache.\n\n"
+    "The thread needs a core in addition to those of the processes, or a link that takes the time.",
+    options={"nprocs": 1, "seconds": 3.0, "launcher": None},
+    cases=lambda run: map(matrix, ("2048", "4096")),
+    parse=matrix,
+    players=lambda run: [
+        run.player(
+            programs.program("overlap"),
+            arguments=lambda cases, seconds: [str(seconds), *(case.name for case in cases)],
+        )
+    ],
+    references=("in_turn",),
+    judged=OVERLAPPED,
+    figures=lambda run: {"hidden": hidden_in_cases(run.results.rows())},
+    tables=lines,
+    quick={"case": ["2048"], "seconds": 2.0},
+)

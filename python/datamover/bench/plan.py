@@ -1,29 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of planning, up to a million processes. `bench plan`."""
+"""Benchmark of planning, up to a million processes. `datamover bench plan`."""
 
 from __future__ import annotations
 
-from datamover.bench import options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
+from datamover.bench import programs
+from datamover.bench.benchmark import Benchmark, Case
 
-STYLE = Style(references=("walk",))
+#: The program has this number of cases, which it plays all.
+CASES_OF_PROGRAM = 36
 
-
-def bench(
-    nprocs: options.Processes = 1,
-    json_file: options.JsonFile = None,
-    seconds: options.Seconds = 0.3,
-) -> None:
-    """Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Takes no MPI.
-
-    Cases are named by both layouts, the array's rows, and the processes.
-
-    -n is accepted as everywhere; one process does it all.
-    """
-    with options.measuring(nprocs):
-        printed = programs.run(None, 1, [programs.program("plan"), str(seconds)], 36 * seconds)
-        results = Results()
-        for line in printed.lines:
-            results.add(line, "none")
-        options.finish(results, STYLE, json_file)
+BENCHMARK = Benchmark(
+    name="plan",
+    help="Plan one process's part of a redistribution; arrays up to 10^6 × 10^6. Takes no MPI.\n\n"
+    "Rows are named by both layouts, the array's rows, and the processes. One process does it all.",
+    options={"seconds": 0.3},
+    cases=lambda run: [Case("all")],
+    players=lambda run: [
+        run.player(
+            programs.program("plan"),
+            arguments=lambda cases, seconds: [str(seconds)],
+            processes=0,
+            patience=CASES_OF_PROGRAM,
+        )
+    ],
+    references=("walk",),
+    quick={"seconds": 0.05},
+)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time and peak memory of a program and its children."""
+"""Running a program and its children: output, time and peak memory."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -12,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: The exit code by which a contender says that it is not installed.
+#: Exit code of a contender that is not installed.
 NOT_INSTALLED = 3
 LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its code, what it printed, its seconds, its peak memory."""
+    """A program that ended: exit code (None: killed after the limit), output, seconds, memory."""
 
-    code: int
+    code: int | None
     printed: str
     errors: str
     seconds: float
     peak_bytes: int
 
     def failure(self) -> str | None:
-        """Say why it counts for nothing; None where it does count."""
+        """Return the reason why it does not count; None if it does."""
         if self.code == 0:
             return None
         if self.code == NOT_INSTALLED:
@@ -38,35 +39,52 @@ class Ended:
 
 
 def run(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, looks: bool = True
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    looks: bool = True,
+    limit: float | None = None,
 ) -> Ended:
-    """Run a program until it and its output end.
+    """Run a program until it and its output end; an interrupt or a limit ends its whole tree.
 
     Parameters
     ----------
     command : sequence of str
     environment : mapping, optional
-        Variables besides those of this process.
+        Variables in addition to those of this process.
     looks : bool
-        Whether to look at memory, which takes some of a core's time; peak 0 where not.
+        Whether to sample memory, which takes some of a core's time; peak 0 if not.
+    limit : float, optional
+        Seconds after which the program is killed.
     """
     begin = time.perf_counter()
-    with subprocess.Popen(
+    # A session of its own, so that all processes can be ended together.
+    process = subprocess.Popen(
         command,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
-    ) as process:
-        watch = _Watch(process.pid) if looks else None
+        start_new_session=True,
+    )
+    watch = _Watch(process.pid) if looks else None
+    code: int | None = None
+    try:
+        printed, errors = process.communicate(timeout=limit)
+        code = process.returncode
+    except BaseException as e:
+        os.killpg(process.pid, signal.SIGKILL)
         printed, errors = process.communicate()
+        if not isinstance(e, subprocess.TimeoutExpired):
+            raise
+    finally:
         seconds = time.perf_counter() - begin
         peak_bytes = watch.end() if watch else 0
-    return Ended(process.returncode, printed, errors, seconds, peak_bytes)
+    return Ended(code, printed, errors, seconds, peak_bytes)
 
 
 class _Watch(threading.Thread):
-    """Looks at the memory of a process and all below it."""
+    """Samples the memory of a process and all its descendants."""
 
     def __init__(self, pid: int):
         super().__init__(daemon=True)

@@ -7,52 +7,45 @@ import json
 import os
 import re
 import shlex
-import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from datamover import launch
+from datamover.bench import process_trees
 from datamover.errors import InvalidState, IoError, MpiError, Timeout
 
-#: How long a program may take beyond what it was asked to measure.
+#: Time that a program may take in addition to what it measures.
 PATIENCE_SECONDS = 600.0
+
+#: A line of JSON that a program printed: a row, a note, or its MPI and compiler.
+Line = dict[str, Any]
 
 PROGRAMS = Path(__file__).parent / "bin"
 
 
 @dataclass(frozen=True)
 class Mpi:
-    """An MPI that programs can be started under."""
+    """An MPI with which programs can be started."""
 
     name: str
     mpiexec: str
     options: tuple[str, ...] = ()
-    environment: dict[str, str] = field(default_factory=dict)
 
     def started_by(self, launcher: str | None) -> Mpi:
-        """Return the same MPI with a launcher of the user's, if there is one, and its options."""
+        """Return the same MPI with the user's launcher and its options; without one, this MPI."""
         if launcher is None:
             return self
         mpiexec, *words = shlex.split(launcher)
         return replace(self, mpiexec=mpiexec, options=tuple(words))
 
     def settings(self, processes: int) -> dict[str, str]:
-        """Return what is set in the environment of a launcher of so many processes."""
-        return {**_open_mpi_settings(processes), **self.environment}
-
-
-@dataclass(frozen=True)
-class Printed:
-    """What a program printed: rows and notes, and which MPI and compiler they come from."""
-
-    lines: list[dict[str, Any]]
-    mpi: str
-    compiler: str = ""
+        """Return the environment variables for a launcher of this number of processes."""
+        settings = launch.open_mpi_environment()
+        # Yielding costs latency if every process has a core of its own.
+        spared = () if processes > len(os.sched_getaffinity(0)) else ("idle",)
+        return {k: v for k, v in settings.items() if not k.endswith(("binding_policy", *spared))}
 
 
 def own_mpi() -> Mpi:
@@ -61,7 +54,7 @@ def own_mpi() -> Mpi:
     Raises
     ------
     MpiError
-        No mpiexec of it is to be found.
+        Its mpiexec is not found.
     InvalidState
         This process was itself started by a launcher.
     """
@@ -72,20 +65,14 @@ def own_mpi() -> Mpi:
     mpiexec = launch.find_mpiexec()
     if mpiexec is None:
         raise MpiError("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
-    from mpi4py import MPI  # launch has told it not to initialise MPI here
+    from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
     vendor, version = MPI.get_vendor()
     return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec)
 
 
-def debian_open_mpi() -> Mpi | None:
-    """Return Debian's Open MPI, None where it is not installed."""
-    mpiexec = shutil.which("mpiexec.openmpi")
-    return None if mpiexec is None else Mpi("Open MPI", mpiexec)
-
-
 def short_mpi_name(library_version: str) -> str:
-    """Make "MPICH 5.0.2" or "Open MPI 4.1.4" of what MPI_Get_library_version says.
+    """Shorten the text of MPI_Get_library_version to "MPICH 5.0.2" or "Open MPI 4.1.4".
 
     Examples
     --------
@@ -130,8 +117,8 @@ def run(
     command: Sequence[str],
     seconds: float,
     environment: dict[str, str] | None = None,
-) -> Printed:
-    """Run a program and return what it printed, also where it did not come to its end in time.
+) -> list[Line]:
+    """Run a program and return the lines that it printed, including those before a timeout.
 
     Parameters
     ----------
@@ -140,8 +127,8 @@ def run(
     processes : int
     command : sequence of str
     seconds : float
-        How long the program should measure; it is ended `PATIENCE_SECONDS` after that, and what
-        comes after the last row is noted as left out.
+        How long the program should measure. It is killed `PATIENCE_SECONDS` after that, and the
+        contenders after its last row are noted as left out.
     environment : dict, optional
         In addition to this process's.
 
@@ -152,86 +139,51 @@ def run(
     Timeout
         It did not end in time, and printed no row.
     """
-    full = list(command)
-    variables = {**os.environ, **(environment or {})}
+    full, variables, name = list(command), dict(environment or {}), ""
     if mpi is not None:
         full = [mpi.mpiexec, *mpi.options, "-n", str(processes), *command]
-        variables |= mpi.settings(processes)
-    # A session of its own, so that all processes can be ended together.
-    started = subprocess.Popen(
-        full,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+        variables, name = mpi.settings(processes) | variables, mpi.name
     limit = seconds + PATIENCE_SECONDS
-    try:
-        out, err = started.communicate(timeout=limit)
-    except BaseException as e:
-        os.killpg(started.pid, signal.SIGKILL)
-        out, _ = started.communicate()
-        if isinstance(e, subprocess.TimeoutExpired):
-            return cut_short(out, mpi, f"{Path(command[0]).name} did not end in {limit:.0f} s")
-        raise
-    if started.returncode != 0:
-        tail = "\n".join((out + err).strip().splitlines()[-6:])
-        raise MpiError(f"{' '.join(full[:6])} … ended with {started.returncode}:\n{tail}")
-    return _parse(out, mpi.name if mpi is not None else "")
+    ended = process_trees.run(full, variables, looks=False, limit=limit)
+    if ended.code is None:
+        reason = f"{Path(command[0]).name} did not end in {limit:.0f} s"
+        return cut_short(ended.printed, name, reason)
+    if ended.code != 0:
+        tail = "\n".join((ended.printed + ended.errors).strip().splitlines()[-6:])
+        raise MpiError(f"{' '.join(full[:6])} … ended with {ended.code}:\n{tail}")
+    return _parse(ended.printed, name)
 
 
-def cut_short(out: str, mpi: Mpi | None, reason: str) -> Printed:
-    """Read what a program printed before it was ended, perhaps within a line.
+def cut_short(out: str, mpi: str, reason: str) -> list[Line]:
+    """Read the output of a program that was killed, perhaps within a line.
 
     Parameters
     ----------
     out : str
-    mpi : Mpi or None
+    mpi : str
+        Name of its MPI.
     reason : str
-        Why it was ended; said of what comes after the last row.
+        Why it was killed; noted for the contenders after the last row.
 
     Raises
     ------
     Timeout
-        There is no row.
+        No row was printed.
     """
-    printed = _parse(out[: out.rfind("\n") + 1], mpi.name if mpi is not None else "")
-    rows = [line for line in printed.lines if "contender" in line]
+    lines = _parse(out[: out.rfind("\n") + 1], mpi)
+    rows = [line for line in lines if "contender" in line]
     if not rows:
         raise Timeout(reason)
     after = {"left_out": f"what comes after {rows[-1]['contender']}", "case": rows[-1]["case"]}
-    return replace(printed, lines=[*printed.lines, {**after, "reason": reason}])
+    return [*lines, {**after, "reason": reason}]
 
 
-def python_program(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs a module of this package as a program."""
-    return [sys.executable, "-m", module, *arguments]
-
-
-def _parse(out: str, mpi_name: str) -> Printed:
-    lines, compiler = [], ""
-    for text in out.splitlines():
-        if not text.startswith("{"):
-            continue
-        line = json.loads(text)
-        if "contender" not in line and "left_out" not in line and "mpi" in line:
-            mpi_name, compiler = short_mpi_name(line["mpi"]), line.get("compiler", "")
-        else:
-            lines.append(line)
-    return Printed(lines, mpi_name, compiler)
-
-
-def _open_mpi_settings(processes: int) -> dict[str, str]:
-    """Open MPI refuses more processes than cores, and root, unless told; others do not look."""
-    settings = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    }
-    # Yielding costs latency where every process has a core of its own.
-    if processes > len(os.sched_getaffinity(0)):
-        settings["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    return settings
+def _parse(out: str, mpi: str) -> list[Line]:
+    """Read JSON lines; each row gets the MPI of the header before it."""
+    lines = [json.loads(text) for text in out.splitlines() if text.startswith("{")]
+    for line in lines:
+        if "contender" in line:
+            line.setdefault("mpi", mpi)
+        elif "left_out" not in line and "mpi" in line:
+            mpi = line["mpi"] = short_mpi_name(line["mpi"])
+    return lines

@@ -1,122 +1,60 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of block-cyclic redistributions. `bench redistribute`."""
+"""Benchmark of block-cyclic redistributions. `datamover bench redistribute`."""
 
 from __future__ import annotations
 
 import importlib.util
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Sequence
 
-import typer
-
-from datamover.bench import options, programs, scalapack
-from datamover.bench.redistribution_cases import Case, fixed_cases, random_cases
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
-
-STYLE = Style(references=("memcpy", "loop", "pdgemr2d", "alltoallw"))
-
-#: Random cases are given to each program this many at a time, so that programs still take turns.
-BATCH = 25
+from datamover.bench import debian, programs
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.programs import Line
+from datamover.bench.redistribution_cases import Redistribution, fixed_cases, random_case
 
 #: The axes of `pencils` that are whole before and after.
 PENCIL_AXES = (2, 1)
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A program of its own: which cases it can play, and how it is started for some of them."""
+def players(run: Run) -> Iterator[Player]:
+    """Give the program of ours, ScaLAPACK's and that of mpi4py-fft."""
 
-    mpi: programs.Mpi
-    plays: Callable[[Case], bool]
-    command: Callable[[Sequence[Case], Path, float], list[str]]
+    def arguments(cases: Sequence[Redistribution], seconds: float) -> list[str]:
+        file = run.scratch / "cases"
+        file.write_text("".join(" ".join(map(str, (c.name, *c.words))) + "\n" for c in cases))
+        return [str(file), str(seconds)]
 
-
-def bench(
-    nprocs: options.Processes = 2,
-    json_file: options.JsonFile = None,
-    seconds: options.Seconds = 4.0,
-    rounds: options.Rounds = 2,
-    case: options.CaseNames = None,
-    random: options.RandomCases = 0,
-    seed: options.Seed = 0,
-    size: Annotated[int, typer.Option(min=64, help="Rows and columns of the arrays.")] = 4096,
-) -> None:
-    """Move doubles from one block-cyclic layout to another: start and wait."""
-    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
-        results = Results()
-        contenders = _contenders(results, Path(scratch))
-        compilers: list[str] = []
-        groups = [[c] for c in options.choose(fixed_cases(nprocs, size), case)]
-        drawn = random_cases(nprocs, random, seed)
-        groups += [drawn[i : i + BATCH] for i in range(0, len(drawn), BATCH)]
-        for group in groups:
-            # The drawn cases are small and many: what is spent on one listed case is spent on 25.
-            share = seconds / rounds / len(group)
-            for _ in range(rounds):
-                compilers += _one_round(contenders, group, nprocs, share, results, Path(scratch))
-        results.add_best("loop", lambda name: name.startswith("loop:"))
-        options.finish(results, STYLE, json_file, [c for c in compilers if c])
-
-
-def _one_round(
-    contenders: Sequence[Contender],
-    group: Sequence[Case],
-    nprocs: int,
-    seconds: float,
-    results: Results,
-    scratch: Path,
-) -> list[str]:
-    compilers = []
-    for contender in contenders:
-        played = [c for c in group if contender.plays(c)]
-        if not played:
-            continue
-        file = scratch / "cases"
-        file.write_text("".join(c.line() + "\n" for c in played))
-        command = contender.command(played, file, seconds)
-        printed = programs.run(contender.mpi, nprocs, command, seconds * len(played))
-        compilers.append(printed.compiler)
-        for line in printed.lines:
-            results.add(line, printed.mpi)
-    return compilers
-
-
-def _contenders(results: Results, scratch: Path) -> list[Contender]:
-    """Return the programs that are installed; note those that are not."""
-    own = programs.own_mpi()
-    found = [
-        Contender(
-            own,
-            lambda case: True,
-            lambda cases, file, s: [programs.program("redistribute"), str(file), str(s)],
-        )
-    ]
-    pdgemr2d, why_not = scalapack.compile_pdgemr2d(scratch)
-    open_mpi = programs.debian_open_mpi()
-    if pdgemr2d and open_mpi:
-        found.append(
-            Contender(
-                open_mpi,
-                lambda case: case.order == "F",
-                lambda cases, file, s: [pdgemr2d, str(file), str(s)],
-            )
-        )
-    else:
-        results.leave_out("pdgemr2d", why_not or "mpiexec.openmpi is not installed")
-    if importlib.util.find_spec("mpi4py_fft"):
-        found.append(Contender(own, lambda case: case.name == "pencils", _pencil_command))
-    else:
-        results.leave_out("mpi4py-fft", "it is not installed (pip install mpi4py-fft)")
-    return found
-
-
-def _pencil_command(cases: Sequence[Case], file: Path, seconds: float) -> list[str]:
-    case = cases[0]
-    numbers = (*case.source.shape, *case.source.grid[:2], *PENCIL_AXES)
-    return programs.python_program(
-        "datamover.bench.pencils", str(seconds), case.name, *map(str, numbers)
+    yield run.player(programs.program("redistribute"), arguments=arguments)
+    yield from debian.player(
+        run,
+        "pdgemr2d",
+        ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp"),
+        "libscalapack-openmpi-dev and openmpi-bin",
+        libraries=("scalapack-openmpi",),
+        arguments=arguments,
+        plays=lambda case: case.order == "F",
     )
+    if importlib.util.find_spec("mpi4py_fft"):
+
+        def play(cases: Sequence[Redistribution], seconds: float) -> Iterable[Line]:
+            shape, grid = cases[0].source.shape, cases[0].source.grid[:2]
+            return pencils.play([Case("pencils", (shape, *grid))], seconds)
+
+        pencils = run.python_player("pencils", PENCIL_AXES)
+        yield Player(play, lambda case: case.name == "pencils")
+    else:
+        reason = "it is not installed (pip install mpi4py-fft)"
+        run.results.leave_out("mpi4py-fft", reason)
+
+
+BENCHMARK = Benchmark(
+    name="redistribute",
+    help="Move doubles from one block-cyclic layout to another: start and wait.",
+    options={"nprocs": 2, "seconds": 4.0, "rounds": 2, "random": 0, "seed": 0, "size": 4096},
+    cases=lambda run: fixed_cases(run.nprocs, run.size),
+    random_case=lambda draw, name, run: random_case(draw, name, run.nprocs),
+    players=players,
+    references=("memcpy", "loop", "pdgemr2d", "alltoallw"),
+    shown=("datamover:auto:library", "datamover:auto:user"),
+    best={"loop": ("loop:",)},
+    quick={"size": 2048, "rounds": 1, "seconds": 2.0},
+)

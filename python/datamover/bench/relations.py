@@ -1,94 +1,89 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark of relations against hand-written loops and NumPy. `bench relations`."""
+"""Benchmark of relations against hand-written loops and NumPy. `datamover bench relations`."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
-from datamover.bench import further_encodings, meshes, node_zero, numpy_copies, options, programs
-from datamover.bench.report import Style
-from datamover.bench.rows import Results
+from datamover.bench import further_encodings, meshes, node_zero, numpy_copies, programs
+from datamover.bench.benchmark import Benchmark, Case, Player, Run
+from datamover.bench.chart import Panel, panels_by_phase
+from datamover.bench.programs import Line
 from datamover.errors import Unsupported
 
 ENCODINGS = ("pairs", "blocks", "runs", "dictionary", "product", "offsets", "chosen")
-STYLE = Style(references=("loop", "memcpy", "mpi_pack", "numpy"), judged=ENCODINGS)
+#: Phases that are drawn.
+PHASES = ("assembly", "disassembly", "copy")
 
 SIZES = (1024, 2048, 4096)
-REDISTRIBUTIONS = tuple(node_zero.REDISTRIBUTIONS)
-NODE_ZERO_SIZES = (*SIZES, 1 << 20)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case, by its name; what the program measures may begin so."""
-
-    name: str
-
-
-CASES = (
-    *(Case(f"{r}-{n}") for n in SIZES for r in REDISTRIBUTIONS),
-    *(Case(f"node_zero-{r}-{n}") for n in NODE_ZERO_SIZES for r in REDISTRIBUTIONS),
-    *(Case(f"dense_transpose-{n}") for n in (1024, 2048, 4096, 8192)),
-    *(Case(f"pieces-{n}") for n in (8, 24, 64, 256, 1024, 4096, 16384)),
-    Case("halo-16"),
-    Case("mesh_ordered"),
-    Case("mesh_shuffled"),
-    *(Case(name) for name in meshes.NAMES),
+NODE_ZERO = "node_zero-"
+#: As the C++ program names them; it takes the beginnings of names.
+OF_PROGRAM = (
+    *(f"{r}-{n}" for n in SIZES for r in node_zero.REDISTRIBUTIONS),
+    *(f"dense_transpose-{n}" for n in (1024, 2048, 4096, 8192)),
+    *(f"pieces-{n}" for n in (8, 24, 64, 256, 1024, 4096, 16384)),
+    "halo-16",
+    "mesh_ordered",
+    "mesh_shuffled",
+)
+CASES = tuple(
+    Case(name)
+    for name in (
+        *OF_PROGRAM,
+        *(f"{NODE_ZERO}{r}-{n}" for n in (*SIZES, 1 << 20) for r in node_zero.REDISTRIBUTIONS),
+        *meshes.NAMES,
+    )
 )
 
 
-def bench(
-    nprocs: options.Processes = 1,
-    json_file: options.JsonFile = None,
-    rounds: options.Rounds = 1,
-    case: options.CaseNames = None,
-    png_file: options.picture_file("Draw the encodings' speed.") = None,
-) -> None:
-    """Decode relations while copying: assembly, disassembly and direct copy, every encoding.
+def players(run: Run) -> Iterator[Player]:
+    """Give the program and NumPy, the sizes on one process, and the meshes."""
 
-    -n is accepted as everywhere; one process does it all.
-    """
-    with options.measuring(nprocs):
-        mpi = programs.own_mpi()
-        results = Results()
-        compilers = []
-        for chosen in options.choose(CASES, case):
-            for _ in range(rounds):
-                try:
-                    for printed in _measure(mpi, chosen.name):
-                        compilers.append(printed.compiler)
-                        for line in printed.lines:
-                            results.add(line, printed.mpi)
-                except Unsupported as missing:
-                    results.leave_out("mesh", str(missing), chosen.name)
-        options.finish(results, STYLE, json_file, [c for c in compilers if c])
-        if png_file is not None:
-            from datamover.bench.plot import draw_encodings
+    def in_python(measure: Callable[[str], Iterator[Line]]) -> Callable[..., Iterator[Line]]:
+        mpi = {"mpi": run.mpi.name}  # as the rows of the program that they are compared with
+        return lambda cases, seconds: ({**mpi, **line} for line in measure(cases[0].name))
 
-            draw_encodings(results.rows(), ENCODINGS, png_file)
+    def names(cases: Sequence[Case], seconds: float) -> list[str]:
+        return [case.name for case in cases]
 
+    def of_mesh(name: str) -> Iterator[Line]:
+        try:
+            index = meshes.columns(name)
+        except Unsupported as missing:
+            yield {"left_out": "mesh", "reason": str(missing), "case": name}
+            return
+        file = run.scratch / "index"
+        index.tofile(file)
+        command = [programs.program("relations"), "--index", name, str(file)]
+        yield from programs.run(run.mpi, 1, command, 60)
+        yield from numpy_copies.measure_index(name, index)
+        yield from further_encodings.measure(name, index)
 
-def _measure(mpi: programs.Mpi, name: str) -> Iterator[programs.Printed]:
-    """What the program and Python's contenders say of a case."""
-    if name.startswith("node_zero-"):
-        redistribution, n = name.removeprefix("node_zero-").rsplit("-", 1)
-        yield _said(node_zero.measure(redistribution, int(n)), mpi)
-    elif name in meshes.NAMES:
-        index = meshes.columns(name)
-        with tempfile.TemporaryDirectory() as directory:
-            file = Path(directory, "index")
-            index.tofile(file)
-            yield programs.run(mpi, 1, [programs.program("relations"), "--index", name, file], 60)
-        yield _said(numpy_copies.measure_index(name, index), mpi)
-        yield _said(further_encodings.measure(name, index), mpi)
-    else:
-        yield programs.run(mpi, 1, [programs.program("relations"), name], 60)
-        yield _said(numpy_copies.measure(name), mpi)
+    plays = {"plays": lambda case: case.name in OF_PROGRAM}
+    program = programs.program("relations")
+    yield run.player(program, arguments=names, processes=1, **plays)
+    yield Player(in_python(numpy_copies.measure), **plays)
+    yield Player(in_python(node_zero.measure), lambda case: case.name.startswith(NODE_ZERO))
+    yield Player(in_python(of_mesh), lambda case: case.name in meshes.NAMES)
 
 
-def _said(lines: Iterable[dict[str, Any]], mpi: programs.Mpi) -> programs.Printed:
-    return programs.Printed(list(lines), mpi.name)
+def panels(rows: list[Line]) -> list[Panel]:
+    """Return a panel of speeds per phase that decodes."""
+    return panels_by_phase([row for row in rows if row["phase"] in PHASES])
+
+
+BENCHMARK = Benchmark(
+    name="relations",
+    help="Decode relations while copying, in every encoding: assembly, disassembly, straight.\n\n"
+    "-n is accepted as everywhere; one process does it all.",
+    options={"rounds": 1},
+    cases=lambda run: CASES,
+    players=players,
+    references=("loop", "memcpy", "mpi_pack", "numpy"),
+    judged=ENCODINGS,
+    shown=("chosen",),
+    panels=panels,
+    quick={
+        "case": [*(f"{r}-1024" for r in node_zero.REDISTRIBUTIONS), "dense_transpose-2048", "mesh_"]
+    },
+)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Contenders that save and load a program's arrays.
 
-A program of its own for each contender and phase, to be run under mpiexec. Arguments: the
-contender, "save" or "load", and a description as JSON (`restart.Case.description`). Arrays are
-cubes of doubles in the blocks that MPI_Dims_create says, or those turned round, so that the last
-dimension is cut; element by element they are their flat index. The first process prints the seconds
-from where all begin to where all have ended: what is saved is on the disk then. Modules are
-imported before. It needs nothing of datamover but for that contender.
+A separate program for each contender and phase, to be run under mpiexec. Arguments: the contender,
+"save" or "load", and a description as JSON (`files.restart`). Arrays are cubes of doubles in the
+blocks of MPI_Dims_create, or the reverse, so that the last dimension is cut; each element is its
+flat index. The first process prints the seconds between the barriers at the begin and at the end,
+when saved data is on the disk. Modules are imported before. Only datamover's own contender imports
+datamover.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
@@ -22,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-Box = tuple[slice, ...]
+#: A program's arrays, and its ways to save and to load them.
+Ways = tuple[list[np.ndarray], Callable[[], None], Callable[[], None]]
 
 
 class Program:
-    """What one process holds of the arrays of a program."""
+    """The part of a program's arrays that one process holds."""
 
     def __init__(self, comm: Any, said: dict[str, Any]):
         from mpi4py import MPI
@@ -37,229 +37,148 @@ class Program:
         grid = MPI.Compute_dims(comm.size, 3)
         self.grid = tuple(reversed(grid) if said["columns"] else grid)
         at = np.unravel_index(comm.rank, self.grid)
-        self.box: Box = tuple(
+        self.box = tuple(
             slice(min(n, i * -(-n // p)), min(n, (i + 1) * -(-n // p)))
             for n, p, i in zip(self.shape, self.grid, at, strict=True)
         )
-        self.extents = tuple(part.stop - part.start for part in self.box)
 
     def expected(self) -> np.ndarray:
-        """Give this process's part of an array."""
-        strides = [math.prod(self.shape[d + 1 :]) for d in range(3)]
+        """Return this process's part of an array."""
         i, j, k = np.ogrid[self.box]
-        return (i * strides[0] + j * strides[1] + k).astype("f8")
+        return ((i * self.shape[1] + j) * self.shape[2] + k).astype("f8")
 
-    def sync(self) -> None:
-        """Bring the file system that holds the output to the disk, from one process."""
-        if self.comm.rank == 0:
-            fd = os.open(self.path, os.O_RDONLY)
-            ctypes.CDLL(None).syncfs(fd)
-            os.close(fd)
+    def empty(self) -> list[np.ndarray]:
+        """Return new arrays for this process's parts."""
+        return [np.empty([part.stop - part.start for part in self.box]) for _ in self.names]
 
 
-class Contender:
-    """One way to save and load; makes its arrays before the time is taken."""
+def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
+    """Save and load with datamover: its own arrays, or those of NumPy."""
+    import datamover as dm
+    import datamover.files.formats
+    import datamover.files.state
 
-    def __init__(self, program: Program):
-        self.program = program
-        self.arrays = [np.empty(program.extents) for _ in program.names]
-        for array in self.arrays:
-            array[...] = 0  # else whoever fills it first waits for its pages
-
-    def locals(self) -> list[np.ndarray]:
-        """Give this process's parts."""
-        return self.arrays
-
-    def save(self) -> None:
-        """Save all arrays."""
-        raise NotImplementedError
-
-    def load(self) -> None:
-        """Load all arrays."""
-        raise NotImplementedError
-
-
-class OursOfNumpy(Contender):
-    """datamover, with arrays of NumPy."""
-
-    def __init__(self, program: Program):
-        super().__init__(program)
-        import datamover as dm
-        import datamover.files.formats
-        import datamover.files.state
-
-        datamover.files.formats.known()  # what the first use would import
-
-        self.layout = dm.BlockCyclic(
-            program.shape, "(block, block, block)", nprocs=program.comm.size, grid=program.grid
-        )
-        self.given = self.made()
-
-    def made(self) -> dict[str, Any]:
-        """Give the arrays as `save` and `load` take them."""
-        pairs = zip(self.program.names, self.arrays, strict=True)
-        return {name: (array, self.layout) for name, array in pairs}
-
-    def save(self) -> None:
-        """Save all in a Zarr group."""
-        import datamover as dm
-
-        chunks = dict.fromkeys(self.program.names, self.program.chunks)
-        dm.save(
-            self.program.path, self.given, comm=self.program.comm, chunks=chunks, compressor="none"
-        )
-
-    def load(self) -> None:
-        """Load all from a Zarr group."""
-        import datamover as dm
-
-        dm.load(self.program.path, self.given, comm=self.program.comm)
+    datamover.files.formats.known()  # imports what the first use would import
+    layout = dm.BlockCyclic(p.shape, "(block, block, block)", nprocs=p.comm.size, grid=p.grid)
+    given: dict[str, Any] = {}
+    if own_arrays:
+        given = {name: dm.XArray(p.comm, layout) for name in p.names}
+        arrays = [array.local for array in given.values()]
+    else:
+        arrays = p.empty()
+        given = {name: (array, layout) for name, array in zip(p.names, arrays, strict=True)}
+    chunks = dict.fromkeys(p.names, p.chunks)
+    return (
+        arrays,
+        lambda: dm.save(p.path, given, comm=p.comm, chunks=chunks, compressor="none"),
+        lambda: dm.load(p.path, given, comm=p.comm),
+    )
 
 
-class Ours(OursOfNumpy):
-    """datamover, with its own arrays."""
+def by_tensorstore(p: Program) -> Ways:
+    """Save and load with tensorstore: each process writes or reads its own part of Zarr arrays."""
+    import tensorstore as ts
+    from file_contenders import sync
 
-    def made(self) -> dict[str, Any]:
-        """Give the arrays as `save` and `load` take them."""
-        import datamover as dm
+    # The sync at the end is for all files at once: one for each chunk in addition costs more.
+    context, arrays = ts.Context({"file_io_sync": False}), p.empty()
 
-        made = {n: dm.XArray(self.program.comm, self.layout) for n in self.program.names}
-        self.arrays = [array.local for array in made.values()]
-        for array in self.arrays:
-            array[...] = 0
-        return made
+    def opened(name: str, **more: Any) -> Any:
+        at = "file://" + os.path.join(os.path.abspath(p.path), name)
+        return ts.open({"driver": "zarr3", "kvstore": at, **more}, context=context)
 
+    def parts() -> list[Any]:
+        return [store.result()[p.box] for store in [opened(name) for name in p.names]]
 
-class TensorStore(Contender):
-    """tensorstore: each process writes or reads its own part of a Zarr array."""
-
-    def __init__(self, program: Program):
-        super().__init__(program)
-        import tensorstore
-
-        self.ts = tensorstore
-        # The sync at the end is for all files at once: one for each chunk besides costs more.
-        self.context = tensorstore.Context({"file_io_sync": False})
-
-    def opened(self, name: str, **said: Any) -> Any:
-        """Open one array."""
-        at = "file://" + os.path.join(os.path.abspath(self.program.path), name)
-        spec = {"driver": "zarr3", "kvstore": at, **said}
-        return self.ts.open(spec, context=self.context)
-
-    def save(self) -> None:
-        """Make the arrays on one process, write on all."""
-        p = self.program
+    def save() -> None:
         grid = {"name": "regular", "configuration": {"chunk_shape": list(p.chunks)}}
-        bytes_codec = {"name": "bytes", "configuration": {"endian": "little"}}
-        metadata = {
-            "shape": list(p.shape),
-            "data_type": "float64",
-            "chunk_grid": grid,
-            "codecs": [bytes_codec],
-        }
-        if p.comm.rank == 0:
-            for name in p.names:
-                self.opened(name, metadata=metadata, create=True).result()
+        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        metadata = {"shape": list(p.shape), "data_type": "float64"}
+        metadata |= {"chunk_grid": grid, "codecs": codecs}
+        for name in p.names if p.comm.rank == 0 else ():
+            opened(name, metadata=metadata, create=True).result()
         p.comm.Barrier()
-        opened = [self.opened(name) for name in p.names]
-        pairs = zip(opened, self.arrays, strict=True)
-        writes = [store.result()[p.box].write(array) for store, array in pairs]
-        for write in writes:
+        for write in [part.write(a) for part, a in zip(parts(), arrays, strict=True)]:
             write.result()
         p.comm.Barrier()
-        p.sync()
+        if p.comm.rank == 0:
+            sync(p.path)
 
-    def load(self) -> None:
-        """Read on all processes into the arrays that are there."""
-        p = self.program
-        opened = [self.opened(name) for name in p.names]
-        reads = []
-        for store, array in zip(opened, self.arrays, strict=True):
-            target = self.ts.array(array)
-            reads.append(target.write(store.result()[p.box].translate_to[0, 0, 0]))
-        for read in reads:
+    def load() -> None:
+        pairs = zip(parts(), arrays, strict=True)
+        for read in [ts.array(a).write(part.translate_to[0, 0, 0]) for part, a in pairs]:
             read.result()
 
+    return arrays, save, load
 
-class MpiIo(Contender):
-    """Collective MPI-IO through the view of a distributed array: one file, array behind array."""
 
-    def __init__(self, program: Program):
-        super().__init__(program)
-        from mpi4py import MPI
+def by_mpi_io(p: Program) -> Ways:
+    """Save and load with collective MPI-IO through a distributed array's view of one file."""
+    from mpi4py import MPI
 
-        self.mpi = MPI
-        self.kind = MPI.DOUBLE.Create_darray(
-            program.comm.size, program.comm.rank, program.shape,
-            [MPI.DISTRIBUTE_BLOCK] * 3, [MPI.DISTRIBUTE_DFLT_DARG] * 3, program.grid,
-        ).Commit()  # fmt: skip
+    arrays = p.empty()
+    kind = MPI.DOUBLE.Create_darray(
+        p.comm.size, p.comm.rank, p.shape,
+        [MPI.DISTRIBUTE_BLOCK] * 3, [MPI.DISTRIBUTE_DFLT_DARG] * 3, p.grid,
+    ).Commit()  # fmt: skip
 
-    def opened(self, mode: int) -> Any:
-        """Open the file, without the locks that only a network file system needs."""
-        return self.mpi.File.Open(self.program.comm, self.program.path, mode)
+    def moved(mode: int, move: Callable[[Any, np.ndarray], None]) -> Any:
+        file = MPI.File.Open(p.comm, p.path, mode)
+        for k, array in enumerate(arrays):
+            file.Set_view(k * math.prod(p.shape) * 8, MPI.DOUBLE, kind)
+            move(file, array)
+        return file
 
-    def save(self) -> None:
-        """Write array by array."""
-        file = self.opened(self.mpi.MODE_WRONLY | self.mpi.MODE_CREATE)
-        for k, array in enumerate(self.arrays):
-            file.Set_view(k * math.prod(self.program.shape) * 8, self.mpi.DOUBLE, self.kind)
-            file.Write_all(array)
+    def save() -> None:
+        file = moved(MPI.MODE_WRONLY | MPI.MODE_CREATE, MPI.File.Write_all)
         file.Sync()
         file.Close()
 
-    def load(self) -> None:
-        """Read array by array."""
-        file = self.opened(self.mpi.MODE_RDONLY)
-        for k, array in enumerate(self.arrays):
-            file.Set_view(k * math.prod(self.program.shape) * 8, self.mpi.DOUBLE, self.kind)
-            file.Read_all(array)
-        file.Close()
+    return arrays, save, lambda: moved(MPI.MODE_RDONLY, MPI.File.Read_all).Close()
 
 
-CONTENDERS: dict[str, Callable[[Program], Contender]] = {
-    "datamover": Ours,
-    "datamover:numpy": OursOfNumpy,
-    "tensorstore": TensorStore,
-    "mpi-io": MpiIo,
+CONTENDERS: dict[str, Callable[[Program], Ways]] = {
+    "datamover": by_datamover,
+    "datamover:numpy": lambda p: by_datamover(p, own_arrays=False),
+    "tensorstore": by_tensorstore,
+    "mpi-io": by_mpi_io,
 }
 
 
-def main() -> None:
-    """Run one phase of one contender, if it is installed."""
+def run(comm: Any, contender: str, phase: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Run one phase of one contender, and return its seconds, or why it cannot take part."""
+    from file_contenders import have_memory_at_hand
     from mpi4py import MPI
 
-    contender, phase, said = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    comm = MPI.COMM_WORLD
     if comm.size != said["processes"]:
-        reason = f"its mpi4py has an MPI that mpiexec does not start: {comm.size} processes"
-        print(json.dumps({"left_out": contender, "reason": reason}), flush=True)
-        return
+        return {"reason": f"mpiexec does not start its mpi4py's MPI: {comm.size} processes"}
     program = Program(comm, said)
     try:
-        work = CONTENDERS[contender](program)
+        arrays, save, load = CONTENDERS[contender](program)
     except ImportError as e:
-        if comm.rank == 0:
-            print(json.dumps({"left_out": contender, "reason": str(e)}), flush=True)
-        return
+        return {"reason": str(e)}
     expected = program.expected()
-    if phase == "save":
-        for array in work.locals():
-            array[...] = expected
+    for array in arrays:  # whoever fills an array first waits for its pages
+        array[...] = expected if phase == "save" else 0
     if comm.rank == 0:
-        # Beside this program, which may be run by a Python without datamover.
-        from file_contenders import have_memory_at_hand
-
-        all_bytes = len(program.names) * math.prod(program.shape) * 8
-        have_memory_at_hand(program.path + ".memory", all_bytes)
+        nbytes = len(program.names) * math.prod(program.shape) * 8
+        have_memory_at_hand(program.path + ".memory", nbytes)
     comm.Barrier()
     begin = time.perf_counter()
-    work.save() if phase == "save" else work.load()
+    save() if phase == "save" else load()
     seconds = comm.allreduce(time.perf_counter() - begin, MPI.MAX)
-    right = all(np.array_equal(array, expected) for array in work.locals())
-    right = comm.allreduce(right, MPI.LAND)
-    if comm.rank == 0:
-        print(json.dumps({"seconds": seconds, "right": right}), flush=True)
+    right = all(np.array_equal(array, expected) for array in arrays)
+    return {"seconds": seconds, "right": comm.allreduce(right, MPI.LAND)}
+
+
+def main() -> None:
+    """Run the phase of the command line; the first process prints the result."""
+    from mpi4py import MPI
+
+    contender, phase, said = sys.argv[1:]
+    found = run(MPI.COMM_WORLD, contender, phase, json.loads(said))
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows per contender from the repetitions that programs report."""
+"""Rows per contender from the repetitions that programs report, and ratios between them."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
-#: What tells one row from another.
-Key = tuple[str, str, str, int, str]
+#: Fields that identify a row.
+KEY = ("case", "phase", "contender", "processes", "mpi")
+
+RANDOM_PREFIX = "random-"
+
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A contender that did not take part, and why; `case` is empty where that holds for all."""
-
-    contender: str
-    reason: str
-    case: str = ""
+def key_of(row: Row) -> tuple[Any, ...]:
+    """Return what identifies a row."""
+    return tuple(row[name] for name in KEY)
 
 
 @dataclass
@@ -33,18 +34,17 @@ class Results:
     >>> from datamover.bench.rows import Results
     >>> results = Results()
     >>> results.add({"case": "a", "phase": "move", "contender": "x", "processes": 2, "bytes": 8,
-    ...              "samples": [3.0, 1.0, 2.0]}, mpi="MPICH 5.0.2")
+    ...              "mpi": "MPICH 5.0.2", "samples": [3.0, 1.0, 2.0]})
     >>> results.rows()[0]["seconds"], results.rows()[0]["runs"]
     (2.0, 3)
     """
 
-    left_out: list[LeftOut] = field(default_factory=list)
-    _samples: dict[Key, list[float]] = field(default_factory=dict)
-    _runs: dict[Key, int] = field(default_factory=dict)
-    _facts: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    compilers: set[str] = field(default_factory=set)
+    _facts: dict[tuple[Any, ...], Row] = field(default_factory=dict)
 
-    def add(self, line: dict[str, Any], mpi: str) -> None:
-        """Take what a program printed: a row, or a note that a contender was left out.
+    def add(self, line: Row) -> None:
+        """Add a line of a program: a row, a note that a contender was left out, or a header.
 
         Parameters
         ----------
@@ -52,102 +52,104 @@ class Results:
             A row has `case`, `phase`, `contender`, `processes`, `bytes` and either `samples`
             (seconds of each repetition) or `seconds` (already a median) and `runs`; other entries
             are kept.
-        mpi : str
-            The MPI of the program.
         """
         if "left_out" in line:
             self.leave_out(line["left_out"], line["reason"], line.get("case", ""))
-            return
-        if "contender" not in line:
-            return
-        facts = {"mpi": mpi, **line}
-        samples = facts.pop("samples", None) or [facts.pop("seconds")]
-        key = _key(facts)
-        self._runs[key] = self._runs.get(key, 0) + facts.pop("runs", len(samples))
-        self._facts.setdefault(key, {}).update(facts)
-        self._samples.setdefault(key, []).extend(samples)
+        elif "contender" in line:
+            facts = {"mpi": "", **line}
+            median = facts.pop("seconds", None)
+            samples = facts.pop("samples", None) or [median]
+            runs = facts.pop("runs", len(samples))
+            row = self._facts.setdefault(key_of(facts), {"samples": [], "runs": 0})
+            row |= facts
+            row["samples"] += samples
+            row["runs"] += runs
+        elif "compiler" in line:
+            self.compilers.add(line["compiler"])
 
     def leave_out(self, contender: str, reason: str, case: str = "") -> None:
-        """Note that a contender did not take part."""
-        note = LeftOut(contender, reason, case)
+        """Note that a contender did not take part, and why; in all cases if none is named."""
+        note = {"contender": contender, "reason": reason, "case": case}
         if note not in self.left_out:
             self.left_out.append(note)
 
-    def add_best(self, name: str, among: Callable[[str], bool]) -> None:
-        """Add, for every case and phase, a row with the best of several ways to write the same.
+    def add_best(self, name: str, ways: tuple[str, ...]) -> None:
+        """Add, for every case and phase, a row with the best of several contenders.
 
         Parameters
         ----------
         name : str
-            Of the contender that the new row stands for.
-        among : callable
-            Tells of a contender's name whether it is one of the ways.
+            Name of the contender in the new row.
+        ways : tuple of str
+            How the names of the contenders begin.
         """
-        best: dict[tuple[str, str], dict[str, Any]] = {}
-        for row in self.rows():
-            place = (row["case"], row["phase"])
-            if among(row["contender"]) and (
-                place not in best or row["seconds"] < best[place]["seconds"]
-            ):
-                best[place] = row
-        for row in best.values():
+        best: dict[tuple[str, str], tuple[float, Row]] = {}
+        for row in self._facts.values():
+            if row["contender"].startswith(ways):
+                place = (row["case"], row["phase"])
+                found = (statistics.median(row["samples"]), row)
+                best[place] = min(best.get(place, found), found, key=lambda entry: entry[0])
+        for _, row in best.values():
             facts = {**row, "contender": name, "best_is": row["contender"]}
-            self._facts[_key(facts)] = facts
+            self._facts[key_of(facts)] = facts
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Return one row per contender, with `seconds` (median) and `runs`."""
-        return [self._row(key) for key in self._facts]
+        return [
+            {
+                **{name: row[name] for name in KEY[:4]},
+                "seconds": statistics.median(row["samples"]),
+                "runs": row["runs"],
+                "seconds_fastest": min(row["samples"]),
+                "seconds_slowest": max(row["samples"]),
+                **{k: v for k, v in row.items() if k not in (*KEY[:4], "runs", "samples")},
+            }
+            for row in self._facts.values()
+        ]
 
     def samples(self) -> dict[tuple[str, str], list[float]]:
         """Return all samples by case and contender, of one phase, number of processes and MPI."""
-        return {(key[0], key[2]): list(samples) for key, samples in self._samples.items()}
-
-    def _row(self, key: Key) -> dict[str, Any]:
-        row = dict(zip(("case", "phase", "contender", "processes"), key, strict=False))
-        samples = self._samples.get(key)
-        if samples:
-            row["seconds"] = statistics.median(samples)
-            row["runs"] = self._runs[key]
-            row["seconds_fastest"], row["seconds_slowest"] = min(samples), max(samples)
-        return {**row, **{k: v for k, v in self._facts[key].items() if k not in row}}
+        return {(row["case"], row["contender"]): row["samples"] for row in self._facts.values()}
 
 
-def _key(facts: dict[str, Any]) -> Key:
-    return (facts["case"], facts["phase"], facts["contender"], facts["processes"], facts["mpi"])
+@dataclass(frozen=True)
+class Pair:
+    """The times of a contender and of a reference in a case and phase."""
+
+    contender: str
+    reference: str
+    case: str
+    phase: str
+    seconds: float
+    reference_seconds: float
+    benchmark: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast the contender is as the reference."""
+        return self.reference_seconds / self.seconds
 
 
-def speed_ratios(
-    rows: Iterable[dict[str, Any]], contender: str, reference: str
-) -> dict[tuple[str, str], float]:
-    """Return how many times as fast a contender is as a reference, per case and phase.
-
-    Parameters
-    ----------
-    rows : iterable of dict
-    contender, reference : str
-
-    Returns
-    -------
-    dict
-        From (case, phase) to the reference's seconds over the contender's, where both took part.
+def pairs_of(
+    rows: Iterable[Row], contenders: Iterable[str], references: Iterable[str], benchmark: str = ""
+) -> list[Pair]:
+    """Return the pairs of contenders and references that took part in the same case and phase.
 
     Examples
     --------
-    >>> from datamover.bench.rows import speed_ratios
+    >>> from datamover.bench.rows import pairs_of
     >>> rows = [{"case": "a", "phase": "move", "contender": c, "seconds": s}
     ...         for c, s in (("ours", 1.0), ("theirs", 3.0))]
-    >>> speed_ratios(rows, "ours", "theirs")
-    {('a', 'move'): 3.0}
+    >>> [pair.ratio for pair in pairs_of(rows, ["ours"], ["theirs"])]
+    [3.0]
     """
-    seconds: dict[str, dict[tuple[str, str], float]] = {contender: {}, reference: {}}
-    for row in rows:
-        if row["contender"] in seconds:
-            seconds[row["contender"]][row["case"], row["phase"]] = row["seconds"]
-    return {
-        place: seconds[reference][place] / s
-        for place, s in seconds[contender].items()
-        if place in seconds[reference] and s > 0
-    }
+    seconds = {(row["case"], row["phase"], row["contender"]): row["seconds"] for row in rows}
+    return [
+        Pair(ours, theirs, case, phase, time, seconds[case, phase, theirs], benchmark)
+        for ours, theirs in product(contenders, references)
+        for (case, phase, contender), time in seconds.items()
+        if contender == ours != theirs and (case, phase, theirs) in seconds and time > 0
+    ]
 
 
 def worst_decile(ratios: Iterable[float]) -> float:
@@ -161,3 +163,50 @@ def worst_decile(ratios: Iterable[float]) -> float:
     """
     ordered = sorted(ratios)
     return ordered[len(ordered) // 10]
+
+
+def spreads(
+    pairs: Iterable[Pair], key: Callable[[Pair], tuple[str, ...]]
+) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the median, worst decile and worst ratio of each group of pairs with the same key."""
+    groups: dict[tuple[str, ...], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(key(pair), []).append(pair)
+    found = {}
+    for group, members in groups.items():
+        worst, ratios = min(members, key=lambda p: p.ratio), [p.ratio for p in members]
+        found[group] = {
+            "cases": len(members),
+            "median": statistics.median(ratios),
+            "worst_decile": worst_decile(ratios),
+            "worst": worst.ratio,
+            "worst_case": worst.case,
+        }
+    return found
+
+
+def summarize(
+    rows: Sequence[Row], references: Sequence[str], judged: tuple[str, ...] = ("datamover",)
+) -> list[dict[str, Any]]:
+    """Return ratios of speed over all cases: median, worst decile and worst, per phase.
+
+    Listed cases and random ones have entries of their own, as `of` names them.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    references : sequence of str
+        Contenders to compare with.
+    judged : tuple of str
+        Beginnings of the names of the contenders that are compared.
+    """
+
+    def key(pair: Pair) -> tuple[str, ...]:
+        kind = "random" if pair.case.startswith(RANDOM_PREFIX) else "listed"
+        return (kind, pair.phase, pair.contender, pair.reference)
+
+    contenders = dict.fromkeys(r["contender"] for r in rows if r["contender"].startswith(judged))
+    names = ("of", "phase", "contender", "reference")
+    found = spreads(pairs_of(rows, contenders, references), key).items()
+    ordered = sorted(found, key=lambda entry: entry[0][:2])  # stable within a phase
+    return [{**dict(zip(names, group, strict=True)), **spread} for group, spread in ordered]

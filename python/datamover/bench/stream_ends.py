@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The two ends of the stream benchmark. A program to be run under mpiexec.
 
-Arguments: the seconds to measure each case, how many processes send (the others receive), then for
-each case its name, the bytes of a message and of a block. An array of (rows, fields, block) lies
-field by field at the sending processes, and in order at the receiving ones: what a message takes
-from one field of one row is a block.
+An array of (rows, fields, block) is stored field by field at the sending processes, and in order at
+the receiving ones: the part of a message from one field of one row is a block.
 """
 
 from __future__ import annotations
@@ -12,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import importlib.util
-import json
 import os
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -24,23 +20,24 @@ import numpy as np
 
 import datamover as dm
 from datamover.bench import stream_shared, stream_sockets
+from datamover.bench.contest import Contest, main
 from datamover.stream.wire import crc32c
 
 FIELDS = 16
-#: What the system calls the question for an interface's address; how the loopback's begins.
+#: The system's request for an interface's address; the beginning of the loopback's.
 SIOCGIFADDR, LOOPBACK, LOOPBACK_ADDRESS = 0x8915, 127, "127.0.0.1"
-#: A turn is as many steps as make up so many bytes, within limits.
+#: Bytes of the steps of a turn, within limits.
 TURN_BYTES = 64 << 20
 TURN_STEPS = (6, 100)
 PAUSE_SECONDS = 1e-4
-#: What both ends know, where they are on different machines.
+#: The token of both ends, if they are on different machines.
 TOKEN = "known to both ends of a benchmark"
-#: A program computes so many times as long as a step takes to be sent, and sends so many.
+#: Ratio of computing to the time of sending a step, and the number of steps.
 COMPUTES, COMPUTED_STEPS = 1.5, 12
 
 
 def own_address(world: Any) -> str:
-    """Give the loopback's address where all processes reach it, else one of this machine's own."""
+    """Return the loopback address if all processes reach it, or one of this machine's own."""
     network = socket.gethostname() + os.readlink("/proc/self/ns/net")
     if len(set(world.allgather(network))) == 1:
         return LOOPBACK_ADDRESS
@@ -62,8 +59,8 @@ class Ends:
     pieces : dict
         For each process of the other end that shares rows with this one: the rows, counted here.
     array : ndarray
-        Of a sending process: as the other end sees it, (rows, fields, block). Of a receiving one:
-        where it is wanted.
+        At a sending process, the other end's view of it, (rows, fields, block). At a receiving one,
+        the destination.
     """
 
     def __init__(self, world: Any, senders: int, message_bytes: int, block_bytes: int):
@@ -100,28 +97,34 @@ class Ends:
         return min(rank * each, self.shape[0]), min((rank + 1) * each, self.shape[0])
 
     def stamp(self, step: int) -> None:
-        """Write the number of the step where each piece begins."""
+        """Write the number of the step at the begin of each piece."""
         for rows in self.pieces.values():
             self.array[rows.start, 0, 0] = step
 
     def is_stamped(self, array: np.ndarray, step: int) -> bool:
-        """Tell whether all pieces that came are of this step."""
+        """Return whether all received pieces are of this step."""
         return all(array[rows.start, 0, 0] == step for rows in self.pieces.values())
 
     def is_right(self, array: np.ndarray, step: int) -> bool:
-        """Tell whether every element is what was sent."""
+        """Return whether every element is correct."""
         for rows in self.pieces.values():
             self.expected[rows.start, 0, 0] = step
         return bool((array == self.expected).all())
 
+    def clear(self) -> bool:
+        """Spoil the array of a receiving process, and return True."""
+        if not self.sends:
+            self.array[...] = -1
+        return True
+
     def wait_for_all(self) -> None:
-        """Meet, leaving the cores to who still works."""
+        """Meet, leaving the cores to processes that still work."""
         request = self.world.Ibarrier()
         while not request.Test():
             time.sleep(PAUSE_SECONDS)
 
     def free(self) -> None:
-        """Give the array and the communicator back."""
+        """Free the array and the communicator."""
         if not self.sends:
             self.x_array.free()
         self.part.Free()
@@ -148,7 +151,7 @@ class Datamover:
         self._end.send("u", self._ends.array, step=step, layout=self._ends.layouts[0])
 
     def receive(self) -> np.ndarray:
-        """Get a step; give the array that it is in."""
+        """Receive a step; return its array."""
         array = next(self._steps)[1]["u"]
         return array.local if isinstance(array, dm.XArray) else array
 
@@ -160,7 +163,7 @@ class Datamover:
 
 
 class Memcpy:
-    """A copy of what a receiving process gets, within its memory: the bound."""
+    """A copy of a receiving process's data within its memory: the bound."""
 
     def __init__(self, ends: Ends):
         self._ends = ends
@@ -168,7 +171,7 @@ class Memcpy:
             self._values, self._step = ends.expected.copy(), 0
 
     def send(self, step: int) -> None:
-        """Nothing is sent."""
+        """Do nothing."""
 
     def receive(self) -> np.ndarray:
         """Copy."""
@@ -179,11 +182,11 @@ class Memcpy:
         return self._ends.array
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class CheckedMemcpy(Memcpy):
-    """The same, with a checksum of it at each end: what shared memory cannot do without."""
+    """A copy with a checksum at each end, the bound for shared memory."""
 
     def __init__(self, ends: Ends):
         super().__init__(ends)
@@ -191,12 +194,12 @@ class CheckedMemcpy(Memcpy):
             self._messages = [np.ascontiguousarray(ends.array[r]) for r in ends.pieces.values()]
 
     def send(self, step: int) -> None:
-        """Take the checksums of what a sending process has."""
+        """Compute the checksums of a sending process's data."""
         for message in self._messages:
             crc32c(message)
 
     def receive(self) -> np.ndarray:
-        """Copy, and take the checksums of the copy."""
+        """Copy, and compute the checksums of the copy."""
         array = super().receive()
         for rows in self._ends.pieces.values():
             crc32c(array[rows])
@@ -204,7 +207,7 @@ class CheckedMemcpy(Memcpy):
 
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
-    """Give the name of each contender and what opens it, or why it cannot take part."""
+    """Yield the name of each contender and a function that opens it, or the reason why not."""
     yield "datamover", lambda: Datamover(ends)
     yield "datamover:into", lambda: Datamover(ends, into_one=True)
     yield "datamover:tcp", lambda: Datamover(ends, local=False)
@@ -227,88 +230,35 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
         yield "sst", lambda: Sst(ends)
 
 
-def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
-    """Send and receive so many steps; give the seconds of the slowest process, nan if wrong."""
-    from mpi4py import MPI
+class Turns:
+    """The steps of one way to send: each call is a turn of steps without a pause."""
 
-    right = True
-    ends.wait_for_all()
-    begin = time.perf_counter()
-    for step in range(first, first + steps):
-        if ends.sends:
-            ends.stamp(step)
-            way.send(step)
-        else:
-            is_it = ends.is_stamped if step else ends.is_right
-            right = is_it(way.receive(), step) and right
-    mine = time.perf_counter() - begin
-    ends.wait_for_all()
-    slowest = ends.world.allreduce(mine, MPI.MAX)
-    return slowest if ends.world.allreduce(right, MPI.LAND) else float("nan")
+    def __init__(self, ends: Ends, way: Any, steps: int):
+        self.ends, self.way, self.steps, self.done = ends, way, steps, 0
 
-
-def measure(
-    ends: Ends, seconds: float
-) -> tuple[dict[str, list[float]], dict[str, float], dict[str, str]]:
-    """Measure all contenders of a case.
-
-    Returns
-    -------
-    samples : dict
-        The seconds per step in each turn of each contender.
-    sending : dict
-        For streams, the share of its time that a program spends in `send` beside computing.
-    left_out : dict
-        Why others have none.
-    """
-    world = ends.world
-    least, most = TURN_STEPS
-    steps = min(max(TURN_BYTES // ends.nbytes, least), most)
-    samples: dict[str, list[float]] = {}
-    left_out: dict[str, str] = {}
-    with contextlib.ExitStack() as stack:
-        ways, done = {}, {}
-        for name, opens in contenders(ends):
-            if isinstance(opens, str):
-                left_out[name] = opens
-                continue
-            way = opens()
-            stack.callback(way.close)
-            if np.isnan(turn(ends, way, 0, 1)):
-                left_out[name] = "wrong data"
+    def __call__(self) -> bool:
+        """Send or receive a turn's steps; the first turn is one step, compared completely."""
+        first, right = self.done, True
+        self.done += self.steps if first else 1
+        for step in range(first, self.done):
+            if self.ends.sends:
+                self.ends.stamp(step)
+                self.way.send(step)
             else:
-                ways[name], samples[name], done[name] = way, [], 1
-            if not ends.sends:
-                ends.array[...] = -1
-        begin, enough = time.perf_counter(), False
-        while not enough:
-            for name, way in ways.items():
-                taken = turn(ends, way, done[name], steps) / steps
-                done[name] += steps
-                samples[name].append(taken)
-            late = time.perf_counter() - begin > seconds
-            enough = world.bcast(late and len(samples["memcpy"]) > 2)
-        sending = {
-            name: sending_share(
-                ends, way, done[name], float(np.nan_to_num(np.median(samples[name])))
-            )
-            for name, way in ways.items()
-            if isinstance(way, Datamover)
-        }
-    for name in [name for name, taken in samples.items() if np.isnan(taken).any()]:
-        left_out[name] = "a step was wrong"
-    return {name: taken[1:] for name, taken in samples.items()}, sending, left_out
+                is_it = self.ends.is_stamped if step else self.ends.is_right
+                right = is_it(self.way.receive(), step) and right
+        return right
 
 
-def sending_share(ends: Ends, way: Any, first: int, step_seconds: float) -> float:
-    """Give the share of its time that a program is in `send` which computes between the steps.
+def sending_share(turns: Turns, step_seconds: float) -> float:
+    """Return the share of time in `send` of a program that computes between the steps.
 
-    It computes by sleeping, which leaves its core to nobody else than the stream's threads.
+    It computes by sleeping, which leaves its core to the stream's threads.
     """
-    step_seconds = ends.world.bcast(step_seconds)
+    ends, way = turns.ends, turns.way
     ends.wait_for_all()
     begin, inside = time.perf_counter(), 0.0
-    for step in range(first, first + COMPUTED_STEPS):
+    for step in range(turns.done, turns.done + COMPUTED_STEPS):
         if ends.sends:
             time.sleep(COMPUTES * step_seconds)
             ends.stamp(step)
@@ -322,31 +272,35 @@ def sending_share(ends: Ends, way: Any, first: int, step_seconds: float) -> floa
     return max(ends.world.allgather(mine))
 
 
-def main() -> None:
-    """Measure the cases of the command line; process 0 prints a row for each contender."""
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    seconds, senders, words = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
-    if world.rank == 0:
-        print(json.dumps({"mpi": MPI.Get_library_version()}))
-    for name, message_bytes, block_bytes in zip(words[::3], words[1::3], words[2::3], strict=True):
-        ends = Ends(world, senders, int(message_bytes), int(block_bytes))
-        samples, sending, left_out = measure(ends, seconds)
-        if world.rank == 0:
-            for contender, taken in samples.items():
-                if contender in left_out:
-                    continue
-                row = {"case": name, "phase": "step", "contender": contender}
-                row |= {"processes": senders, "consumers": ends.receivers, "bytes": ends.nbytes}
-                row |= {"message_bytes": int(message_bytes), "block_bytes": int(block_bytes)}
-                if contender in sending:
-                    row["share_in_send"] = sending[contender]
-                print(json.dumps(row | {"samples": taken}), flush=True)
-            for contender, reason in left_out.items():
-                print(json.dumps({"left_out": contender, "case": name, "reason": reason}))
-        ends.free()
+def measure(
+    world: Any, seconds: float, senders: int, case: str, message_bytes: int, block_bytes: int
+) -> None:
+    """Measure all contenders of a case and print their rows."""
+    ends = Ends(world, senders, message_bytes, block_bytes)
+    least, most = TURN_STEPS
+    steps = min(max(TURN_BYTES // ends.nbytes, least), most)
+    facts = {"case": case, "phase": "step", "bytes": ends.nbytes, "consumers": ends.receivers}
+    facts |= {"message_bytes": message_bytes, "block_bytes": block_bytes}
+    contest = Contest(world, seconds, ends.wait_for_all, **facts)
+    with contextlib.ExitStack() as stack:
+        turns = {}
+        for name, opens in contenders(ends):
+            if isinstance(opens, str):
+                contest.leave_out(name, opens)
+                continue
+            way = opens()
+            stack.callback(way.close)
+            turns[name] = Turns(ends, way, steps)
+            contest.add(name, turns[name], ends.clear)
+        contest.run()
+        for name in contest.works:
+            more: dict[str, Any] = {"processes": senders}
+            if isinstance(turns[name].way, Datamover):
+                step_seconds = float(np.median(contest.samples[name])) / steps
+                more["share_in_send"] = sending_share(turns[name], step_seconds)
+            contest.print(name, steps, **more)
+    ends.free()
 
 
 if __name__ == "__main__":
-    main()
+    main(measure)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contender: pieces of an array through shared memory by hand. A contender.
+"""Contender: pieces of an array through shared memory, written by hand.
 
-It takes `Ends` of `stream_ends`, and does what is right there and nothing else: both programs share
-a communicator, the processor keeps the order of stores (x86), nobody sleeps.
+It takes `Ends` of `stream_ends`, and works only there: both programs share a communicator, the
+processor keeps the order of stores (x86), and no process sleeps.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from datamover.stream.wire import crc32c
 
-#: A message is packed while the other end still reads the one before.
+#: Number of slots: a message is packed while the other end still reads the previous one.
 SLOTS = 2
-#: Words of 8 bytes that what one side writes is away from what the other does.
+#: Distance between the words of the two sides, in words of 8 bytes.
 APART = 16
 
 
 class Pair:
-    """What two processes share: how far each is, checksums, and slots for messages."""
+    """Memory that two processes share: how far each is, checksums, and slots for messages."""
 
     def __init__(self, rows: slice, words: np.ndarray, shape: tuple[int, ...]):
         self.rows = rows
@@ -33,11 +33,11 @@ class Pair:
 
     @staticmethod
     def words_for(size: int) -> int:
-        """Give the words for messages of so many elements of 8 bytes."""
+        """Return the words for messages of this number of elements of 8 bytes."""
         return 3 * APART + -(-SLOTS * size // APART) * APART
 
     def send(self, count: int, part: np.ndarray) -> None:
-        """Hand over a message after so many others."""
+        """Hand over a message, after `count` others."""
         while self._words[APART] <= count - SLOTS:
             os.sched_yield()
         slot = self._slots[count % SLOTS]
@@ -46,7 +46,7 @@ class Pair:
         self._words[0] = count + 1
 
     def receive(self, count: int, part: np.ndarray) -> None:
-        """Get the message after so many others."""
+        """Receive a message, after `count` others."""
         while self._words[0] <= count:
             os.sched_yield()
         np.copyto(part, self._slots[count % SLOTS])
@@ -78,19 +78,19 @@ class SharedMemory:
         ends.world.Barrier()
 
     def send(self, step: int) -> None:
-        """Hand over the pieces of a step."""
+        """Send the pieces of a step."""
         for pair in self._pairs:
             pair.send(self._count, self._ends.array[pair.rows])
         self._count += 1
 
     def receive(self) -> np.ndarray:
-        """Get the pieces of a step where they belong."""
+        """Receive the pieces of a step in place."""
         for pair in self._pairs:
             pair.receive(self._count, self._ends.array[pair.rows])
         self._count += 1
         return self._ends.array
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._pairs = []
         self._window.Free()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contender: ADIOS2's SST engine. A contender.
+"""Contender: ADIOS2's SST engine.
 
 PyPI's `adios2` is built without MPI: each sending process has a stream of its own, and each
 receiving one opens those that it needs. Pieces are gathered by NumPy and received in place.
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Sst:
-    """A stream of each sending process to all that it has pieces for."""
+    """A stream of each sending process to all receivers of its pieces."""
 
     def __init__(self, ends: Any):
         import adios2  # only where this contender takes part
@@ -66,7 +66,7 @@ class Sst:
         engine.end_step()
 
     def receive(self) -> np.ndarray:
-        """Receive the pieces of a step where they belong."""
+        """Receive the pieces of a step in place."""
         name = f"u{self._ends.part.rank}"
         for other, rows in self._ends.pieces.items():
             engine = self._engines[other]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
-from datamover.bench.redistribution_cases import Case, Extents, fixed_cases
+from datamover.bench.benchmark import Case
+from datamover.bench.redistribution_cases import Extents, fixed_cases
 
 FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
 
@@ -26,105 +28,41 @@ class Box:
 
     @property
     def bytes(self) -> int:
-        """Payload."""
+        """Bytes of payload."""
         return self.elem_bytes * prod(self.extent)
 
 
 @dataclass(frozen=True)
-class Boxes:
-    """A ping-pong of sections, all in one message."""
+class Message(Case):
+    """A ping-pong with one message of this payload."""
 
-    name: str
-    boxes: tuple[Box, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Payload of one message."""
-        return sum(box.bytes for box in self.boxes)
-
-    def line(self) -> str:
-        """Return the line of the file of cases."""
-        words = ["boxes", self.name, len(self.boxes)]
-        for box in self.boxes:
-            words += [box.elem_bytes, len(box.shape), *box.shape, *box.begin, *box.extent]
-        return " ".join(map(str, words))
+    bytes: int = 0
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """`count` elements at random places among `memory`.
+def boxes(name: str, *sections: Box) -> Message:
+    """Return a ping-pong of sections, all in one message."""
+    words: list[Any] = ["boxes", name, len(sections)]
+    for box in sections:
+        words += [box.elem_bytes, len(box.shape), *box.shape, *box.begin, *box.extent]
+    return Message(name, tuple(words), sum(box.bytes for box in sections))
 
-    They are received at the same places or, with `behind`, one after the other behind all of them.
+
+def lists(name: str, *arrays: tuple[int, int, int], behind: bool = False) -> Message:
+    """Return a ping-pong of elements at random places, all in one message.
+
+    Parameters
+    ----------
+    name : str
+    *arrays : (int, int, int)
+        Bytes of an element, elements in memory, elements that are sent.
+    behind : bool
+        Whether they are received one after the other behind all of them. By default, they are
+        received at the same places.
     """
+    words = [word for array in arrays for word in (*array, int(behind))]
+    nbytes = sum(elem_bytes * count for elem_bytes, _, count in arrays)
+    return Message(name, ("lists", name, len(arrays), *words), nbytes)
 
-    elem_bytes: int
-    memory: int
-    count: int
-    behind: bool = False
-
-
-@dataclass(frozen=True)
-class Lists:
-    """A ping-pong of elements at random places, all in one message."""
-
-    name: str
-    arrays: tuple[Drawn, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Payload of one message."""
-        return sum(a.elem_bytes * a.count for a in self.arrays)
-
-    def line(self) -> str:
-        """Return the line of the file of cases."""
-        words = ["lists", self.name, len(self.arrays)]
-        for a in self.arrays:
-            words += [a.elem_bytes, a.memory, a.count, int(a.behind)]
-        return " ".join(map(str, words))
-
-
-@dataclass(frozen=True)
-class CubeHalo:
-    """One block of edge³ doubles per process in a periodic box, 26 neighbours."""
-
-    name: str
-    edge: int
-    width: int
-
-    def line(self) -> str:
-        """Return the line of the file of cases."""
-        return f"halo {self.name} {self.edge} {self.width}"
-
-
-@dataclass(frozen=True)
-class Transpose:
-    """A square matrix of complex doubles by rows, transposed."""
-
-    name: str
-    n: int
-
-    def line(self) -> str:
-        """Return the line of the file of cases."""
-        return f"transpose {self.name} {self.n} {COMPLEX_BYTES}"
-
-
-@dataclass(frozen=True)
-class Redistribution:
-    """One of the cases of `bench redistribute`."""
-
-    case: Case
-
-    @property
-    def name(self) -> str:
-        """Of the case."""
-        return self.case.name
-
-    def line(self) -> str:
-        """Return the line of the file of cases."""
-        return f"redistribute {self.case.line()}"
-
-
-TransportCase = Boxes | Lists | CubeHalo | Transpose | Redistribution
 
 REDISTRIBUTIONS = (
     "rows-columns",
@@ -156,8 +94,8 @@ WRF_X: tuple[tuple[Range, Range, Range, Range], ...] = (
 WRF_LEVELS = 65
 
 
-def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Boxes:
-    """Return four arrays (i, j), three (i, k, j), and two (i, k, j, 2) of which slice 2 goes."""
+def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Message:
+    """Return four arrays (i, j), three (i, k, j), and slice 2 of two (i, k, j, 2)."""
 
     def length(r: Range) -> int:
         return r[1] - r[0] + 1
@@ -168,55 +106,56 @@ def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Rang
     flat = Box(FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
     levels = Box(FLOAT_BYTES, (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i))
     second = Box(FLOAT_BYTES, (2, *levels.shape), (1, *levels.begin), (1, *levels.extent))
-    return Boxes(name, (flat,) * 4 + (levels,) * 3 + (second,) * 2)
+    return boxes(name, *[flat] * 4, *[levels] * 3, *[second] * 2)
 
 
-def milc(l2: int, l3: int, l4: int, l5: int) -> Boxes:
+def milc(l2: int, l3: int, l4: int, l5: int) -> Message:
     """Return the blocks of su3_zdown."""
     run = 3 * l2 * l3
     box = Box(FLOAT_BYTES, (2 * l5, l4, run), (0, 0, 0), (2 * l5, 1, run))
-    return Boxes(f"milc-{l2}-{l3}-{l4}-{l5}", (box,))
+    return boxes(f"milc-{l2}-{l3}-{l4}-{l5}", box)
 
 
-def nas_lu(direction: str, n: int) -> Boxes:
+def nas_lu(direction: str, n: int) -> Message:
     """Return a row or a column of 5 numbers per point."""
     shape = (n + 2, n + 2, 5)
     begin, extent = {"x": ((1, 1, 0), (1, n, 5)), "y": ((1, 1, 0), (n, 1, 5))}[direction]
-    return Boxes(f"nas-lu-{direction}-{n}", (Box(DOUBLE_BYTES, shape, begin, extent),))
+    return boxes(f"nas-lu-{direction}-{n}", Box(DOUBLE_BYTES, shape, begin, extent))
 
 
-def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Boxes:
+def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Message:
     """Return a face of a block with ghosts."""
     extent = {"x": (n3 - 2, n2 - 2, 1), "y": (n3 - 2, 1, n1 - 2), "z": (1, n2 - 2, n1 - 2)}
     box = Box(DOUBLE_BYTES, (n3, n2, n1), (1, 1, 1), extent[direction])
-    return Boxes(f"nas-mg-{direction}-{n1}", (box,))
+    return boxes(f"nas-mg-{direction}-{n1}", box)
 
 
-def lammps(kind: str, sent: int, atoms: int) -> Lists:
+def lammps(kind: str, sent: int, atoms: int) -> Message:
     """Return the positions and further fields of random atoms."""
     fields = {"full": 5, "atomic": 3}[kind]
     sizes = (3 * DOUBLE_BYTES,) + (DOUBLE_BYTES,) * fields
-    return Lists(f"lammps-{kind}-{sent}", tuple(Drawn(b, atoms, sent, True) for b in sizes))
+    arrays = [(elem_bytes, atoms, sent) for elem_bytes in sizes]
+    return lists(f"lammps-{kind}-{sent}", *arrays, behind=True)
 
 
-def specfem_oc(count: int, memory: int) -> Lists:
+def specfem_oc(count: int, memory: int) -> Message:
     """Return random numbers of the outer core."""
-    return Lists(f"specfem-oc-{count}", (Drawn(FLOAT_BYTES, memory, count),))
+    return lists(f"specfem-oc-{count}", (FLOAT_BYTES, memory, count))
 
 
-def specfem_cm(first: Range, second: Range) -> Lists:
+def specfem_cm(first: Range, second: Range) -> Message:
     """Return random points of crust and mantle, and of the inner core."""
-    arrays = tuple(Drawn(3 * FLOAT_BYTES, memory, count) for count, memory in (first, second))
-    return Lists(f"specfem-cm-{first[0]}", arrays)
+    arrays = [(3 * FLOAT_BYTES, memory, count) for count, memory in (first, second)]
+    return lists(f"specfem-cm-{first[0]}", *arrays)
 
 
-def specfem_mt(n: int) -> Boxes:
+def specfem_mt(n: int) -> Message:
     """Return one of two vectors per point."""
     box = Box(FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
-    return Boxes(f"specfem-mt-{n}", (box,))
+    return boxes(f"specfem-mt-{n}", box)
 
 
-def ddtbench() -> list[TransportCase]:
+def ddtbench() -> list[Case]:
     """Return every pattern and size.
 
     Examples
@@ -240,25 +179,25 @@ def ddtbench() -> list[TransportCase]:
         specfem_cm((3801, 152001), (801, 7209)),
         specfem_cm((1957, 39929), (245, 1225)),
         *(specfem_mt(n) for n in (7600, 6400, 5600, 6200)),
-        *(Transpose(f"fft2-{n}", n) for n in (256, 512, 768, 1024, 1536)),
+        *(
+            Case(f"fft2-{n}", ("transpose", f"fft2-{n}", n, COMPLEX_BYTES))
+            for n in (256, 512, 768, 1024, 1536)
+        ),
     ]
 
 
-def transport_cases(processes: int, size: int, large: bool = False) -> list[TransportCase]:
-    """Return all cases.
+def transport_cases(processes: int, size: int) -> list[Case]:
+    """Return all cases; their words are the line of the file that the program reads.
 
     Parameters
     ----------
     processes : int
     size : int
         Rows and columns of the arrays that are redistributed.
-    large : bool
-        Halos of 256³ blocks too.
     """
     known = {case.name: case for case in fixed_cases(processes, size)}
-    edges = (64, 256) if large else (64,)
     return [
-        *(Redistribution(known[name]) for name in REDISTRIBUTIONS),
-        *(CubeHalo(f"halo-{edge}-{w}", edge, w) for edge in edges for w in (1, 3)),
+        *(Case(name, ("redistribute", name, *known[name].words)) for name in REDISTRIBUTIONS),
+        *(Case(f"halo-64-{width}", ("halo", f"halo-64-{width}", 64, width)) for width in (1, 3)),
         *ddtbench(),
     ]

@@ -16,12 +16,12 @@ class AddressBytes:
     Parameters
     ----------
     address : str
-        Also an attribute.
+        Address of the object; also an attribute.
 
     Raises
     ------
     IoError
-        Nothing is there, or nobody answers, or the server gives no ranges of bytes.
+        The object does not exist, the server does not answer, or it does not support byte ranges.
     """
 
     def __init__(self, address: str):
@@ -29,15 +29,15 @@ class AddressBytes:
         place, _, self._name = address.rpartition("/")
         self._store = addresses.object_store(place)
         if addresses.scheme_of(address) in addresses.READ_ONLY:
-            self._name = urllib.parse.unquote(self._name)  # obstore writes % anew
+            self._name = urllib.parse.unquote(self._name)  # obstore quotes it again
         self._told = self._described()
-        #: Of the object, in bytes.
+        #: Size of the object.
         self.size = int(self._told["size"])
 
     def check_unchanged(self) -> None:
-        """Refuse an object that is not the one any more that it was at first.
+        """Raise if the object has changed since it was opened.
 
-        As far as the server reports it: by length, time, version and mark of content.
+        As far as the server reports it: by length, time, version and ETag.
 
         Raises
         ------
@@ -47,9 +47,9 @@ class AddressBytes:
             raise IoError(f"{self.address} changed while it was read; read it again")
 
     def read(self, begin: int, end: int) -> memoryview:
-        """Read the bytes from `begin` up to `end`, all of them; is not interrupted meanwhile."""
+        """Read all bytes from `begin` up to `end`, without an interruption."""
         if begin == end:
-            return memoryview(b"")  # stores refuse to be asked for nothing
+            return memoryview(b"")  # stores reject empty requests
         import obstore
 
         try:
@@ -58,13 +58,14 @@ class AddressBytes:
             raise self._unread(e) from e
         if len(data) != end - begin:
             raise IoError(
-                f"{self.address}: {end - begin:,} bytes from {begin:,} on were asked for, "
-                f"{len(data):,} came; has it changed, or does the server give no ranges of bytes?"
+                f"{self.address}: the server returned {len(data):,} bytes instead of "
+                f"{end - begin:,} from byte {begin:,} on; either the object changed, or the server "
+                "does not support byte ranges"
             )
         return data
 
     def _described(self) -> dict[str, Any]:
-        """Ask for length, time and marks of the object."""
+        """Return length, time, version and ETag of the object."""
         import obstore
 
         try:
@@ -73,5 +74,5 @@ class AddressBytes:
             raise self._unread(e) from e
 
     def _unread(self, e: Exception) -> IoError:
-        """Return the error for what the library or the server reports, each in its own words."""
+        """Return the error for the message of the library or the server."""
         return IoError(f"{self.address} cannot be read: {addresses.words_of(e)}")

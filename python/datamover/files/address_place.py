@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import consolidated, zarr_group
+from datamover.files import addresses, consolidated, zarr_group
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -27,10 +27,11 @@ from datamover.files.addresses import (
     words_of,
 )
 from datamover.files.json_values import dumps
+from datamover.files.placing import LocalPlace
 
-#: The object that says what is being written, and is no more there when all of it is.
+#: The object that marks an output while it is written; removed when the output is complete.
 MARKER = ".datamover.partial"
-#: So many objects are removed at once.
+#: Number of objects that are removed in one request.
 AT_ONCE = 32
 
 log = logging.getLogger("datamover")
@@ -41,7 +42,7 @@ async def _keys(store: Any) -> list[str]:
 
 
 async def _remove(store: Any, keys: list[str]) -> None:
-    """Remove objects, first what makes it an array or group."""
+    """Remove objects, first the metadata that make it an array or group."""
     import asyncio
 
     for key in METADATA:
@@ -50,14 +51,14 @@ async def _remove(store: Any, keys: list[str]) -> None:
     rest = [key for key in keys if key not in METADATA]
     for i in range(0, len(rest), AT_ONCE):
         removing = (store.delete(key) for key in rest[i : i + AT_ONCE])
-        # All have ended, also where one fails: nothing is removed any more when that is told.
+        # All requests have ended, even if one fails: nothing is removed after the error is raised.
         for ended in await asyncio.gather(*removing, return_exceptions=True):
             if isinstance(ended, BaseException):
                 raise ended
 
 
 async def _document(store: Any, key: str) -> dict[str, Any]:
-    """Read a JSON object; an empty one where there is none."""
+    """Read a JSON object; return an empty one if it does not exist."""
     from zarr.core.buffer import default_buffer_prototype
 
     data = await store.get(key, default_buffer_prototype())
@@ -85,20 +86,20 @@ def _remove_at(path: str, keys: list[str], what: str) -> None:
 
 
 def clean_up(path: str, token: str) -> bool:
-    """Remove what killed processes left of an output that is not whole; tell whether one is there.
+    """Remove an incomplete output of killed processes; return whether a complete one exists.
 
-    That is the old one, where none of it was removed yet, or the new one.
+    This is the old output, if none of it was removed yet, or the new one.
 
     Parameters
     ----------
     path : str
     token : str
-        Of the output; what others write there stays.
+        Token of the output; outputs of others stay.
 
     Raises
     ------
     IoError
-        The server does not say, or does not remove.
+        The server does not answer, or cannot remove objects.
     """
     keys = _asked(path, _keys)
     is_whole = any(key in METADATA for key in keys)
@@ -111,19 +112,35 @@ def clean_up(path: str, token: str) -> bool:
     return is_whole
 
 
+def place_of(
+    source: str | None,
+    output: str,
+    token: str,
+    overwrite: bool,
+    overwrite_group: bool | None,
+    member: str | None = None,
+) -> AddressPlace | LocalPlace:
+    """Return the place of an output at an address or a path; see `LocalPlace`."""
+    if addresses.is_address(output):
+        return AddressPlace(source, output, token, overwrite, overwrite_group)
+    return LocalPlace(source, output, token, overwrite, overwrite_group, member)
+
+
 class AddressPlace:
     """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
 
     Parameters
     ----------
-    source, output : str
+    source : str or None
+        None if it is not a file, which cannot be the output.
+    output : str
     token : str
-        In the marker, of this output alone; see `placing.token`.
+        Identifies this output in the marker; see `placing.token`.
     overwrite, overwrite_group : bool
     """
 
     def __init__(
-        self, source: str, output: str, token: str, overwrite: bool, overwrite_group: bool
+        self, source: str | None, output: str, token: str, overwrite: bool, overwrite_group: bool
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group
@@ -133,23 +150,24 @@ class AddressPlace:
         self._replaced: list[str] = []  # objects
 
     def check(self) -> None:
-        """Check, before anything is written, that an array can be put there.
+        """Check, before anything is written, that an array can be written there.
 
         Raises
         ------
         InvalidArgument
-            Input and output are the same, or one lies within the other.
+            Input and output are the same, or one is inside the other.
         IoError
-            Something is there that is not to be replaced, or the server does not answer.
+            The address contains something that must not be replaced, or the server does not answer.
         Unsupported
-            It can only be read.
+            The address can only be read.
         """
         if scheme_of(self.path) in READ_ONLY:
             raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
-        source, output = _place_of(self._source), _place_of(self.path)
-        if output.startswith(source) or source.startswith(output):
+        output = _place_of(self.path)
+        source = None if self._source is None else _place_of(self._source)
+        if source is not None and (output.startswith(source) or source.startswith(output)):
             raise InvalidArgument(
-                f"input {self._source} and output {self.path} are the same, or one lies within "
+                f"input {self._source} and output {self.path} are the same, or one is inside "
                 "the other"
             )
         self._replaced = self._asked(_keys)
@@ -170,7 +188,7 @@ class AddressPlace:
             raise IoError(f"{self.path} exists; {said} replaces it")
         if not self._overwrite:
             raise IoError(
-                f"{self.path} holds what another program was to write there, which was killed or "
+                f"{self.path} contains the incomplete output of a program that was killed or "
                 f"is still at it; {said} removes that"
             )
         if is_whole and not self._overwrite_group and not self._is_array():
@@ -182,14 +200,14 @@ class AddressPlace:
     def _is_array(self) -> bool:
         try:
             return zarr_group.is_array(self.path)
-        except IoError:  # of metadata that cannot be read
+        except IoError:  # metadata that cannot be read
             return False
 
     def claim(self, is_directory: bool) -> None:
-        """Note that something is to come; remove what is to be replaced.
+        """Write the marker; remove the output that is replaced.
 
-        The old output cannot be kept until the new one is whole. If it cannot be removed, the
-        marker stays, for the next who replaces it.
+        The old output cannot be kept until the new one is complete. If it cannot be removed, the
+        marker stays, for the next program that replaces it.
         """
         put(self.path, MARKER, dumps({"by": self._token}).encode())
         replaced = [key for key in self._replaced if key != MARKER]
@@ -203,14 +221,14 @@ class AddressPlace:
             raise IoError(f"{self.path} was replaced by another program while it was written")
 
     def hold(self) -> None:
-        """Nothing can be held there against others."""
+        """Do nothing, because objects cannot be locked."""
 
     def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Give what reads the array before it has its metadata: what has written it."""
+        """Return a reader of the array before its metadata exist: the object that wrote it."""
         return writer
 
     def finish(self, writer: Any) -> None:
-        """Write the metadata: from now on the array is there."""
+        """Write the metadata, which make the array visible."""
         self._check_is_ours()
         consolidated.remove_around(self.path)
         try:
@@ -220,10 +238,10 @@ class AddressPlace:
         except Exception as e:
             raise IoError(f"{self.path} cannot be written: {words_of(e)}") from e
         self._is_claimed = False
-        self._remove_or_warn([MARKER], f"{MARKER}, of no use any more,")
+        self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
 
     def give_back(self) -> None:
-        """Remove what was written unless it is whole."""
+        """Remove everything written unless it is complete."""
         if not self._is_claimed:
             return
         self._is_claimed = False
@@ -246,13 +264,13 @@ class AddressPlace:
 
 
 class PlaceInGroup:
-    """The place of an array in a group at an address, that is there when all of the group is.
+    """The place of an array in a group at an address, visible when the whole group is complete.
 
     Attributes
     ----------
     path : str
     held : dict
-        What makes it an array, by names of objects; when it is complete, on one process.
+        Its metadata, by names of objects; on one process, when the array is complete.
     """
 
     def __init__(self, path: str):
@@ -260,45 +278,45 @@ class PlaceInGroup:
         self.held: dict[str, bytes] = {}
 
     def check(self) -> None:
-        """The group's place was looked at."""
+        """Do nothing: the group's place was checked."""
 
     def claim(self, is_directory: bool) -> None:
-        """The group has a marker."""
+        """Do nothing: the group has a marker."""
 
     def hold(self) -> None:
-        """Nothing can be held there against others."""
+        """Do nothing, because objects cannot be locked."""
 
     def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Give what reads the array before it has its metadata: what has written it."""
+        """Return a reader of the array before its metadata exist: the object that wrote it."""
         return writer
 
     def finish(self, writer: Any) -> None:
-        """Keep the metadata, and no connection: a group may have thousands of arrays."""
+        """Keep the metadata, but no connection: a group may have thousands of arrays."""
         self.held = writer.held_metadata()
 
     def give_back(self) -> None:
-        """It stays, or goes, with the group."""
+        """Do nothing: the array is kept or removed with the group."""
 
 
 class Publication:
-    """Metadata of a group at an address and of all in it, written when all else is there.
+    """Metadata of a group at an address and of its contents, written after everything else.
 
     Parameters
     ----------
     path : str
     objects : mapping
-        By their names; the last one makes the group visible.
+        Objects by name; the last one makes the group visible.
     """
 
     def __init__(self, path: str, objects: Mapping[str, bytes]):
         self._path, self._objects = path, objects
 
     def publish(self) -> None:
-        """Write them, in their order. IoError where that cannot be."""
+        """Write them, in their order. Raises IoError."""
         put_all(self._path, self._objects)
 
 
 def _place_of(address: str) -> str:
-    """Give an address so that those of the same place, or within it, begin in the same way."""
+    """Return an address in a form in which addresses of or inside one place have one prefix."""
     scheme, found, rest = address.partition("://")
     return f"{SAME.get(scheme, scheme)}{found}{rest}/"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Access to a Zarr store at an address, by obstore.
 
-Objects at an address cannot be renamed. The metadata of an output is therefore written last: until
-then there is no array at the address. If a move fails, the objects that it wrote are removed.
+Objects at an address cannot be renamed. The metadata of an output is therefore written last, which
+makes the array visible. If a move fails, the objects that it wrote are removed.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 
-#: Of addresses; those of files are paths (`names.local_path`).
+#: Schemes of addresses; those of files are paths (`names.local_path`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 READ_ONLY = ("http", "https")
 #: Other names of the same places.
 SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 METADATA = ("zarr.json", ".zarray", ".zgroup")
-#: What is held back of an array, in the order in which it is written: those that show it come last.
+#: Metadata of an array that are held back, in the order of writing: the last ones make it visible.
 HELD_BACK = (".zattrs", *METADATA)
-#: How often, and for how long, obstore asks a server again that does not answer.
+#: How often, and for how long, obstore repeats a request to a server that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
-#: So long answers are waited for, at the end of the program, that nobody wants any more.
+#: Seconds to wait for unneeded answers at the end of the program.
 SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
-#: In the XML with which S3 and those like it say what is wrong.
+#: The message in the XML of S3 and similar servers.
 MESSAGE = re.compile("<Message>([^<]*)</Message>")
 
 
 def scheme_of(text: str) -> str | None:
-    """Return what kind of address it is; None for a path.
+    """Return the scheme of an address; None for a path.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def scheme_of(text: str) -> str | None:
 
 
 def is_address(text: str) -> bool:
-    """Tell whether a name is the address of something that is no file here."""
+    """Return whether a name is an address rather than a local path."""
     return scheme_of(text) is not None
 
 
 def words_of(e: BaseException) -> str:
-    """Give the first line of what libraries say, which may be pages; of a server's XML its message.
+    """Return the first line of a library's message, which may be long; of XML, its message.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def words_of(e: BaseException) -> str:
 
 
 def store_at(address: str, read_only: bool) -> Any:
-    """Open the store at an address for zarr-python; asks nobody yet. Errors as of `object_store`.
+    """Open the store at an address for zarr-python, without a request. Errors: `object_store`.
 
     Raises
     ------
@@ -86,14 +86,14 @@ def store_at(address: str, read_only: bool) -> Any:
 
 
 def object_store(address: str) -> Any:
-    """Open the store of obstore's at an address; asks nobody yet.
+    """Open the obstore store at an address, without a request.
 
     Raises
     ------
     Unsupported
         obstore is not installed.
     IoError
-        It does not know this kind of address.
+        obstore does not support this kind of address.
     """
     try:
         from obstore.store import from_url
@@ -106,21 +106,21 @@ def object_store(address: str) -> Any:
     try:
         return from_url(_as_url(address), **options)
     except Exception as e:
-        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
+        raise IoError(f"{address} is not a valid store address: {words_of(e)}") from e
 
 
 def _endpoint_is_plain() -> bool:
-    """Tell whether the environment names a server without encryption, and nothing against it.
+    """Return whether the environment names a server without encryption, and does not forbid it.
 
-    Who writes http:// means it; obstore alone would ask for AWS_ALLOW_HTTP besides, in words that
-    nobody understands ("builder error").
+    http:// is explicit enough. obstore alone would also require AWS_ALLOW_HTTP, with an unclear
+    message ("builder error").
     """
     said = (os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
     return "AWS_ALLOW_HTTP" not in os.environ and any(s.startswith("http://") for s in said)
 
 
 def _as_url(address: str) -> str:
-    """Write the name of an object as a URL has it: in one, % and others mean something."""
+    """Quote the name of an object for a URL, in which % and other characters are special."""
     scheme, _, rest = address.partition("://")
     if scheme in READ_ONLY:
         return address
@@ -130,9 +130,9 @@ def _as_url(address: str) -> str:
 
 @functools.cache
 def _settle_at_exit() -> None:
-    """Have obstore's threads be done with Python before it ends: those that come later abort it.
+    """Let obstore's threads finish their calls of Python before it ends; later ones would abort it.
 
-    Where one of several questions fails, zarr does not wait for the answers to the others.
+    If one of several requests fails, zarr-python does not wait for the others.
     """
     atexit.register(_settle)
 
@@ -146,16 +146,16 @@ def _settle() -> None:
             _, left = await asyncio.wait(left, timeout=SETTLE_SECONDS)
         for task in left:
             task.cancel()
-        await asyncio.sleep(SETTLE_SECONDS / 20)  # who brought the last answer needs Python still
+        await asyncio.sleep(SETTLE_SECONDS / 20)  # the thread of the last answer still needs Python
 
     waiting = end()
     with contextlib.suppress(Exception):
         done(waiting)
-    waiting.close()  # if there is no loop any more in which it could run
+    waiting.close()  # if the loop in which it could run has ended
 
 
 def done(coroutine: Any) -> Any:
-    """Run what a store does in zarr's own loop, to which its connections belong."""
+    """Run a coroutine of a store in zarr's own loop, to which its connections belong."""
     from zarr.core.sync import sync
 
     return sync(coroutine)
@@ -189,12 +189,12 @@ def put_all(address: str, objects: Mapping[str, bytes]) -> None:
 
 
 def get(address: str, key: str) -> bytes | None:
-    """Read an object of a store; None where there is none.
+    """Read an object of a store; return None if it does not exist.
 
     Raises
     ------
     IoError
-        The server does not say.
+        The server does not answer.
     """
     from zarr.core.buffer import default_buffer_prototype
 
@@ -208,17 +208,17 @@ def get(address: str, key: str) -> bytes | None:
 
 
 def is_refused(e: BaseException | None) -> bool:
-    """Tell whether a store does not let this process look, by an error of its library."""
+    """Return whether an error of the library means that the store denies access."""
     return type(e).__name__ in ("PermissionError", "PermissionDeniedError", "UnauthenticatedError")
 
 
 def listed(address: str) -> list[str]:
-    """Name the objects, and what has others in it, directly at an address.
+    """Return the names of the objects and directories directly at an address.
 
     Raises
     ------
     IoError
-        The server does not say.
+        The server does not answer.
     """
 
     async def names(store: Any) -> list[str]:
@@ -233,47 +233,47 @@ def listed(address: str) -> list[str]:
 
 
 def inside(address: str, name: str) -> str:
-    """Give the address of what has a name in a group; in a URL some characters mean others."""
+    """Return the address of a member of a group; some characters are quoted in a URL."""
     if scheme_of(address) in READ_ONLY:
         name = urllib.parse.quote(name)
     return f"{address}/{name}"
 
 
 def named_within(name: str, objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Give objects of an array by their names in a group that it is in."""
+    """Return the objects of an array by their names in its group."""
     return {f"{name}/{key}": data for key, data in objects.items()}
 
 
 class LateMetadata:
-    """Holds the metadata of an array back; to be mixed into a store."""
+    """Mixin of a store that holds back the metadata of an array."""
 
     def __init__(self, *given: Any, **named: Any):
         super().__init__(*given, **named)
         self._held: dict[str, Any] = {}
 
     async def set(self, key: str, value: Any) -> None:
-        """Keep metadata, write all else."""
+        """Keep metadata, write everything else."""
         if key in HELD_BACK:
             self._held[key] = value
         else:
             await super().set(key, value)
 
     async def set_if_not_exists(self, key: str, value: Any) -> None:
-        """Likewise."""
+        """Keep metadata, write everything else."""
         await self.set(key, value)
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """Read; metadata from what is kept, whatever may still be under the address."""
+        """Read an object; metadata are the kept ones, whatever is stored at the address."""
         if key in HELD_BACK:
             return self._held.get(key)
         return await super().get(key, prototype, byte_range)
 
     async def exists(self, key: str) -> bool:
-        """Tell of metadata what is kept."""
+        """Return whether an object exists; for metadata, whether it is kept."""
         return key in self._held if key in HELD_BACK else await super().exists(key)
 
     def held(self) -> dict[str, bytes]:
-        """Give the metadata, by the names of the objects that they are to be."""
+        """Return the metadata, by the names of their objects."""
         return {key: self._held[key].to_bytes() for key in HELD_BACK if key in self._held}
 
     def publish(self) -> None:
@@ -288,22 +288,22 @@ class LateMetadata:
 
 
 def checked(text: str) -> str:
-    """Give an address without what means nothing in it.
+    """Return an address in its normal form.
 
     Raises
     ------
     InvalidArgument
-        It names no place, or more than a place.
+        It is not the address of a place.
     """
     scheme, _, rest = text.partition("://")
     rest = rest.rstrip("/")
     parts = rest.split("/")
-    # Libraries leave these out, or ask for something else: it would be another place.
+    # Libraries drop these, or request something else, which would be another place.
     is_odd = not rest.isprintable() or (
         scheme in ("s3", "s3a", "gs", "gcs") and set("@:") & {*parts[0]}
     )
     if is_odd or any(part in ("", ".", "..") for part in parts):
-        raise InvalidArgument(f"{text!r} is no address such as s3://bucket/name.zarr")
+        raise InvalidArgument(f"{text!r} is not an address such as s3://bucket/name.zarr")
     if "?" in rest or "#" in rest:
-        raise InvalidArgument(f"{text}: an address with ? or # is not known to be a store")
+        raise InvalidArgument(f"{text}: an address with ? or # cannot be a store")
     return f"{scheme}://{rest}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
-    """Say of an error which file it is about, and on which process where that is not the first."""
+    """Return an error with the name of its file, and of its process if that is not the first."""
     is_first = comm is None or comm.rank == 0
     where = "" if is_first else f" (on process {comm.rank} of {comm.size})"
     if isinstance(error, Error):
@@ -33,15 +33,15 @@ def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
 
 
 def threads_here(address: int) -> int:
-    """Count the threads for this process, beside the others of its node. Collective."""
+    """Return the number of threads for this process, among those of its node. Collective."""
     node = zlib.crc32(os.uname().nodename.encode())
     return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
 
 
 class Alarm:
-    """By which a process that fails has the others stop what they do by themselves. Collective.
+    """Lets a failing process stop the others, which work independently. Collective.
 
-    A context: at its end what was sent is taken in, so that the communicator can be used on.
+    A context: at its end all messages are received, so that the communicator stays usable.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ class Alarm:
         self._core = core().Alarm(comm_address(comm))
 
     def ring(self) -> None:
-        """Tell all others. Local."""
+        """Notify all others. Local."""
         self._core.ring()
 
     def rings(self) -> bool:
-        """Tell whether another process has failed. PeerFailed where one has left. Local."""
+        """Return whether another process has failed. Raises PeerFailed if one has left. Local."""
         return self._core.rings()
 
     def settle(self) -> None:
-        """Take in what was sent. Collective, when all have stopped."""
+        """Receive all messages. Collective, when all have stopped."""
         self._core.settle()
 
     def __enter__(self) -> Alarm:
@@ -68,25 +68,25 @@ class Alarm:
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
         if is_agreed(error):
-            with contextlib.suppress(PeerFailed):  # by one that has left meanwhile
+            with contextlib.suppress(PeerFailed):  # of one that has left
                 self.settle()
 
 
 def is_agreed(error: BaseException | None) -> bool:
-    """Tell whether all processes know what has ended a block, and can go on together.
+    """Return whether all processes raised this error, and can go on together.
 
-    Else this one has left the others, who may be anywhere: it must not wait for them. See
-    `refused_by`, which tells them.
+    Otherwise this process has left the others, which may be anywhere, and must not wait for them.
+    See `refused_by`, which notifies them.
     """
-    if isinstance(error, Timeout):  # of this one alone
+    if isinstance(error, Timeout):  # of this process alone
         return False
     return error is None or isinstance(error, Error) or getattr(error, "is_told", False)
 
 
 def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
-    """Tell the others that an exception of this process alone has ended its `with` block. Local.
+    """Notify the others that an exception of this process alone ended its `with` block. Local.
 
-    They may be anywhere: from now on they raise PeerFailed in whatever they do on `comm`.
+    They may be anywhere: from now on they raise PeerFailed in every call on `comm`.
     """
     if comm.size > 1 and not is_agreed(error):
         words = f"the block of {what} was left by {type(error).__name__}: {told(error)[1]}"
@@ -103,15 +103,16 @@ def together(comm: MPI.Comm | None, alarm: Alarm | None = None) -> Iterator[None
     Parameters
     ----------
     comm : MPI.Comm or None
-        None: this process is alone, and there is no MPI.
+        None: this process is alone, without MPI.
     alarm : Alarm, optional
-        Rings where the block fails, before this process waits for the others.
+        Rings if the block fails, before this process waits for the others.
 
     Raises
     ------
     Error
-        On all processes that of the lowest failing one; its class is the one of its code. An
-        exception that is no error of ours or of the system goes on unchanged where it happened.
+        On all processes, the error of the lowest failing one, in the class of its code. An
+        exception that is not an error of the library or the system continues unchanged on its
+        process.
     """
     if comm is None:
         try:

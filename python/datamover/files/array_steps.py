@@ -2,10 +2,11 @@
 """Steps of a plan between arrays and a file, and the part of the plan that each step executes.
 
 A file is an array whose elements are stored on disk. A plan reads and writes it slab by slab
-through *staging memory*, laid out as `state_steps` lays out slabs for the processes that do the
-I/O. For each term of the plan, the part inside the slab is used, with staging memory in the place
-of the file: redistributions remain redistributions, of a smaller section; halos and section copies
-become section copies. All of this is local and the same on every process.
+through *staging memory*: a slab of whole chunks is distributed, in pieces that are contiguous in
+the file, over the processes that do the I/O. For each term of the plan, the part inside the slab is
+used, with staging memory in the place of the file: redistributions remain redistributions, of a
+smaller section; halos and section copies become section copies. All of this is local and the same
+on every process.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
-from datamover.errors import OutOfRange, Unsupported
+from datamover.errors import NoMemory, OutOfRange, Unsupported
+from datamover.files import dealing
 from datamover.files.formats import Shape
-from datamover.files.state_steps import slabs_of
 from datamover.layouts import FloorPlan, IndexList, Layout
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A slab of the file, and what of the plan goes between it and the arrays.
+    """A slab of the file, and the part of the plan between it and the arrays.
 
     Attributes
     ----------
     lo, hi : tuple of int
-        In indices of the file.
+        Indices of the file.
     plan : MotionPlan
-        With the layout of staging memory, which begins at `lo`, in the place of the file's.
+        With the layout of staging memory, which begins at `lo`, instead of the file's.
     is_covered : bool
         Whether the plan writes every element of the slab.
     """
@@ -43,60 +46,82 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:
-    """All steps of a plan, and the layout of the staging memory that all of them share."""
+    """All steps of a plan, and the layout of the staging memory that all of them share.
+
+    `most_bytes` is what one process holds of staging memory, at most.
+    """
 
     staging: FloorPlan | None
     steps: list[Step]
+    most_bytes: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class _Box:
-    """A part of a file, as `slabs_of` looks at files."""
+def slab_shape(
+    name: str, file: Any, shape: Shape, ranks: tuple[int, ...], most_bytes: int
+) -> Shape:
+    """Choose the slabs of a box of a file, of which no process holds more than `most_bytes`.
 
-    spec: Any
-    granule: Shape
-    unit: Any
+    Raises
+    ------
+    NoMemory
+        A chunk is larger.
+    """
+    spec, count = file.spec, len(ranks)
+    try:
+        return dealing.slab_shape(
+            shape,
+            file.granule,
+            spec.order,
+            2 * most_bytes,  # half of the limit is for the elements
+            2 * spec.dtype.itemsize,
+            lambda slab: dealing.share_elems(slab, file.unit(slab, count), count),
+        )
+    except NoMemory as e:
+        raise NoMemory(f"{name}: {e}") from e
 
 
 def steps_of(
-    plan: MotionPlan, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
+    plan: MotionPlan, name: str, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
 ) -> StepPlan:
     """Cut a plan into steps. Local.
 
     Parameters
     ----------
     plan : MotionPlan
-        From or to the layout by which the file is known.
+        From or to the layout of the file.
+    name : str
+        Of the file, for errors.
     file : Reader or Writer
-        Says `spec`, `granule` and `unit`.
+        Has `spec`, `granule` and `unit`.
     to_file : bool
         Whether the file is the destination.
     ranks : tuple of int
         The processes that read or write.
     most_bytes : int
-        That one process holds of a slab.
+        Maximum bytes of a slab on one process.
 
     Raises
     ------
     NoMemory
         A chunk is larger.
     OutOfRange
-        A section lies outside the block of the file that it names: files have no ghosts.
+        A section is outside its block of the file, which has no ghosts.
     Unsupported
-        A section that changes its shape on the way.
+        A section changes its shape.
     """
     layout = plan.destination if to_file else plan.source
     terms = list(_terms(plan, layout, to_file))
     touched = _touched(terms, layout.domain, file, to_file)
     if touched.empty or not terms:
         return StepPlan(None, [])
-    spec = dataclasses.replace(file.spec, shape=tuple(touched.shape))
-    slabs = slabs_of("the file", _Box(spec, file.granule, file.unit), ranks, most_bytes)
-    staging = FloorPlan(slabs[0].regions, slabs[0].owners, plan.nprocs)
+    shape, order, count = tuple(touched.shape), file.spec.order, len(ranks)
+    slab = slab_shape(name, file, shape, ranks, most_bytes)
+    unit = file.unit(slab, count)
+    regions, owners = dealing.deal(slab, unit, order, count)
+    staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)
     found = []
-    for slab in slabs:
-        lo = _plus(slab.lo, touched.lo)
-        hi = _plus(slab.hi, touched.lo)
+    for first, end in dealing.slabs(shape, slab):
+        lo, hi = _plus(first, touched.lo), _plus(end, touched.lo)
         origin = _plus(lo, layout.domain.lo)
         section = Region(origin, _plus(hi, layout.domain.lo))
         layouts = (plan.source, staging) if to_file else (staging, plan.destination)
@@ -107,7 +132,8 @@ def steps_of(
         if len(part):
             covered = to_file and any(_covers(term, section) for term in terms)
             found.append(Step(lo, hi, part, covered))
-    return StepPlan(staging, found)
+    most_elems = dealing.share_elems(slab, unit, count)
+    return StepPlan(staging, found, most_elems * file.spec.dtype.itemsize)
 
 
 def _plus(a: Any, b: Any) -> Shape:
@@ -121,7 +147,7 @@ def _minus(a: Any, b: Any) -> Shape:
 def _terms(
     plan: MotionPlan, layout: Layout, to_file: bool
 ) -> Iterator[Redistribution | SectionCopy]:
-    """Go through the terms of a plan, halos as their sections; check what they say of the file."""
+    """Yield the terms of a plan, halos as their sections; check their use of the file."""
     for k in range(len(plan)):
         term = plan[k]
         if isinstance(term, Redistribution):
@@ -169,7 +195,7 @@ def _region(term: Redistribution | SectionCopy, to_file: bool) -> Region:
 
 
 def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Region:
-    """Give the box of whole chunks that the terms read or write, in indices of the file."""
+    """Return the box of whole chunks that the terms read or write, in indices of the file."""
     found = Region.empty_region(domain.dims)
     for term in terms:
         region = _region(term, to_file) & domain
@@ -192,7 +218,7 @@ def _covers(term: Any, section: Region) -> bool:
 def _pieces(
     term: Redistribution | SectionCopy, section: Region, staging: FloorPlan, to_file: bool
 ) -> Iterator[Redistribution | SectionCopy]:
-    """Give what of a term lies in a section of the file, with staging memory in its place."""
+    """Yield the part of a term in a section of the file, with staging memory in its place."""
     if isinstance(term, SectionCopy):
         yield from _copies(term, section, staging, to_file)
         return
@@ -218,7 +244,7 @@ def _pieces(
 def _copies(
     term: SectionCopy, section: Region, staging: FloorPlan, to_file: bool
 ) -> Iterator[SectionCopy]:
-    """The same of a section copy: one for each block of staging memory that it meets."""
+    """Yield the same for a section copy: one for each block of staging memory that it meets."""
     region = _region(term, to_file)
     if not region.intersects(section):
         return
@@ -258,7 +284,7 @@ def _copies(
 
 
 def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
-    """Say which of lo, lo + step, ... below hi lie in begin .. end - 1: (the first, how many)."""
+    """Return first and count of the lo, lo + step, ... below hi that are in begin .. end - 1."""
     first = max(0, -(-(begin - lo) // step))
     last = min(-(-(hi - lo) // step), -(-(end - lo) // step))
     return first, last - first

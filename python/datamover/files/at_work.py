@@ -16,13 +16,13 @@ import numpy as np
 
 from datamover.files.formats import Shape
 
-#: Boxes of flat files are read and written in pieces of about so many bytes, one per thread.
+#: Approximate bytes of the pieces, one per thread, of boxes of flat files.
 PIECE_BYTES = 8 << 20
 
 
-#: Whether the process does nothing but a move, so that its memory may be managed for that alone.
+#: Whether the process only moves files, so that its memory may be managed for that alone.
 IS_OWN_PROCESS = False
-#: What mallopt of the C library calls its M_MMAP_THRESHOLD and M_TRIM_THRESHOLD.
+#: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of the C library's mallopt.
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
 #: The largest block that glibc can be told to keep.
 MOST_KEPT_BYTES = 32 << 20
@@ -31,20 +31,20 @@ _returns_large_blocks = False
 
 
 def keep_large_blocks() -> None:
-    """Have the C library keep what codecs free, for the next chunk that their thread makes.
+    """Let the C library keep the memory that codecs free, for the next chunk of their thread.
 
-    By default it gives a MiB or more back to the system with every chunk, and the next one's pages
-    have to be cleared anew: in a move with zstd that took a thirtieth of the time.
+    By default it returns a MiB or more to the system with every chunk, and the pages of the next
+    one must be cleared again: in a move with zstd that took a thirtieth of the time.
     """
     if not _returns_large_blocks:
         _tell_malloc({MMAP_THRESHOLD: MOST_KEPT_BYTES, TRIM_THRESHOLD: 1 << 30})
 
 
 def return_large_blocks() -> None:
-    """Have the C library return blocks of a MiB or more to the system as soon as they are free.
+    """Let the C library return blocks of a MiB or more to the system as soon as they are free.
 
-    By default it raises that limit to the size of what was freed, up to 32 MiB. Where several
-    libraries' threads each allocate and free large blocks, much more is held then than is in use.
+    By default it raises that limit to the size of a freed block, up to 32 MiB. If threads of
+    several libraries allocate and free large blocks, much more memory is held than used.
     """
     global _returns_large_blocks
     _returns_large_blocks = True
@@ -64,7 +64,7 @@ def cores() -> int:
 
 
 def share_of_cores(processes_on_node: int) -> int:
-    """Count the cores for this process, beside the others of its node."""
+    """Count the cores for this process, among the processes of its node."""
     mine = cores()
     bound = mine < (os.cpu_count() or mine)
     return mine if bound else max(1, mine // processes_on_node)
@@ -76,7 +76,7 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
     Parameters
     ----------
     tasks : iterable
-        Gone through by one thread at a time.
+        Iterated by one thread at a time.
     work : callable
     threads : int
 
@@ -92,17 +92,17 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
 
 
 class _Crew:
-    """The threads that do one list of things, of which the caller's is one."""
+    """The threads that work on one list of tasks, including the caller's."""
 
     def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
         self._todo = iter(tasks)
         self._work = work
         self._changed = threading.Condition()
-        self._running = 0  # threads besides the caller's
+        self._running = 0  # threads without the caller's
         self._failure: BaseException | None = None
 
     def do(self, threads: int) -> None:
-        """Do all; whatever interrupts, return when no thread is at work any more."""
+        """Do all tasks; even after an interrupt, return when all threads have stopped."""
         try:
             for _ in range(threads - 1):
                 threading.Thread(target=self._help).start()
@@ -110,8 +110,8 @@ class _Crew:
         except BaseException as e:
             self._fail(e)
         while True:
-            # Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
-            # A thread that comes later finds nothing to do.
+            # Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
+            # A thread that starts later finds nothing to do.
             try:
                 with self._changed:
                     self._changed.wait_for(lambda: self._running == 0)
@@ -139,7 +139,7 @@ class _Crew:
             self._fail(e)
 
     def _next(self) -> tuple[Any] | None:
-        """Take the next thing to do; None when there is none, or all is given up."""
+        """Return the next task; None if there is none, or after a failure."""
         with self._changed:
             if self._failure is not None:
                 return None
@@ -154,7 +154,7 @@ class _Crew:
 
 
 def threads_within(threads: int, files: Iterable[Any], most_bytes: int) -> int:
-    """Give as many of the threads as can decode or encode chunks of files within so many bytes."""
+    """Return how many of the threads can decode or encode chunks of files within a memory limit."""
     scratch = [
         2 * max(math.prod(file.granule) * file.spec.dtype.itemsize, 1)
         if math.prod(file.granule) > 1
@@ -175,10 +175,10 @@ def boxes(
         Index of the part's first element.
     array : ndarray
     granule : tuple of int
-        Extents of the file's chunks, between which is cut; of 1 in a flat file, which is cut into
+        Extents of the file's chunks, at which the part is cut; 1 for a flat file, which is cut into
         pieces of about PIECE_BYTES along its slowest dimension.
     order : str
-        "C" or "F", of the file.
+        "C" or "F": order of the file.
     """
     if array.size == 0:
         return
@@ -201,7 +201,7 @@ def boxes(
 
 
 def _rows(array: np.ndarray, order: str) -> Shape:
-    """Extents of pieces of about PIECE_BYTES, cut in the first dimension of more than one."""
+    """Return extents of pieces of about PIECE_BYTES, cut in the first dimension longer than 1."""
     extents = list(array.shape)
     dims = range(array.ndim) if order == "C" else reversed(range(array.ndim))
     d = next((d for d in dims if extents[d] > 1), None)

@@ -10,22 +10,22 @@ import struct
 import zlib
 from typing import Any
 
-#: What zlib is to be told of the bytes before and after, by the codec's name.
+#: zlib's parameter for the header and trailer, by the codec's name.
 WBITS = {"gzip": 31, "zlib": 15}
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-#: Bytes in which a frame of zstd says its size, and of what names a dictionary, by two bits each.
+#: Bytes of the size field and of the dictionary field in a zstd frame, by two bits each.
 SIZE_BYTES, DICTIONARY_BYTES = (0, 2, 4, 8), (0, 1, 2, 4)
 
 
 def decode(codec: Any, data: bytes, most: int) -> Any:
-    r"""Decode a chunk that has `most` bytes; less and what else is wrong is for others to find.
+    r"""Decode a chunk of at most `most` bytes; the caller checks everything else.
 
-    Frames of zstd that do not say their size are decoded as they are.
+    Zstd frames without their size are decoded without this check.
 
     Raises
     ------
     ValueError
-        It holds more.
+        The decoded chunk is larger.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def decode(codec: Any, data: bytes, most: int) -> Any:
 
 
 def said_bytes(kind: str, data: bytes) -> int | None:
-    """Give the bytes that encoded ones say they stand for; None where they do not say it."""
+    """Return the size after decoding that encoded bytes declare; None if they do not."""
     if kind == "zstd":
         return _of_zstd(data)
     if kind in ("blosc", "lz4"):
@@ -67,7 +67,7 @@ def _of_zstd(data: bytes) -> int | None:
 
 
 def _inflated(data: bytes, wbits: int, most: int) -> bytes:
-    """Decode streams of gzip, one behind the other, or one of zlib."""
+    """Decode consecutive streams of gzip, or one of zlib."""
     pieces, left = [], most + 1
     while data and left > 0:
         stream = zlib.decompressobj(wbits)
@@ -77,5 +77,5 @@ def _inflated(data: bytes, wbits: int, most: int) -> bytes:
             raise ValueError("its compressed bytes end too early")
         data = stream.unused_data.lstrip(b"\0") if wbits == WBITS["gzip"] else b""
     if left == 0:
-        raise ValueError(f"it holds more than {most:,} bytes")
+        raise ValueError(f"it decodes to more than {most:,} bytes")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

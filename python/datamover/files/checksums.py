@@ -16,21 +16,21 @@ KINDS = ("crc32c",)
 
 
 class Checksums:
-    """Checksums of the boxes that this process wrote, to be compared with what is read again.
+    """Checksums of the boxes that this process wrote, to compare with those of the file.
 
     Parameters
     ----------
     kind : str
         "crc32c".
     dtype : numpy.dtype
-        Of the elements that are written.
+        Dtype of the written elements.
 
     Raises
     ------
     InvalidArgument
-        Another word.
+        The kind is unknown.
     Unsupported
-        google-crc32c, which zarr-python brings, is not installed.
+        google-crc32c, which zarr-python installs, is missing.
 
     Examples
     --------
@@ -52,17 +52,17 @@ class Checksums:
         self._value = google_crc32c.value
         self._dtype = dtype
         self._lock = threading.Lock()
-        #: By first index: extents and checksum of the elements in C order.
+        #: Extents and checksum of the elements in C order, by first index.
         self.boxes: dict[Shape, tuple[Shape, int]] = {}
 
     def _of(self, array: np.ndarray, dtype: np.dtype) -> int:
-        """Give the checksum of elements, whatever their byte order and gaps are in a file."""
+        """Return the checksum of elements, independent of their byte order and gaps in a file."""
         plain = _plain(dtype)
         elements = array.view(dtype)
         return self._value((elements if plain == dtype else elements.astype(plain)).tobytes())
 
     def add(self, lo: Shape, array: np.ndarray) -> None:
-        """Remember a box that is written. May be called by several threads."""
+        """Add a box that is written. May be called by several threads."""
         found = self._of(array, self._dtype)
         with self._lock:
             self.boxes[lo] = array.shape, found
@@ -73,7 +73,7 @@ class Checksums:
         Raises
         ------
         IoError
-            One of them is another.
+            A checksum differs.
         """
 
         def check(box: tuple[Shape, tuple[Shape, int]]) -> None:
@@ -82,15 +82,15 @@ class Checksums:
             reader.read(lo, out)
             if self._of(out, reader.spec.dtype) != expected:
                 raise IoError(
-                    f"{path} does not hold what was written, from index {lo} on: the checksum is "
-                    "another"
+                    f"{path} does not hold what was written, from index {lo} on: the checksum "
+                    "differs"
                 )
 
         do_all(list(self.boxes.items()), check, threads)
 
 
 def _plain(dtype: np.dtype) -> np.dtype:
-    """Give a dtype in little endian, and records without gaps."""
+    """Return a dtype in little endian, and records without gaps."""
     if dtype.names is None:
         return dtype.newbyteorder("<")
     return np.dtype([(name, _plain(dtype[name])) for name in dtype.names])

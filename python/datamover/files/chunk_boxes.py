@@ -12,7 +12,7 @@ from datamover.files.formats import ArraySpec, Shape
 
 
 class ChunkedArray:
-    """An array whose chunks are read, and decoded, by calls of ours.
+    """An array whose chunks the library reads and decodes.
 
     Attributes
     ----------
@@ -20,11 +20,11 @@ class ChunkedArray:
     granule : tuple of int
         Extents of a chunk.
     fill_bytes : bytes
-        An element that is nowhere written, as stored.
+        The stored bytes of an element that was never written.
     is_encoded : bool
         Whether chunks have a codec.
     reads_parts : bool
-        Whether a part of a chunk is read without the rest.
+        Whether a part of a chunk can be read without the rest.
     """
 
     spec: ArraySpec
@@ -34,23 +34,23 @@ class ChunkedArray:
     reads_parts = False
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a chunk, whole, as opaque elements; None where there is none."""
+        """Read and decode a whole chunk as opaque elements; return None if it does not exist."""
         raise NotImplementedError
 
-    #: Whether one process alone can write; the others `encode`, it does `put`: see `handover`.
+    #: Whether only one process can write. The others `encode`, it does `put`; see `handover`.
     has_one_writer = False
 
     @property
     def write_copies(self) -> int:
-        """How often what a thread encodes and writes is in memory besides, for a moment."""
-        return 2 if self.is_encoded else 0  # numcodecs has what it made twice
+        """Number of temporary copies of a chunk while a thread encodes and writes it."""
+        return 2 if self.is_encoded else 0  # numcodecs holds its result twice
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""
         raise NotImplementedError
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Chunks."""
+        """Return the extents of a chunk."""
         return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
@@ -68,17 +68,17 @@ class ChunkedArray:
         self.fill(out) if found is None else np.copyto(out, found[part])
 
     def fill(self, out: np.ndarray) -> None:
-        """Fill `out` with what is nowhere written."""
+        """Fill `out` with the fill value."""
         out[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
 
     def is_fill(self, data: np.ndarray) -> bool:
-        """Tell whether every element, of contiguous ones, has the bytes of the fill value."""
+        """Return whether all of contiguous elements have the bytes of the fill value."""
         if not self.may_be_fill(data):
             return False
         octets = data.view(np.uint8)
         if not any(self.fill_bytes):
             return not octets.any()
-        # Equal to itself, shifted by an element: nothing of the chunk's size is made besides.
+        # Equal to itself, shifted by an element: needs no temporary of the chunk's size.
         size = len(self.fill_bytes)
         step = 1 << 20
         return all(
@@ -89,17 +89,17 @@ class ChunkedArray:
         )
 
     def may_be_fill(self, data: np.ndarray) -> bool:
-        """Look at the first, the middle and the last element."""
+        """Return whether the first, the middle and the last element have the fill value."""
         corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
         return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
 
     def check_unchanged(self) -> None:
-        """Nothing tells of all chunks whether they are those that were opened."""
+        """Do nothing: it cannot be checked whether all chunks are unchanged."""
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
+        """Write `array` to the elements from index `lo` on: whole chunks, cut at the array's end.
 
-        Chunks that go beyond the array get the fill value there.
+        Chunks that extend beyond the array get the fill value there.
         """
         array = array.view(np.dtype((np.void, self.spec.dtype.itemsize)))
         hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
@@ -115,16 +115,16 @@ class ChunkedArray:
             self.write_chunk(cell, chunk)
 
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a whole chunk that lies anyhow in memory."""
+        """Encode and write a whole chunk with any strides."""
         self.write_chunk(cell, np.ascontiguousarray(chunk))
 
     def cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
-        """Go through the chunks that a box meets: (index, first element)."""
+        """Yield the chunks that a box meets: (index, first element)."""
         ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
         for cell in itertools.product(*ranges):
             yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
 
 
 def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
-    """Say where a box lies in an array that begins at `first`."""
+    """Return the slices of a box in an array that begins at `first`."""
     return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))

@@ -23,12 +23,11 @@ import numpy as np
 from datamover.errors import NoMemory
 from datamover.files.formats import Shape, option
 
-#: A piece of a flat file that is read or written by a call of its own costs as much as so many
-#: bytes more.
+#: Cost, in bytes, of reading or writing a piece of a flat file by a call of its own.
 RUN_COST_BYTES = 8 << 10
-#: A piece of a source chunk that is copied by itself costs as much as so many bytes more.
+#: Cost, in bytes, of copying a piece of a source chunk separately.
 COPY_COST_BYTES = 16
-#: More orders of the dimensions than those of so many are not tried.
+#: Maximum number of dimensions of which all orders are tried.
 MAX_ORDERED_DIMS = 4
 #: Limit of the boxes that are tried as steps.
 MAX_STEP_SHAPES = 20_000
@@ -43,12 +42,12 @@ class Side:
     chunk : tuple of int
         Extents of a chunk, per dimension of the output's file.
     axes : tuple of int
-        The same dimensions as they stand in this side's file, slowest first; none if each box is
-        in one piece.
+        The same dimensions in the order of this side's file, slowest first; empty if each box is
+        contiguous.
     chunk_scratch_bytes : int
-        Memory that a thread needs besides, to read and decode, or encode and write, a chunk.
+        Additional memory of a thread to read and decode, or encode and write, a chunk.
     is_flat : bool
-        Whether any box can be read or written by itself, as in .npy and raw files.
+        Whether any box can be read or written separately, as in .npy and raw files.
     """
 
     chunk: Shape
@@ -59,7 +58,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class ChunkPlan:
-    """What is read and written, in which order; made by `plan_chunks`.
+    """The order of reading and writing; created by `plan_chunks`.
 
     Attributes
     ----------
@@ -71,15 +70,15 @@ class ChunkPlan:
     box : tuple of int
         Extents of the steps, multiples of the groups or the whole array.
     order : tuple of int
-        Dimensions from the one in which source chunks change slowest to the one where fastest.
+        Dimensions from that in which source chunks change slowest to that in which fastest.
     open_groups : int
-        So many groups at most are open at once.
+        Maximum number of groups that are open at the same time.
     threads : int
-        Of each process.
+        Number of threads of each process.
     processes : int
-        That share the steps.
+        Number of processes that share the steps.
     writers : int
-        So many threads at most encode and write at once; 0 means all.
+        Maximum number of threads that encode and write at the same time; 0 means all.
     """
 
     shape: Shape
@@ -101,7 +100,7 @@ class ChunkPlan:
 
     @property
     def scratch_bytes(self) -> int:
-        """Memory of all threads besides groups."""
+        """Memory of all threads, without the groups."""
         if self.writers:
             read, written = self.source.chunk_scratch_bytes, self.output.chunk_scratch_bytes
             return self.threads * read + self.writers * written
@@ -109,52 +108,52 @@ class ChunkPlan:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that suffices."""
+        """Sufficient memory."""
         return self.open_groups * self.group_bytes + self.scratch_bytes
 
     @property
     def steps(self) -> int:
-        """Boxes of the output that are made one after the other."""
+        """Number of steps: boxes of the output that are made one after the other."""
         return math.prod(_counts(self.shape, self.box))
 
     @property
     def source_chunks(self) -> int:
-        """Chunks of the source."""
+        """Number of chunks of the source."""
         return math.prod(_counts(self.shape, self.source.chunk))
 
     @property
     def chunks(self) -> int:
-        """Chunks of the output."""
+        """Number of chunks of the output."""
         return math.prod(_counts(self.shape, self.output.chunk))
 
     @property
     def reads(self) -> int:
-        """Source chunks that are read, in all steps; of a flat file perhaps parts of them."""
+        """Number of source chunks that are read in all steps; for a flat file, perhaps parts."""
         return math.prod(
             reads_of(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
         )
 
     @property
     def read_bytes(self) -> int:
-        """Bytes that are read, after decoding."""
+        """Bytes read, after decoding."""
         if self.source.is_flat:
             return self.written_bytes
         return self.reads * math.prod(self.source.chunk) * self.itemsize
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that are written, before encoding, without what chunks have beyond the array."""
+        """Bytes written, before encoding, without the parts of chunks beyond the array."""
         return math.prod(self.shape) * self.itemsize
 
     @property
     def cost_bytes(self) -> float:
-        """What the process with the most to do reads and writes, in bytes that are read."""
+        """Cost of the process with the most to do, in bytes read."""
         extents = [(b,) for b in self.box]
         sides = (self.source, self.output)
         return float(_costs(self.shape, self.itemsize, *sides, extents, self.processes).item())
 
     def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
-        """Go through the steps, as (lo, hi): all, or those of one process."""
+        """Yield the steps as (lo, hi): all, or those of one process."""
         starts = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
         first, last = 0, self.steps
         if rank is not None:
@@ -163,7 +162,7 @@ class ChunkPlan:
             yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
-        """Go through the indices of the source chunks that a step meets, in order."""
+        """Yield the indices of the source chunks that a step meets, in order."""
         ranges = [
             range(lo[d] // self.source.chunk[d], -(-hi[d] // self.source.chunk[d]))
             for d in self.order
@@ -174,7 +173,7 @@ class ChunkPlan:
 
 
 def _product(ranges: list[range]) -> Iterator[Shape]:
-    """As of itertools, which keeps all numbers of all ranges."""
+    """Yield the product like itertools, which would store all numbers of all ranges."""
     if not ranges:
         yield ()
         return
@@ -192,7 +191,7 @@ def _thread_bytes(source: Side, output: Side) -> int:
 
 
 def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
-    """Sum (first + k * step) // divisor over k < n, as Euclid would: few steps, however large n."""
+    """Sum (first + k * step) // divisor over k < n by Euclid's algorithm, in few steps."""
     total = 0
     while n > 0:
         total += n * (n - 1) // 2 * (step // divisor) + n * (first // divisor)
@@ -204,26 +203,26 @@ def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
 
 @cache
 def reads_of(extent: int, chunk: int, box: int) -> int:
-    """Count source chunks along a dimension, each in every step that it meets."""
+    """Count source chunks along a dimension, once for every step that they meet."""
     steps = -(-extent // box)
     ends = _sum_of_quotients(steps - 1, box, box + chunk - 1, chunk) + -(-extent // chunk)
     return ends - _sum_of_quotients(steps, box, 0, chunk)
 
 
 def _ends(count: int, first: int, last: int) -> np.ndarray:
-    """Give the numbers below `count`, or so many of the first and of the last of them."""
+    """Return the numbers below `count`, or only the `first` first and the `last` last ones."""
     if count <= first + last:
         return np.arange(count, dtype=np.int64)
     return np.concatenate([np.arange(first), np.arange(count - last, count)]).astype(np.int64)
 
 
 def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
-    """Say where groups begin along a dimension, of all that lie alike to source chunks only some.
+    """Return begins of groups along a dimension, only some of those alike with source chunks.
 
-    They lie as they did before when whole chunks have gone by, in a step and from step to step;
-    and otherwise where a step ends.
+    Their position relative to source chunks repeats after whole chunks, in a step and from step to
+    step, and differs at the end of a step.
     """
-    near = chunk // group + 3  # no more groups meet one row of source chunks
+    near = chunk // group + 3  # bound of the groups that meet one row of source chunks
     repeats = chunk // math.gcd(group, chunk) + near
     steps = -(-extent // box)
     found = []
@@ -237,13 +236,13 @@ def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
 
 @cache
 def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[int, int, int, int]]:
-    """Say of each row of source chunks along a dimension which groups it meets.
+    """Return the groups that each row of source chunks meets along a dimension.
 
     Returns
     -------
     set of (through, before, after, inside)
-        How many groups, of one step, began before this row and end after it; began before; end
-        after; lie within. Rows of fewer groups than others of them may be among it.
+        Numbers of groups, of one step, that began before this row and end after it; began before;
+        end after; are inside. Rows with fewer groups than other rows may be included.
     """
     lo = _group_starts(extent, chunk, group, box)
     hi = np.minimum(np.minimum(lo + group, (lo // box + 1) * box), extent)
@@ -258,27 +257,27 @@ def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[i
     place = np.searchsorted(keys, found)
     table = np.zeros((len(keys), 4), np.int64)
     np.add.at(table, (place, np.repeat([1, 2, 3], [len(before), len(after), len(inside)])), 1)
-    # Where a group covers a row there is no other.
+    # If a group covers a row, it is the only one.
     through = {(1, 0, 0, 0)} if (last - first > 1).any() else set()
     return frozenset(map(tuple, table.tolist())) | through
 
 
 def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:
-    """Bound how many groups are open at once when source chunks are read one by one.
+    """Return a bound on the groups that are open while source chunks are read one by one.
 
     Parameters
     ----------
     shape, chunk, group, box : tuple of int
-        Of the array, a source chunk, a group and a step.
+        Extents of the array, a source chunk, a group and a step.
     order : tuple of int
         Dimensions, slowest first.
 
     Notes
     -----
-    From the fastest dimension outwards. Of a row of source chunks in one dimension, groups that
+    From the fastest dimension outwards. In a row of source chunks in one dimension, groups that
     began before it close while those that end after it open, in the same order of the inner
-    dimensions; so that both together are never more than all of the one and the open ones of the
-    other.
+    dimensions. Both together are therefore never more than all of one kind and the open ones of
+    the other.
     """
     peak = whole = 1
     for d in reversed(order):
@@ -293,12 +292,12 @@ def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order
 
 
 def _group_extent(extent: int, source: int, chunk: int, box: int) -> int:
-    """Whole chunks of the output that cover a source chunk, but no more than a step."""
+    """Return whole chunks of the output that cover a source chunk, at most a step."""
     return min(-(-min(source, extent) // chunk), -(-min(box, extent) // chunk)) * chunk
 
 
 def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
-    """Extents that steps may have along a dimension: whole groups, or parts of one."""
+    """Return the possible extents of steps along a dimension: whole groups, or parts of one."""
     whole_group = _group_extent(extent, source, chunk, extent)
     found = {extent}
     for unit, whole in ((whole_group, extent), (chunk, whole_group)):
@@ -314,7 +313,7 @@ def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
 
 
 def _orders(shape: Shape, chunk: Shape) -> list[Shape]:
-    """Orders of the dimensions in which source chunks may be gone through."""
+    """Return the orders of the dimensions in which source chunks may be read."""
     dims = range(len(shape))
     active = [d for d in dims if chunk[d] < shape[d]]
     passive = tuple(d for d in dims if chunk[d] >= shape[d])
@@ -324,7 +323,7 @@ def _orders(shape: Shape, chunk: Shape) -> list[Shape]:
 
 
 def runs(box: Shape, shape: Shape, axes: Shape) -> int:
-    """Count the contiguous pieces in which a box lies in a flat file.
+    """Count the contiguous pieces of a box in a flat file.
 
     Examples
     --------
@@ -349,12 +348,12 @@ def _costs(
     extents: list[Shape],
     processes: int,
 ) -> np.ndarray:
-    """What the process with the most to do reads and writes, in bytes that are read.
+    """Return the costs of the process with the most to do, in bytes read.
 
     Parameters
     ----------
     extents : list of tuple of int
-        Extents of steps, per dimension: all combinations are looked at.
+        Extents of steps, per dimension, in all combinations.
 
     Returns
     -------
@@ -375,13 +374,13 @@ def _costs(
     if output.is_flat:
         pieces = math.prod(_counts(shape, output.chunk)) * runs(output.chunk, shape, output.axes)
         cost = cost + pieces * RUN_COST_BYTES
-    # Steps are whole, but an array has no more elements than it has.
+    # Steps are whole, but are cut at the end of the array.
     share = elems * np.ceil(steps / processes) / math.prod(shape)
     return (cost + nbytes) * np.clip(share, 1 / processes, 1.0)
 
 
 def _runs(box: list[np.ndarray], shape: Shape, axes: Shape) -> np.ndarray:
-    """As `runs`, of all combinations of extents."""
+    """Return `runs` for all combinations of extents."""
     pieces, whole = np.array(1.0), np.array(True)
     for d in reversed(axes):
         pieces = np.where(whole, pieces, pieces * np.minimum(box[d], shape[d]))
@@ -390,7 +389,7 @@ def _runs(box: list[np.ndarray], shape: Shape, axes: Shape) -> np.ndarray:
 
 
 def _copy_cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side) -> int:
-    """What it costs to copy from chunks to chunks, in bytes that are read."""
+    """Return the cost of copying from chunks to chunks, in bytes read."""
     box = tuple(map(min, source.chunk, output.chunk))
     pieces = runs(box, output.chunk, output.axes)
     return math.prod(shape) * pieces * COPY_COST_BYTES // math.prod(box)
@@ -405,22 +404,22 @@ def plan_chunks(
     processes: int = 1,
     most_shapes: int = MAX_STEP_SHAPES,
 ) -> ChunkPlan:
-    """Find the plan that costs least within a limit of memory.
+    """Find the plan with the least cost within a memory limit.
 
-    Local; no file is touched.
+    Local; accesses no file.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the output, no extent of which is 0, in the order of its file.
+        Extents of the output, all above 0, in the order of its file.
     itemsize : int
         Bytes of an element.
     sides : iterable of (Side, Side)
-        Chunks of source and output; several where a flat file leaves the choice.
+        Chunks of source and output; several if a flat file leaves the choice.
     max_bytes : int
-        Memory for groups and for what threads need besides.
+        Memory for groups and for the additional needs of threads.
     threads : int
-        As many as there are cores for a process; a plan may take fewer where memory is short.
+        Number of cores of a process; a plan may use fewer if memory is short.
     processes : int
         Number of processes that share the steps; memory and threads are those of each. Steps are
         chosen so that the process with the most to do has as little as possible.
@@ -430,7 +429,7 @@ def plan_chunks(
     Raises
     ------
     NoMemory
-        No plan fits; says how much memory would do.
+        No plan fits; names a sufficient limit.
 
     Examples
     --------
@@ -466,7 +465,7 @@ def plan_chunks(
 
 
 def least_bytes(itemsize: int, sides: Iterable[tuple[Side, Side]]) -> int:
-    """Give the memory with which there is a plan, however often it reads a chunk."""
+    """Return the least memory for which a plan exists, however often it reads a chunk."""
     return min(
         math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
         for source, output in sides
@@ -474,7 +473,7 @@ def least_bytes(itemsize: int, sides: Iterable[tuple[Side, Side]]) -> int:
 
 
 def too_little(max_bytes: int, least: int) -> NoMemory:
-    """Give the error that refuses a limit, and says which would do."""
+    """Return the error for a limit that is too small, with a sufficient one."""
     return NoMemory(
         f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
         f"{least:,}; allow more with {option('max_bytes')} or make the chunks smaller"
@@ -482,7 +481,7 @@ def too_little(max_bytes: int, least: int) -> NoMemory:
 
 
 def thread_counts(threads: int) -> list[int]:
-    """All, and ever fewer, down to one."""
+    """Return all threads, and ever fewer, down to one."""
     counts = [threads]
     while counts[-1] > 1:
         counts.append(counts[-1] // 2)
@@ -498,7 +497,7 @@ def _cheapest(
     processes: int,
     most_shapes: int,
 ) -> tuple[float, Shape, Shape, Shape, int] | None:
-    """Find the steps that cost least: (cost, box, group, order, open groups)."""
+    """Return the steps with the least cost: (cost, box, group, order, open groups)."""
     dims = len(shape)
     if math.prod(output.chunk) * itemsize > room_bytes:
         return None
@@ -511,7 +510,7 @@ def _cheapest(
     boxes = list(itertools.product(*extents))
     sizes = np.array([math.prod(box) for box in boxes], float)
     orders = _orders(shape, source.chunk)
-    # Of those that cost the same the largest; of these the one that is long in late dimensions.
+    # Among equal costs the largest box; among these the one that is long in late dimensions.
     for at in np.lexsort((-np.arange(len(boxes)), -sizes, costs)):
         cost, box = float(costs[at]), boxes[at]
         group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))

@@ -21,19 +21,19 @@ from datamover.files.formats import ArraySpec, Shape
 
 #: Pieces of flat files, in order of preference.
 FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
-#: Pieces in which elements are copied between files of different order are at least so long: an
-#: element that is written by itself costs as much as a line of the cache.
+#: Minimum length of the pieces that are copied between files of different order: an element that is
+#: written separately costs as much as a cache line.
 COPY_BYTES = 64
-#: Parts of the memory limit that a box of a flat file may take.
+#: Parts of the memory limit for a box of a flat file.
 FLAT_BOX_PARTS = (8, 16, 64, 256)
-#: zarr-python has a chunk encoded and decoded, and parts of shards besides; measured: 3.5.
+#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
 READ_COPIES = 4
-#: Part of the memory limit that reading a shard may take; larger ones are read in parts.
+#: Part of the memory limit for reading a shard; larger shards are read in parts.
 SHARD_PARTS = 4
 
 
 class Source:
-    """An open input, of which boxes are read by several threads.
+    """An open input, from which several threads read boxes.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Source:
     axes : tuple of int
         Dimension k of the output's file is dimension axes[k] of the input.
     dtype : numpy.dtype, optional
-        What elements are converted to when they have been read.
+        Dtype to which elements are converted after reading.
     """
 
     def __init__(self, reader: Any, axes: Shape, dtype: np.dtype | None = None):
@@ -50,7 +50,7 @@ class Source:
         self._back = tuple(int(a) for a in np.argsort(axes))
         self._stored = reader.spec.dtype
         self._converted = self._stored if dtype is None else dtype
-        #: Bytes of an element as it goes on.
+        #: Bytes of an element after conversion.
         self.itemsize = self._converted.itemsize
         self.is_flat = isinstance(reader, FlatFile)
         #: Whether a chunk is stored in parts, one for each step that it meets.
@@ -64,7 +64,7 @@ class Source:
         return tuple(self._reader.granule[a] for a in self._axes)
 
     def chunk_within(self, max_bytes: int) -> Shape:
-        """Extents of a chunk; of a shard that is large beside the limit, those of a part of it."""
+        """Return the extents of a chunk, or of a part of a shard that is large for the limit."""
         parts = getattr(self._reader, "parts", None)
         if parts is None:
             return self.chunk
@@ -77,7 +77,7 @@ class Source:
         return tuple(counts[a] * parts[a] for a in self._axes)
 
     def _parts_bytes(self, counts: Sequence[int]) -> int:
-        """Give the bytes of the parts of a shard that a box of so many of them may meet."""
+        """Return the bytes of the parts of a shard that a box of these extents may meet."""
         begins_within = getattr(self._reader, "begins_within", None) or (False,) * len(counts)
         met = (
             min((count + within) * part, whole)
@@ -89,11 +89,11 @@ class Source:
 
     @property
     def file_axes(self) -> Shape:
-        """The dimensions of the output's file as they stand in the input's, slowest first."""
+        """The dimensions of the output's file in the order of the input's, slowest first."""
         return self._back if self._reader.spec.order == "C" else self._back[::-1]
 
     def side(self, chunk: Shape) -> Side:
-        """Describe the input as read in such boxes."""
+        """Describe the input as read in boxes of this shape."""
         elems = math.prod(chunk)
         copies = 2 if self._has_chunks and self._reader.is_encoded else 1
         if not self.is_flat and not self._has_chunks and not self._is_cut:
@@ -111,19 +111,19 @@ class Source:
         return Side(chunk, axes, scratch_bytes, self.is_flat or self._is_cut)
 
     def read(self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch) -> tuple[np.ndarray, Shape]:
-        """Read a box that lies within a chunk; or more of the chunk.
+        """Read a box inside a chunk, or more of the chunk.
 
         Returns
         -------
         array : ndarray
-            In the dimensions of the output's file, of opaque elements.
+            Opaque elements, in the dimensions of the output's file.
         first : tuple of int
-            Where it begins.
+            Index of its first element.
         """
         array, first = self._read(cell, lo, hi, scratch)
         if self._converted == self._stored:
             return array, first
-        with np.errstate(all="ignore"):  # what is too large becomes infinite, as in NumPy
+        with np.errstate(all="ignore"):  # numbers that are too large become infinite, as in NumPy
             converted = array.view(self._stored).astype(self._converted)
         return converted.view(np.dtype((np.void, self.itemsize))), first
 
@@ -144,13 +144,13 @@ class Source:
 
 
 class Scratch:
-    """Memory that one thread uses again and again."""
+    """Memory that one thread uses repeatedly."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
 
     def array(self, shape: Shape, dtype: np.dtype, order: str) -> np.ndarray:
-        """Give an array with any content; the one given before is lost."""
+        """Return an array with undefined contents; the previous one becomes invalid."""
         nbytes = math.prod(shape) * dtype.itemsize
         if self._memory.nbytes < nbytes:
             self._memory = np.empty(nbytes, np.uint8)
@@ -158,15 +158,15 @@ class Scratch:
 
 
 class Sink:
-    """An open output, of which chunks are written by several threads.
+    """An open output, to which several threads write chunks.
 
     Parameters
     ----------
     writer : FlatFile, ChunkedArray with `write_chunk` or any Writer, or None
-        None is a flat file that is not there yet: to plan only.
+        None is a flat file that does not exist yet, for planning only.
     spec : ArraySpec
     sums : Checksums, optional
-        Told of all that is written.
+        Receives all written boxes.
     """
 
     def __init__(self, writer: Any, spec: ArraySpec, sums: Checksums | None = None):
@@ -190,18 +190,18 @@ class Sink:
 
     @property
     def fill_bytes(self) -> bytes | None:
-        """What stands in chunks beyond the array; None where chunks end with it."""
+        """Bytes of chunks beyond the array; None if chunks end with it."""
         return self._writer.fill_bytes if self._has_chunks else None
 
     def side(self, chunk: Shape) -> Side:
-        """Describe the output as written in such boxes."""
+        """Describe the output as written in boxes of this shape."""
         nbytes = math.prod(chunk) * self._spec.dtype.itemsize
         of_boxes = 1 if self.is_flat else 3
         copies = self._writer.write_copies if self._has_chunks else of_boxes
         return Side(chunk, tuple(range(len(chunk))), copies * nbytes, self.is_flat)
 
     def write(self, lo: Shape, chunk: np.ndarray) -> None:
-        """Write a chunk that begins at `lo`, with what it has beyond the array."""
+        """Write a chunk that begins at `lo`, including its part beyond the array."""
         if self._sums is not None:
             self._add_sum(lo, chunk)
         if self._has_chunks:
@@ -226,14 +226,14 @@ class Sink:
 
 
 def file_axes(axes: Shape, order: str) -> Shape:
-    """Give the input's dimensions as they stand in the output's file, slowest first."""
+    """Return the input's dimensions in the order of the output's file, slowest first."""
     return axes if order == "C" else axes[::-1]
 
 
 def plan_between(
     source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
 ) -> ChunkPlan:
-    """Find the plan that costs least; see `plan_chunks`.
+    """Find the plan with the least cost; see `plan_chunks`.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def plan_between(
 
 
 def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, processes: int) -> int:
-    """Return a limit with which there is a plan, a little above the least one at most."""
+    """Return a limit for which a plan exists, at most a little above the least one."""
 
     def is_enough(limit: int) -> bool:
         with contextlib.suppress(NoMemory):
@@ -269,10 +269,10 @@ def enough_bytes(source: Source, sink: Sink, max_bytes: int, threads: int, proce
 def cheapest(
     source: Source, sink: Sink, max_bytes: int, threads: int, processes: int, **said: Any
 ) -> ChunkPlan:
-    """Find the plan that costs least.
+    """Find the plan with the least cost.
 
-    Where memory is short because every thread needs some to encode a chunk, fewer may do that at
-    once than read.
+    If memory is short because every thread needs some to encode a chunk, fewer threads may encode
+    at the same time than read.
     """
     sides = list(_sides(source, sink, max_bytes))
     best = plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes, **said)
@@ -293,13 +293,13 @@ def cheapest(
 
 
 def cost_per_thread(plan: ChunkPlan) -> float:
-    """Give what the thread with the most to do reads and writes, in bytes that are read."""
+    """Return the cost of the thread with the most to do, in bytes read."""
     writers = plan.writers or plan.threads
     return max(plan.cost_bytes / plan.threads, plan.written_bytes / plan.processes / writers)
 
 
 def _sides(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Side, Side]]:
-    """Go through what may be taken for chunks; flat files have a choice."""
+    """Yield the possible chunks of both sides; flat files leave a choice."""
     shape, itemsize = sink.shape, source.itemsize
     out_axes = tuple(range(len(shape)))
     orders = {"source": source.file_axes, "sink": out_axes}
@@ -341,7 +341,7 @@ def _boxes(
 
 
 def _widened(box: Shape, shape: Shape, dim: int, itemsize: int) -> Shape:
-    """Enlarge a box along a dimension to pieces of `COPY_BYTES`, as far as the array goes."""
+    """Enlarge a box along a dimension to pieces of `COPY_BYTES`, at most to the whole array."""
     wanted = -(-COPY_BYTES // itemsize)
     return tuple(
         max(b, min(wanted, n)) if d == dim else b

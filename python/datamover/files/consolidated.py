@@ -23,9 +23,9 @@ log = logging.getLogger("datamover")
 def remove_around(output: str) -> None:
     """Remove the copies in all groups around an output, before it is replaced or appears.
 
-    Whatever is killed, and at any moment, readers see the old output or the new one. The copies are
-    not made anew: of two programs that write into one group, one could copy what the other is
-    about to replace.
+    Even if a process is killed at any moment, readers see the old output or the new one. The copies
+    are not written again: if two programs write into one group, one could copy metadata that the
+    other is about to replace.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def remove_around(output: str) -> None:
             is_changed = _remove(group, metadata)
         except IoError:
             raise
-        except Exception as e:  # stores have many words
+        except Exception as e:  # stores raise many types
             raise IoError(
                 f"{group} has consolidated metadata, which {output} makes out of date and which "
                 f"cannot be removed: {addresses.words_of(e)}"
@@ -45,12 +45,12 @@ def remove_around(output: str) -> None:
         if is_changed:
             log.warning(
                 "%s: its consolidated metadata is removed, since %s makes it out of date; "
-                "zarr.consolidate_metadata writes it anew", group, output,
+                "zarr.consolidate_metadata writes it again", group, output,
             )  # fmt: skip
 
 
 def _remove(group: str, metadata: dict[str, Any]) -> bool:
-    """Remove the copies in one group; tell whether there were any."""
+    """Remove the copies in one group; return whether there were any."""
     is_in_json = metadata.get(KEY) is not None
     if is_in_json:
         rest = {key: value for key, value in metadata.items() if key != KEY}

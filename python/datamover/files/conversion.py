@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of elements from one dtype to another: which ones a move allows."""
+"""Conversions of elements from one dtype to another that a move allows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from datamover.errors import InvalidArgument
 
 
 def converted(given: np.dtype, wanted: str | None) -> np.dtype:
-    """Give the dtype that was said, if NumPy converts to it under "same_kind"."""
+    """Return the requested dtype, if NumPy converts to it under "same_kind"."""
     if wanted is None:
         return given
     try:
         dtype = dtype_of(wanted)
-    except Exception as e:  # NumPy has many words for what it does not know
-        raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
+    except Exception as e:  # NumPy raises many types for an unknown dtype
+        raise InvalidArgument(f"{wanted!r} is not a NumPy dtype: {e}") from e
     if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
         native = dtype.newbyteorder("=")
         raise InvalidArgument(
@@ -27,6 +27,6 @@ def converted(given: np.dtype, wanted: str | None) -> np.dtype:
     if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
         raise InvalidArgument(
             f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
-            '"same_kind", or they are no numbers'
+            '"same_kind", or they are not numbers'
         )
     return dtype

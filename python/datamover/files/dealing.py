@@ -55,13 +55,13 @@ def unit_grid(shape: Shape, unit: Shape) -> Shape:
 
 
 def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Deal an array to processes in equal shares of units that are neighbours in the file.
+    """Distribute an array to processes in equal shares of units that are adjacent in the file.
 
     Parameters
     ----------
     shape, unit : tuple of int
     order : str
-        "C" or "F": in which order the units stand in the file.
+        "C" or "F": order of the units in the file.
     nprocs : int
 
     Returns
@@ -84,7 +84,7 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
 
 
 def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
-    """Return an upper bound of the elements that `deal` gives to one process."""
+    """Return an upper bound of the elements that `deal` assigns to one process."""
     units = math.prod(unit_grid(shape, unit))
     clipped = math.prod(min(n, u) for n, u in zip(shape, unit, strict=True))
     return min(-(-units // nprocs) * clipped, math.prod(shape))
@@ -93,7 +93,7 @@ def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
 def slab_shape(
     shape: Shape, granule: Shape, order: str, max_bytes: int, elem_bytes: int, share
 ) -> Shape:
-    """Choose the shape of the slabs in which an array goes by.
+    """Choose the shape of the slabs in which an array is moved.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ def slab_shape(
     order : str
         "C" or "F": the slowest dimension is cut first.
     max_bytes, elem_bytes : int
-        The memory limit of each process, and what an element takes of it.
+        The memory limit of each process, and the memory of an element.
     share : callable
-        Elements that one process holds of a slab of a given shape.
+        Returns the elements of a slab of a given shape on one process.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def slab_shape(
                 else (low, middle - 1)
             )
         slabs = -(-granules // low)
-        # As many slabs, but of equal thickness.
+        # The same number of slabs, but of equal thickness.
         slab = list(_cut(slab, d, min(-(-granules // slabs) * granule[d], shape[d])))
     if share(tuple(slab)) > max_elems:
         raise NoMemory(
@@ -142,7 +142,7 @@ def _cut(slab: list[int], d: int, thickness: int) -> Shape:
 
 
 def slabs(shape: Shape, slab: Shape) -> Iterator[Box]:
-    """Go through an array slab by slab, as (lo, hi)."""
+    """Yield an array slab by slab, as (lo, hi)."""
     starts = [range(0, n, s) for n, s in zip(shape, slab, strict=True)]
     for lo in itertools.product(*starts):
         yield lo, tuple(min(a + s, n) for a, s, n in zip(lo, slab, shape, strict=True))

@@ -63,14 +63,14 @@ class OrdinaryArray(ChunkedArray):
         if self.is_encoded:
             keep_large_blocks()
         self._file_system = write_back.FileSystem()
-        #: Whether chunks that are there are replaced, each at once.
+        #: Whether existing chunks are replaced, each atomically.
         self.replaces = False
         self._elems = math.prod(layout.chunks)
         self._chunk_bytes = self._elems * layout.dtype.itemsize
         self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
+        """Read and decode a whole chunk; None if it does not exist and has the fill value."""
         key = self.layout.key(cell)
         try:
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for a pipe
@@ -85,7 +85,7 @@ class OrdinaryArray(ChunkedArray):
             flat = np.frombuffer(data, np.uint8)
             if flat.size != self._chunk_bytes:
                 raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")
-        except Exception as e:  # whatever a codec says of bytes that it cannot decode
+        except Exception as e:  # codecs raise many types for bytes that they cannot decode
             raise self._unreadable(key, e) from e
         finally:
             os.close(fd)
@@ -93,7 +93,7 @@ class OrdinaryArray(ChunkedArray):
         return elements.reshape(self.layout.chunks, order=self.layout.order)
 
     def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
-        """Fill `out`, of opaque elements, with a part of a chunk: by itself where it stands so."""
+        """Fill `out`, of opaque elements, with a part of a chunk; read alone if not encoded."""
         if self.is_encoded:
             super().read_part(cell, part, out)
             return
@@ -120,7 +120,7 @@ class OrdinaryArray(ChunkedArray):
         return IoError(f"{self._path} cannot be read in chunk {key}: {words}")
 
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a whole chunk that lies anyhow in memory."""
+        """Encode and write a whole chunk with any strides."""
         plain = not self.is_encoded and not self.replaces and self.layout.order == "C"
         if chunk.flags.c_contiguous or not plain or self.may_be_fill(chunk):
             super().write_view(cell, chunk)
@@ -129,13 +129,12 @@ class OrdinaryArray(ChunkedArray):
         self._write_file(os.path.join(self._path, self.layout.key(cell)), contiguous_pieces(chunk))
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a chunk, contiguous in C order; none where all is fill value."""
+        """Encode and write a chunk, contiguous in C order; none if all elements are fill value."""
         data = chunk.reshape(-1, order=self.layout.order)
         path = os.path.join(self._path, self.layout.key(cell))
         if self.is_fill(data):
-            if self.replaces:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):  # what was there before
+                os.unlink(path)
             return
         self._file_system.open(self._path)
         if self._codec is not None:
@@ -146,10 +145,10 @@ class OrdinaryArray(ChunkedArray):
             self._write_file(path, [data])
 
     def _replace(self, path: str, data: Any) -> None:
-        """Write a chunk under a hidden name, and give it its own when it is whole.
+        """Write a chunk under a hidden name, and rename it when it is complete.
 
-        All hidden names are in the array's directory, so that the next to open it finds those that
-        a killed process left; a lock tells that this one lives.
+        All hidden names are in the array's directory, so that the next process that opens it finds
+        those of a killed process; a lock shows that this process lives.
         """
         from datamover.files import placing
 
@@ -173,7 +172,7 @@ class OrdinaryArray(ChunkedArray):
         return os.path.join(self._path, "chunk")
 
     def remove_leftovers(self) -> list[str]:
-        """Remove what killed processes left that replaced chunks; return the names removed."""
+        """Remove files that killed processes left while replacing chunks; return their names."""
         from datamover.files import placing
 
         return placing.remove_leftovers(self._beside())
@@ -203,11 +202,11 @@ class OrdinaryArray(ChunkedArray):
             raise
 
     def may_be_fill(self, data: np.ndarray) -> bool:
-        """Never, where chunks of the fill value are written as others are."""
+        """Return False if chunks of the fill value are written like others."""
         return self.layout.leaves_out and super().may_be_fill(data)
 
     def sync(self) -> None:
-        """Bring the file system that holds the array to the disk."""
+        """Sync the file system of the array."""
         self._file_system.sync(self._path)
 
     def close(self) -> None:

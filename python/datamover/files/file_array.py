@@ -11,25 +11,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import flag, integers, memory_limit
+from datamover.arguments import flag, integers
 from datamover.arrays import element_dtype
-from datamover.collective_calls import agreeing, ending, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
     IoError,
     Mismatch,
     Unsupported,
-    WrongType,
 )
 from datamover.files import (
     addresses,
@@ -37,24 +34,22 @@ from datamover.files import (
     formats,
     names,
     placing,
-    unfinished,
     write_back,
     zarr_format_2,
 )
-from datamover.files.agreement import leave_block, threads_here, together
-from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.agreement import threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.staged_moves import MAX_BYTES, Files, limit_of
 from datamover.files.state_items import agree_on
 from datamover.files.state_load import native_dtype
-from datamover.files.state_steps import file_ranks
-from datamover.files.state_work import MAX_BYTES
+from datamover.files.stripes import file_ranks
+from datamover.files.unfinished import Unfinished
 from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
 from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -77,59 +72,60 @@ def open(
     max_bytes: int = MAX_BYTES,
     overwrite: bool = False,
 ) -> FileArray:
-    """Open an array on the disk as one that movers read and write.
+    """Open an array on the disk for movers.
 
-    Collective over `comm`. A `Mover` takes what this gives as its source or its destination, in the
-    place of an array in memory: whole arrays, sections, transposes, halos, sums with `op`, again
-    and again. What does not fit `max_bytes` goes in several steps.
+    Collective over `comm`. A `Mover` accepts the result as its source or its destination, like an
+    array in memory: whole arrays, sections, transposes, halos and sums with `op`, repeatedly. Data
+    that exceeds `max_bytes` is moved in several steps.
 
     Parameters
     ----------
     path : path
         ``.npy``, ``.zarr`` (an array), HDF5 as ``run.h5:/fields/u`` (or a file of one dataset), or
-        raw. Seen under the same path by all processes. With mode "r" also the address of a Zarr
+        raw. The path must be the same on all processes. With mode "r" also the address of a Zarr
         array or an ``.npy`` file.
     layout : Layout
-        By which plans know the elements: the file holds ``layout.domain``, its lowest corner first.
-        It need not be how the file is cut, nor who reads it; every element must be in some block.
+        Defines the indices and blocks of plans: the file stores ``layout.domain``, its lowest
+        corner first. It need not match the chunks of the file or the processes that read it, but
+        every element must be in some block.
     comm : mpi4py.MPI.Comm
         The processes.
     mode : {"r", "r+", "w"}
-        "r": read. "r+": read and write elements in place, at once: after an error elements may be
-        old or new, chunks of Zarr whole ones. "w": a new file, which has its name when it is closed
-        on all processes and is on the disk, and not before; elements never written are 0.
+        "r" reads. "r+" reads and writes elements in place: after an error, elements may be old or
+        new, in Zarr whole chunks of them. "w" creates a new file, which gets its name once it is
+        closed on all processes and is on the disk; elements never written are 0.
     dtype : dtype, optional
-        Of a new file, and of a raw one.
+        Dtype of a new file, and of a raw one.
     order : {"C", "F"}, optional
-        Of the elements of a new .npy or raw file, and of a raw one that is read.
+        Order of the elements of a new .npy or raw file, and of a raw one that is read.
     chunks : sequence of int, optional
-        Of a new Zarr array.
+        Chunks of a new Zarr array.
     compressor : str, optional
-        Of a new Zarr array: "auto", "none", "zstd", "gzip" or "blosc".
+        Compressor of a new Zarr array: "auto", "none", "zstd", "gzip" or "blosc".
     ranks : int or sequence of int, optional
-        How many processes read and write, or which; all, if not said.
+        Number of processes that read and write, or their ranks; by default all.
     max_bytes : int
-        Memory of each process while a mover is at work: half of it for elements, a quarter each for
-        messages (1 MiB at least) and for codecs.
+        Memory of each process while a mover works: half of it for elements, a quarter each for
+        messages (at least 1 MiB) and for codecs.
     overwrite : bool
-        With "w": whether a file that is there is replaced.
+        With "w": whether an existing file is replaced.
 
     Returns
     -------
     FileArray
-        To be closed, or used in a `with` block.
+        Close it, or use it in a `with` block.
 
     Raises
     ------
     IoError
-        There is no such file, or it cannot be read or written; with "w", it is there already.
+        The file does not exist, or cannot be read or written; with "w", it already exists.
     Mismatch
-        The file has another shape than the layout, or another dtype than was said; processes say
-        different things; an element that no block of the layout holds.
+        The file has another shape than the layout, or another dtype than `dtype`; processes pass
+        different arguments; no block of the layout has some element.
     InvalidArgument, WrongType, Unsupported
-        Options that the format does not have; chunks of HDF5 that are to be written.
+        The format does not have an option, or chunks of HDF5 would be written.
 
-    All of them on all processes.
+    All errors are raised on all processes.
 
     Examples
     --------
@@ -161,7 +157,7 @@ def open(
 
 
 class _Request:
-    """What was said, checked."""
+    """The checked arguments of `open`."""
 
     def __init__(
         self, path, layout, nprocs, mode, dtype, order, chunks, compressor, ranks, max_bytes,
@@ -183,9 +179,7 @@ class _Request:
         self.shape: Shape = tuple(layout.domain.shape)
         self.dtype = None if dtype is None else element_dtype(dtype)
         self.ranks = file_ranks(ranks, "ranks", nprocs)
-        if max_bytes is None:
-            raise WrongType("max_bytes is None, it must be a number of bytes")
-        self.max_bytes = memory_limit(max_bytes)
+        self.max_bytes = limit_of(max_bytes)
         self.overwrite = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
@@ -193,13 +187,13 @@ class _Request:
         if is_new and self.dtype is None:
             raise InvalidArgument("dtype is needed for a new file")
         if not is_new and (chunks is not None or compressor is not None or overwrite):
-            raise InvalidArgument('chunks, compressor and overwrite are for mode "w"')
+            raise InvalidArgument('chunks, compressor and overwrite need mode "w"')
         self.order = order
         self.chunks = None if chunks is None else integers(chunks, "chunks")
         self.compressor, self.member = compressor, member
 
     def passed(self) -> dict[str, Any]:
-        """Give all that must be the same on all processes, as `agree_on` takes it."""
+        """Return everything that must be equal on all processes, in the form of `agree_on`."""
         domain = self.layout.domain
         return {
             "path=": self.path, "member=": self.member, "mode=": self.mode,
@@ -210,7 +204,7 @@ class _Request:
         }  # fmt: skip
 
     def options_of_new(self) -> MoveOptions:
-        """Give what a format is to know of a new file."""
+        """Return the options of a new file for its format."""
         return MoveOptions(
             chunks=self.chunks,
             compressor=self.compressor,
@@ -219,24 +213,24 @@ class _Request:
         )
 
     def options_of_old(self) -> MoveOptions:
-        """Give what a format is to know of a file that is there."""
+        """Return the options of an existing file for its format."""
         if self.dtype is None:
             return MoveOptions(member=self.member, shape=self.shape)
         return MoveOptions(member=self.member, shape=self.shape, dtype=self.dtype, order=self.order)
 
 
-class FileArray:
-    """An array on the disk, as movers take it; made by `open`.
+class FileArray(Unfinished):
+    """An array on the disk for movers; created by `open`.
 
     Attributes
     ----------
     path : str
     mode : str
     layout : Layout
-        By which plans know the elements.
+        Defines the indices and blocks of plans.
     comm : mpi4py.MPI.Comm
     dtype : numpy.dtype
-        Of the elements as movers see them, in the machine's byte order.
+        Dtype of the elements for movers, in the machine's byte order.
     ranks : tuple of int
         The processes that read and write.
     max_bytes : int
@@ -255,11 +249,11 @@ class FileArray:
     (True, [1.0, 2.0, 3.0, 4.0])
     """
 
-    #: By which movers know that it is one, without loading this module.
+    #: Lets movers recognize it without loading this module.
     is_file_array = True
-    #: Of the class: one that was not opened has nothing to be closed.
+    #: On the class: an object that was not opened has nothing to close.
     closed = True
-    _process = -1
+    _place: placing.LocalPlace | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
@@ -267,14 +261,10 @@ class FileArray:
         self._address = address
         self._request = request
         self._file: Any = None
-        self._temporary: str | None = None
-        self._lock: int | None = None
-        self._removes = False
         self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
         self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_damaged = False
-        self._process = os.getpid()
-        self.closed = False  # from here on there is something to be closed
+        self.closed = False  # from here on there is something to close
         try:
             if self.mode == "w":
                 self._create()
@@ -285,14 +275,20 @@ class FileArray:
                         _remove_leftovers(self._file)
             with together(comm):
                 self._check()
-            self._threads = threads_here(address)
-            unfinished.add(self, comm, f"{self.path} was not closed")
+            #: By which movers read and write parts of it; not for users.
+            self.parts = Files(
+                lambda _: contextlib.nullcontext(self.file),
+                threads_here(address),
+                self.max_bytes // 4,
+            )
+            words = f"{self.path}, opened with mode {self.mode!r}, was not closed"
+            self._begin(comm, self.path, words, self._lost)
         except BaseException:
             self._drop()
             raise
 
     def _create(self) -> None:
-        """Make a new file beside its place. Collective."""
+        """Create a new file next to its final place. Collective."""
         request = self._request
         options = request.options_of_new()
         with together(self.comm):
@@ -304,26 +300,24 @@ class FileArray:
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
             spec = file_format.check_output(wanted, options)
-        self._temporary = placing.temporary_path(self.path, placing.token(self._address))
+        token = placing.token(self._address)
+        said = (None, self.path, token, request.overwrite, None, request.member)
+        self._place = placing.LocalPlace(*said)
+        placing.begin(
+            self.comm,
+            self._place,
+            file_format.is_directory,
+            lambda path: file_format.create(path, spec, options),
+        )
         with together(self.comm):
-            if self.comm.rank == 0:
-                overwrite = request.overwrite
-                placing.check_place(self.path, overwrite, None, request.member)
-                placing.tell_of_leftovers(placing.remove_leftovers(self.path))
-                self._removes = True
-                self._lock = placing.claim(self._temporary, file_format.is_directory)
-                file_format.create(self._temporary, spec, options)
-        with together(self.comm):
-            if self._lock is None:
-                self._lock = placing.hold(self._temporary)
-            self._file = _writable(file_format.open_writer(self._temporary, spec, options))
+            self._file = _writable(file_format.open_writer(self._place.path, spec, options))
 
     def _check(self) -> None:
         """Check that file and layout fit each other. Local."""
         spec, layout = self._file.spec, self.layout
         if tuple(spec.shape) != self._request.shape:
             raise Mismatch(
-                f"{self.path} has the shape {tuple(spec.shape)}, the layout has "
+                f"{self.path} has the shape {tuple(spec.shape)}; the layout has "
                 f"{self._request.shape}"
             )
         wanted = self._request.dtype
@@ -342,7 +336,7 @@ class FileArray:
 
     @property
     def dtype(self) -> np.dtype:
-        """Elements as movers see them, in the machine's byte order."""
+        """Dtype of the elements for movers, in the machine's byte order."""
         return native_dtype(self._file.spec.dtype)
 
     @property
@@ -352,18 +346,18 @@ class FileArray:
 
     @property
     def file(self) -> Any:
-        """Give the open file; not for users."""
+        """Return the open file; not for users."""
         if self.closed:
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
     def begin_round(self, mover: Any, writes: bool) -> None:
-        """Take note of a mover that starts; not for users. Local.
+        """Register a mover that starts; not for users. Local.
 
         Raises
         ------
         InvalidState
-            It was closed, or a mover is in flight that writes it, or reads what this one writes:
+            The file is closed, or a mover in flight writes it, or reads it while this one writes:
             both would read, change and write the same pieces of the file.
         """
         self.file  # noqa: B018  (raises where it has been closed)
@@ -375,61 +369,34 @@ class FileArray:
         (self._writers if writes else self._readers).add(mover)
 
     def end_round(self, mover: Any, failed: bool) -> None:
-        """Take note of the end of a round; not for users. Local."""
+        """Register the end of a round; not for users. Local."""
         self._is_damaged |= failed and mover in self._writers
         self._writers.discard(mover)
         self._readers.discard(mover)
 
     def _give_up(self) -> bool:
-        """Give up movers in flight, of which all processes hear; tell whether there were any."""
+        """Give up movers in flight, notifying all processes; return whether there were any."""
         in_flight = [*self._writers, *self._readers]
         for mover in in_flight:
             mover.give_up()
         return bool(in_flight)
 
     def _check_complete(self) -> None:
-        """Refuse to call complete what is not. Local."""
+        """Raise if the file is not complete. Local."""
         if self._give_up():
             raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
         if self._is_damaged and self.mode == "w":
-            raise IoError(f"{self.path} is not made: what was to be in it could not be written")
-
-    def read(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Fill arrays with the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.read(at, piece)
-            if piece.dtype != self.file.spec.dtype:
-                piece.view(self.file.spec.dtype).byteswap(inplace=True)
-
-        self._do(parts, work)
-
-    def write(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
-        """Write arrays to the elements from an index of the file on; not for users. Local."""
-
-        def work(task: tuple[Shape, np.ndarray]) -> None:
-            at, piece = task
-            self.file.write(at, piece.astype(self.file.spec.dtype, copy=False))
-
-        self._do(parts, work)
-
-    def _do(self, parts: Iterator[tuple[Shape, np.ndarray]], work: Any) -> None:
-        file = self.file
-        tasks = (
-            task for lo, part in parts for task in boxes(lo, part, file.granule, file.spec.order)
-        )
-        do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
+            raise IoError(f"{self.path} is not created: its content could not be written")
 
     @refused_by(ending)
     def close(self) -> None:
-        """Bring what was written to the disk, and give a new file its name. Collective.
+        """Sync everything written to the disk, and give a new file its name. Collective.
 
         Raises
         ------
         IoError
-            On all processes; there is no new file then. Also where a mover failed to write it, or
-            an .npy at an address is not the one any more that was opened.
+            On all processes, and no new file is created: the sync failed, a mover failed to write
+            the file, or an .npy at an address has changed since it was opened.
         PeerFailed
             A process left its ``with`` block by an exception, or ended.
         Timeout
@@ -437,22 +404,13 @@ class FileArray:
         InvalidState
             On all processes, if a mover is in flight on one. It is given up.
 
-        A call that is refused on one process, for arguments that it does not take, is refused on
-        all, and there is no new file.
+        If one process passes wrong arguments to this call, it raises on all of them, and no new
+        file is created.
         """
         if self.closed:
             return
         try:
-            collectively(self._address, self._check_complete)
-            with together(self.comm):
-                if self.mode == "r":
-                    self._file.check_unchanged()
-                else:
-                    self._file.sync()
-            if self._temporary is not None:
-                with together(self.comm):
-                    if self.comm.rank == 0:
-                        placing.place(self._temporary, self.path, self._request.overwrite)
+            self._end()
         finally:
             self._drop()
 
@@ -460,77 +418,56 @@ class FileArray:
     def _is_over(self) -> bool:
         return self.closed
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        try:
-            agree()
-        finally:
-            self._give_up()
-            self._drop()
+    def _end(self) -> None:
+        collectively(self._address, self._check_complete)
+        with together(self.comm):
+            if self.mode == "r":
+                self._file.check_unchanged()
+            else:
+                self._file.sync()
+        if self._place is not None:
+            with together(self.comm):
+                if self.comm.rank == 0:
+                    self._place.finish(self._file)
+
+    def _stop(self) -> None:
+        self._give_up()
 
     @property
     def _lost(self) -> str:
         return "; there is no new file" if self.mode == "w" else ""
 
-    def _drop(self) -> None:
-        """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
-        with uninterrupted():
-            self.closed = True
-            unfinished.remove(self)
-            if self._file is not None:
-                with contextlib.suppress(OSError):  # what is wrong with the file was told before
-                    self._file.close()
-            removes, self._removes = self._removes, False
-            lock, self._lock = self._lock, None
-            if removes:
-                write_back.give_up()
-            if self._temporary is not None:
-                placing.give_back(self._temporary, self.path, removes, lock)
-
-    def __enter__(self) -> FileArray:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Close; where the block failed on any process, all fail, and there is no new file."""
-        try:
-            if kind is None:
-                self.close()
-            elif not self.closed:
-                leave_block(self.comm, self.path, error)
-                self._give_up()
-        finally:
-            self._drop()
-
-    def __del__(self) -> None:
-        """Warn, as Python's files do, where it was not closed; what was to be new is not made."""
-        if self.closed or self._process != os.getpid():  # a child's is its parent's
-            return
-        words = f"{self.path}, opened with mode {self.mode!r}, was not closed{self._lost}"
-        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
-        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
-            self._drop()
+    def _release(self) -> None:
+        self.closed = True
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # the error of the file was raised before
+                self._file.close()
+        if self._place is not None:
+            place, self._place = self._place, None
+            write_back.give_up()
+            place.give_back()
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"
 
 
 def _opened(request: _Request) -> Any:
-    """Open a file that is there."""
+    """Open an existing file."""
     options = request.options_of_old()
     file_format = formats.of_input(request.path, options)
     if request.order is not None and file_format.name != "raw":
-        raise InvalidArgument("order is for new files and raw ones")
+        raise InvalidArgument("order applies to new files and raw ones only")
     if file_format.name != "raw":
         options = MoveOptions(member=request.member)
     if request.member is not None and file_format.name != "hdf5":
-        raise InvalidArgument(f"{request.path} is no HDF5 file: it has no {request.member!r}")
+        raise InvalidArgument(f"{request.path} is not an HDF5 file: it has no {request.member!r}")
     file = file_format.open_reader(request.path, options)
     file.spec = dataclasses.replace(file.spec, kept=None)
     return file if request.mode == "r" else _writable(_reopened(file, request.path))
 
 
 def _reopened(file: Any, path: str) -> Any:
-    """Open for writing what was opened for reading."""
+    """Open a file for writing that was opened for reading."""
     if isinstance(file, FlatFile):
         return file.reopened_to_write()
     if isinstance(file, OrdinaryArray):
@@ -541,21 +478,21 @@ def _reopened(file: Any, path: str) -> Any:
         return zarr.open_writer(path, file.spec, MoveOptions())
     file.close()
     raise Unsupported(
-        f"{path} has chunks, or elements that only h5py reads: of HDF5, contiguous datasets can be "
-        "written; make a new one"
+        f"{path} has chunks, or elements that only h5py reads: only contiguous HDF5 datasets can "
+        "be written; create a new one"
     )
 
 
 def _remove_leftovers(file: Any) -> None:
-    """Remove chunks that a killed program did not write to their end."""
+    """Remove incomplete chunks of a killed program."""
     if isinstance(file, OrdinaryArray):
         placing.tell_of_leftovers(file.remove_leftovers())
 
 
 def _writable(file: Any) -> Any:
-    """Have elements written as several processes and several rounds need it."""
+    """Prepare a file for writes by several processes in several rounds."""
     if isinstance(file, FlatFile):
-        file.maps_short_runs = False  # mapped pages of several nodes would overwrite others
+        file.maps_short_runs = False  # mapped pages of several nodes would overwrite each other
     elif isinstance(file, OrdinaryArray):
         file.replaces = True
     return file

@@ -10,13 +10,10 @@ each process to each other one.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from datamover.arrays import XArray
 from datamover.collective_calls import agreeing, refused_by
@@ -32,8 +29,8 @@ from datamover.errors import (
 from datamover.files.agreement import together
 from datamover.files.array_steps import Step, StepPlan, steps_of
 from datamover.files.file_array import FileArray
+from datamover.files.staged_moves import StagedMove, StagedMoves
 from datamover.files.state_items import agree_on
-from datamover.files.state_steps import LEAST_MESSAGE_BYTES
 from datamover.layouts import BlockCyclic, FloorPlan, IndexList, Region
 from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
@@ -44,15 +41,11 @@ from datamover.uninterrupted import uninterrupted
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from datamover.files.formats import Shape
     from datamover.movers import Arrays
-
-#: Movers of so many steps are kept bound; of more, each is bound when its turn comes.
-KEPT_STEPS = 8
 
 
 class _IoTask:
-    """Reading or writing by threads; what it raises is kept until all processes hear of it."""
+    """Reading or writing by threads; its error is kept until all processes are notified."""
 
     def __init__(self, work: Any):
         self.failure: BaseException | None = None
@@ -74,7 +67,7 @@ class _IoTask:
         return not self._done.is_set()
 
     def test(self) -> bool:
-        """Tell whether it has ended."""
+        """Return whether it has ended."""
         return not self.in_flight
 
     def wait(self, timeout: float | None) -> None:
@@ -84,13 +77,13 @@ class _IoTask:
 
 
 class _Nothing:
-    """What a round waits for that has nothing to move."""
+    """The task of a round that has nothing to move."""
 
     in_flight = False
 
 
 class _Flags:
-    """Whether something failed on any process: a flag from each to each."""
+    """Exchange of failures: a flag from each process to each."""
 
     def __init__(self, comm: MPI.Comm):
         nprocs = comm.size
@@ -101,39 +94,39 @@ class _Flags:
         self._mover = Mover(redistribute(mine, everybody), self._own, self._all)
 
     def start(self, failed: bool) -> Mover:
-        """Tell the others; give what is to be waited for."""
+        """Send the flags; return the mover to wait for."""
         self._own.local[...] = failed
         self._mover.start()
         return self._mover
 
     def any(self) -> bool:
-        """Tell, when it was waited for, whether any process failed."""
+        """Return, after the wait, whether any process failed."""
         return bool(self._all.local.any())
 
     def leave(self) -> None:
-        """Have all that wait, or will, hear that this process has left a round in flight."""
-        # The flags alone do not tell: where all others have raised theirs, this round of them ends.
+        """Notify all processes that this one has left a round in flight."""
+        # The flags alone cannot: if all others have sent theirs, this round of flags ends.
         rank = self._own.comm.rank
         words = f"process {rank} left a mover of a file in flight"
         core().fail(comm_address(self._own.comm), words)
         self._mover._core.give_up()
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._mover._core.give_up()
         self._own.free()
         self._all.free()
 
 
 class FileMover(Mover):
-    """A mover of which the source or the destination is on the disk; made as a `Mover`.
+    """A mover whose source or destination is on the disk; created as a `Mover`.
 
-    As a `Mover`, with these differences. What does not fit the file's `max_bytes` goes in several
-    steps; then `start` and `test` may wait for other processes, as a mover is bound for each.
-    Errors in reading are raised before any element of that step is moved, errors in writing on all
-    processes after the step; the destination may be partly moved then. Movers of files that are in
-    flight at the same time are waited for in the same order on all processes; while one writes a
-    file, no other reads or writes it.
+    Differences from a `Mover`: Data that exceeds the file's `max_bytes` is moved in several steps.
+    `start` and `test` may then wait for other processes, because a mover is bound for each step.
+    Read errors are raised before any element of that step is moved, write errors on all processes
+    after the step, when the destination may be partly moved. If movers of files are in flight at
+    the same time, all processes must wait for them in the same order; while one writes a file, no
+    other reads or writes it.
     """
 
     @refused_by(agreeing)
@@ -154,27 +147,22 @@ class FileMover(Mover):
         self._said = said
         self._round: Iterator[Any] | None = None
         self._awaited: Any = None
-        self._movers: dict[int, Mover] = {}
-        self._staging: XArray | None = None
+        self._moves: StagedMoves | None = None
         self._flags: _Flags | None = None
         self._rounds = self._read_bytes = self._written_bytes = 0
 
         def prepare() -> StepPlan:
             self._check(plan, source, destination, comm)
             file = self._file
-            return steps_of(plan, file.file, self._to_file, file.ranks, file.max_bytes // 2)
+            most_bytes = file.max_bytes // 2
+            return steps_of(plan, file.path, file.file, self._to_file, file.ranks, most_bytes)
 
-        self._step_plan = collectively(self._address, prepare)
-        self._steps: list[Step] = self._step_plan.steps
+        step_plan = collectively(self._address, prepare)
+        self._steps: list[Step] = step_plan.steps
         agree_on(self._address, {"plans": (len(self._steps), self._to_file)})
-        self._array = source if self._to_file else destination
-        self._is_kept = len(self._steps) <= KEPT_STEPS
-        self._most_message_bytes = said.pop("max_bytes", None) or max(
-            self._file.max_bytes // 4 // (len(self._steps) or 1 if self._is_kept else 1),
-            LEAST_MESSAGE_BYTES,
-        )
+        array = source if self._to_file else destination
         try:
-            self._make()
+            self._make(array, step_plan)
         except BaseException:
             self._free()
             raise
@@ -188,7 +176,9 @@ class FileMover(Mover):
                 "or by an XArray"
             )
         if isinstance(source if self._to_file else destination, (list, tuple)):
-            raise Unsupported("a file and several arrays cannot travel together: one mover each")
+            raise Unsupported(
+                "a file cannot be moved together with several arrays: use one mover each"
+            )
         if comm is not None and comm.size != self._comm.size:
             raise Mismatch("the file was opened by another communicator")
         layout = plan.destination if self._to_file else plan.source
@@ -198,74 +188,55 @@ class FileMover(Mover):
                 f"file was opened as {self._file.layout!r}"
             )
         if isinstance(plan.source if self._to_file else plan.destination, IndexList):
-            # Steps do not cover what the list needs beyond the file.
+            # Steps do not cover elements of the list outside the file.
             (plan.outgoing if self._to_file else plan.incoming)(self._comm.rank)
         if self._to_file and self._file.mode == "r":
             raise InvalidArgument(f'{self._file.path} was opened with mode "r", to be read')
-        # What arrives is combined with what is there, or alone is what stays.
+        # Arriving elements are combined with the existing ones, or replace them.
         self._replaces = MoverOptions(**self._said).op == "replace"
 
-    def _make(self) -> None:
-        """Make staging memory, and bind movers. Collective."""
+    def _make(self, array: Any, plan: StepPlan) -> None:
+        """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
-        if not self._steps:
-            return
         file = self._file
-        self._staging = XArray(
-            self._comm, self._step_plan.staging, file.dtype, order=file.file.spec.order
+        move = StagedMove(file.path, array, plan, file.dtype, file.file.spec.order)
+        self._moves = StagedMoves(
+            self._comm,
+            [move] if self._steps else [],
+            self._to_file,
+            file.max_bytes // 4,
+            keeps=True,
+            **self._said,
         )
-        for k in range(len(self._steps) if self._is_kept else 1):
-            self._mover_of(k)
+        self._moves.bind()
 
-    def _mover_of(self, k: int) -> Mover:
-        """Give the mover of a step; bind it unless it is bound. Collective."""
-        if k not in self._movers:
-            if not self._is_kept:
-                for mover in self._movers.values():
-                    mover.free()
-                self._movers.clear()
-            ends = (self._array, self._staging) if self._to_file else (self._staging, self._array)
-            self._movers[k] = Mover(
-                self._steps[k].plan, *ends, max_bytes=self._most_message_bytes, **self._said
-            )
-        return self._movers[k]
+    def _read(self, k: int) -> None:
+        self._file.parts.read(self._moves.parts(k))
+        self._read_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
 
-    def _parts(self, step: Step) -> Iterator[tuple[Shape, np.ndarray]]:
-        """Go through what this process holds of a step: (index in the file, array)."""
-        for block, part in self._staging.grids():
-            first = self._staging.layout.region(block).lo
-            lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
-            here = part[tuple(slice(0, max(0, e - a)) for a, e in zip(lo, step.hi, strict=True))]
-            if here.size:
-                yield lo, here
-
-    def _read(self, step: Step) -> None:
-        self._file.read(self._parts(step))
-        self._read_bytes += sum(part.nbytes for _, part in self._parts(step))
-
-    def _write(self, step: Step) -> None:
-        self._file.write(self._parts(step))
-        self._written_bytes += sum(part.nbytes for _, part in self._parts(step))
+    def _write(self, k: int) -> None:
+        self._file.parts.write(self._moves.parts(k))
+        self._written_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
 
     def _steps_of_round(self) -> Iterator[Any]:
-        """Go through a round: each time what is to be waited for next."""
+        """Yield the tasks of a round, each of which is waited for before the next."""
         for k, step in enumerate(self._steps):
-            mover = self._mover_of(k)
+            mover = self._moves.mover(k)
             failure: BaseException | None = None
-            if not (step.is_covered and self._replaces):  # what is not written stays as it is
-                task = _IoTask(lambda step=step: self._read(step))
+            if not (step.is_covered and self._replaces):  # elements that are not written stay
+                task = _IoTask(lambda k=k: self._read(k))
                 yield task
                 failure = task.failure
                 yield from self._told(failure)
             mover.start()
             yield mover
             if self._to_file:
-                task = _IoTask(lambda step=step: self._write(step))
+                task = _IoTask(lambda k=k: self._write(k))
                 yield task
                 yield from self._told(task.failure)
 
     def _told(self, failure: BaseException | None) -> Iterator[Any]:
-        """Raise on all processes what failed on one."""
+        """Raise the failure of one process on all of them."""
         yield self._flags.start(failure is not None)
         if self._flags.any():
             with together(self._comm):
@@ -273,12 +244,12 @@ class FileMover(Mover):
                     raise failure
 
     def _advance(self) -> bool:
-        """Go on to what is to be waited for next; False when all is complete."""
+        """Go on to the next task; return False when all are complete."""
         with uninterrupted():
             try:
                 self._awaited = next(self._round, None)
             except BaseException as e:
-                if not isinstance(e, Exception):  # which others do not hear of by themselves
+                if not isinstance(e, Exception):  # which the others do not notice otherwise
                     self._flags.leave()
                 self._end_round(failed=True)
                 raise
@@ -292,19 +263,19 @@ class FileMover(Mover):
         self._file.end_round(self, failed)
 
     def start(self) -> None:
-        """Begin to move: reading begins, or what is to be written is sent."""
+        """Start the move: reading begins, or the elements to write are sent."""
         if self._round is not None:
             raise InvalidState("the mover is in flight")
         if self._flags is None:
             raise InvalidState("the mover has been freed")
-        with uninterrupted():  # else the file would wait forever for the end of the round
+        with uninterrupted():  # otherwise the file would wait forever for the end of the round
             self._file.begin_round(self, self._to_file)
             self._round, self._awaited = self._steps_of_round(), _Nothing()
         if self._steps:
             self._advance()
 
     def test(self) -> bool:
-        """Do what can be done now; True when complete here."""
+        """Make progress; return whether the move is complete here."""
         if self._round is None:
             raise InvalidState("the mover is not in flight")
         while not self._awaited.in_flight or self._awaited.test():
@@ -317,7 +288,7 @@ class FileMover(Mover):
         if self._round is None:
             raise InvalidState("the mover is not in flight")
         if timeout is not None and not timeout > 0:
-            raise InvalidArgument(f"a timeout of {timeout} s was given; it must be above 0 s")
+            raise InvalidArgument(f"timeout is {timeout} s; it must be above 0 s")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             self._wait_for(deadline, timeout)
@@ -325,7 +296,7 @@ class FileMover(Mover):
                 return
 
     def _wait_for(self, deadline: float | None, timeout: float | None) -> None:
-        if not self._awaited.in_flight:  # an earlier wait was interrupted when it had come
+        if not self._awaited.in_flight:  # an earlier wait was interrupted after it had completed
             return
         left = None if deadline is None else deadline - time.monotonic()
         try:
@@ -335,57 +306,54 @@ class FileMover(Mover):
                 raise Timeout(f"the move was not complete after {timeout} seconds")
         except (Timeout, KeyboardInterrupt):
             raise
-        except BaseException:  # of a mover: this round is lost
+        except BaseException:  # an error of a mover: this round is lost
             self._end_round(failed=True)
             raise
 
     def __call__(self, timeout: float | None = None) -> None:
-        """Do start and wait."""
+        """Start and wait."""
         self.start()
         if self._round is not None:
             self.wait(timeout)
 
     @property
     def in_flight(self) -> bool:
-        """Whether started and not yet complete."""
+        """Whether the mover was started and is not yet complete."""
         return self._round is not None
 
     @refused_by(agreeing)
     def rebind(self, source: Arrays | FileArray, destination: Arrays | FileArray) -> None:
-        """Go over to another array of the same plan; the file stays. Collective."""
+        """Bind another array to the same plan; the file stays. Collective."""
         file, array = (destination, source) if self._to_file else (source, destination)
 
         def check() -> None:
             if self._round is not None:
                 raise InvalidState("the mover is in flight")
             if file is not self._file:
-                raise InvalidArgument("a mover stays with its file: make another one")
+                raise InvalidArgument("a mover cannot be bound to another file: create a new mover")
 
         collectively(self._address, check)
-        ends = (array, self._staging) if self._to_file else (self._staging, array)
-        for mover in self._movers.values():
-            mover.rebind(*ends)
-        self._array = array
+        self._moves.rebind(array)
 
     @refused_by(lambda given, said, error: given[0]._refuse_tuning(given, said, error))
     def tune(self, seconds: float = 0.2) -> None:
         """Measure transports between the arrays and staging memory; see `Mover`. Collective."""
-        for mover in self._movers.values():
+        for mover in self._moves.bound:
             mover.tune(seconds)
 
     def _refuse_tuning(self, given: Any, said: Any, error: BaseException) -> NoReturn:
-        if not self._movers:  # nobody waits for anybody
+        if not self._moves.bound:  # no process waits for another
             raise error
         agreeing(given, said, error)
 
     def explain(self) -> MoverPairs:
-        """Tell for each pair of the first step that is bound how it is carried. Local."""
-        for mover in self._movers.values():
+        """Return the transport of each pair of the first bound step. Local."""
+        for mover in self._moves.bound:
             return mover.explain()
         return MoverPairs([], [])
 
     def counters(self) -> dict[str, int | float]:
-        """Count steps, rounds, and bytes read and written by this process so far. Local."""
+        """Return steps, rounds, and bytes read and written by this process so far. Local."""
         return {
             "steps": len(self._steps),
             "rounds": self._rounds,
@@ -394,38 +362,33 @@ class FileMover(Mover):
         }
 
     def free(self) -> None:
-        """Give memory and movers back. Local. InvalidState in flight."""
+        """Free memory and movers. Local. InvalidState in flight."""
         if self._round is not None:
             raise InvalidState("the mover is in flight")
         self._free()
 
     def _free(self) -> None:
-        for mover in self._movers.values():
-            with contextlib.suppress(InvalidState):
-                mover.free()
-        self._movers.clear()
+        if self._moves is not None:
+            self._moves.free()
         if self._flags is not None:
             self._flags.free()
             self._flags = None
-        if self._staging is not None:
-            self._staging.free()
-            self._staging = None
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Free the mover; one that is left in flight has failed, which all processes are told."""
+        """Free the mover; if it is left in flight it has failed, and all processes are notified."""
         left = self._round is not None
         self.give_up()
         if left and kind is None:
             raise InvalidArgument("a mover was left in flight at the end of its with block")
 
     def give_up(self) -> None:
-        """Free all; others hear of a round that is left in flight. Not for users. Local."""
+        """Free all; notify the others of a round left in flight. Not for users. Local."""
         if self._round is not None:
             if isinstance(self._awaited, _IoTask):
                 self._awaited.wait(None)
             if self._flags is not None:
                 self._flags.leave()
-            for mover in self._movers.values():
+            for mover in self._moves.bound:
                 mover._core.give_up()
             self._end_round(failed=True)
         self._free()

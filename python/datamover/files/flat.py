@@ -19,31 +19,30 @@ from datamover.files.space import check_room, is_no_space, no_space
 
 #: Runs at least this long are written by calls of their own, shorter ones through a mapping.
 MIN_RUN_BYTES = 64 * 1024
-#: Runs are read together, with what lies between them, where that is less than this: it costs as
-#: much as a call, or as a request to a server.
+#: Runs with smaller gaps are read together with the gaps, which costs as much as a call, or as a
+#: request to a server.
 MAX_GAP_BYTES = 16 * 1024
 MAX_GAP_AT_ADDRESS_BYTES = 1 << 20
-#: At most so much is asked for together at an address.
+#: Maximum bytes of one request to an address.
 MAX_SPAN_AT_ADDRESS_BYTES = 4 << 20
-#: What is at least so large has left the caches before anybody looks at it: it is stored around
-#: them.
+#: Minimum bytes of parts that are stored past the caches, which they would leave before their use.
 MIN_STREAMED_BYTES = 1 << 20
-#: Slabs are dealt in at least this many pieces per process.
+#: Minimum number of pieces per process into which slabs are distributed.
 PIECES_PER_PROCESS = 8
 
 
 class FlatFile:
-    """Elements of any kind, one behind the other in C or Fortran order, from a byte offset on.
+    """Elements of any kind, contiguous in C or Fortran order, from a byte offset on.
 
     Parameters
     ----------
     path : str
     spec : ArraySpec
     offset : int
-        Where the elements begin, in bytes.
+        Offset of the first element, in bytes.
     writable : bool
     opens : bool
-        Whether it is a file, to be opened.
+        Whether it is a file that must be opened.
     """
 
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool, opens: bool = True):
@@ -55,15 +54,15 @@ class FlatFile:
         self._max_span_bytes = PIECE_BYTES
         self._path = path
         self._offset = offset
-        # A Fortran array is a C array with its dimensions reversed.
+        # A Fortran array is a C array with reversed dimensions.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
-        # Not to wait for a pipe that is called as a chunk is.
+        # Avoids waiting for a pipe with the name of a chunk.
         flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, flags) if opens else -1
         self._mapped: np.ndarray | None = None
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Whole rows, planes, …: as large as leaves several for each process."""
+        """Return whole rows, planes, and so on, as large as leaves several for each process."""
         ordered = shape if self.spec.order == "C" else shape[::-1]
         unit = [1] * len(ordered)
         pieces = 1
@@ -74,14 +73,14 @@ class FlatFile:
         return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
 
     def limit_to(self, lo: Shape, shape: Shape) -> None:
-        """Have the file seen as that box of its array; to be read."""
+        """Restrict the file to a box of its array, for reading."""
         first = lo if self.spec.order == "C" else lo[::-1]
         strides = self._strides_bytes()
         self._offset += sum(int(i) * s for i, s in zip(first, strides, strict=False))
         self.spec = dataclasses.replace(self.spec, shape=shape)
 
     def reopened_to_write(self) -> FlatFile:
-        """Open the same elements to be read and written; this one is closed."""
+        """Open the same elements for reading and writing; close this file."""
         again = FlatFile(self._path, self.spec, self._offset, writable=True)
         self.close()
         return again
@@ -89,7 +88,7 @@ class FlatFile:
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on.
 
-        Not through a mapping: a file that becomes shorter meanwhile shall be an error, no SIGBUS.
+        Not through a mapping: if the file becomes shorter, this must be an error, not a SIGBUS.
         """
         lo, out = self._in_file_order(lo, out)
         if out.size > 0:
@@ -104,23 +103,23 @@ class FlatFile:
             self._write_box(lo, array)
 
     def sync(self) -> None:
-        """Bring what was written to the disk."""
+        """Sync everything written to the disk."""
         if isinstance(self._mapped, np.memmap):
             self._mapped.flush()
         os.fsync(self._fd)
 
     def check_unchanged(self) -> None:
-        """What was opened is what is read, whatever gets its name."""
+        """Do nothing: the opened file is read, even if another one gets its name."""
 
     def close(self) -> None:
         """Close the file."""
         self._mapped = None
-        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
 
     def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
-        """Give a box as one of a C array of at least one dimension."""
+        """Return a box as one of a C array of at least one dimension."""
         if not lo:
             return (0,), array.reshape(1)
         return (lo, array) if self.spec.order == "C" else (lo[::-1], array.T)
@@ -157,7 +156,7 @@ class FlatFile:
 
     def _write_box(self, lo: Shape, array: np.ndarray) -> None:
         shape, strides = array.shape, self._strides_bytes()
-        # Dimensions behind `split` are whole: from it on, a run is contiguous.
+        # Dimensions after `split` are whole: from it on, a run is contiguous.
         split = len(shape) - 1
         while split > 0 and shape[split] == self._shape[split]:
             split -= 1
@@ -208,7 +207,7 @@ class FlatFile:
 
 
 class FlatObject(FlatFile):
-    """The same of an object at an address, to be read.
+    """A flat file at an address, for reading.
 
     Parameters
     ----------
@@ -225,12 +224,12 @@ class FlatObject(FlatFile):
         self._data = data
 
     def check_unchanged(self) -> None:
-        """Refuse what is not the same any more as it was when it was opened."""
+        """Raise if the object has changed since it was opened."""
         self._data.check_unchanged()
 
     def reopened_to_write(self) -> FlatFile:
-        """Nothing at an address is written in place."""
-        raise Unsupported(f"{self._path}: what lies at an address is only read; copy it here first")
+        """Raise: objects at an address are not written in place."""
+        raise Unsupported(f"{self._path}: arrays at addresses can only be read; copy it here first")
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
         for begin in range(0, len(out), MAX_SPAN_AT_ADDRESS_BYTES):
@@ -241,9 +240,9 @@ class FlatObject(FlatFile):
 
 
 def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
-    """Give a file its size and its space on the disk, so that a full disk shows at once.
+    """Set the size of a file and reserve its space, so that a full disk is detected at once.
 
-    `needed_bytes` is what errors say where the file is not all of the output.
+    Errors report `needed_bytes` if the file is only a part of the output.
 
     Raises
     ------
@@ -264,7 +263,7 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
 
 
 def check_flat_dtype(dtype: np.dtype, where: str) -> None:
-    """Refuse dtypes whose elements are no bytes of fixed size.
+    """Reject dtypes whose elements do not have a fixed size.
 
     Raises
     ------
@@ -272,8 +271,8 @@ def check_flat_dtype(dtype: np.dtype, where: str) -> None:
     """
     if dtype.subdtype is not None:
         raise Unsupported(
-            f"{where} has dtype {dtype}, of which every element is an array; say its extents in "
-            "the shape instead"
+            f"{where} has dtype {dtype}, whose elements are arrays; add their extents to the shape "
+            "instead"
         )
     if dtype.hasobject:
         raise Unsupported(

@@ -8,12 +8,12 @@ import math
 from datamover.files.chunk_plan import runs
 from datamover.files.formats import Shape
 
-#: Contiguous pieces of files are at least so large where memory allows.
+#: Minimum size of contiguous pieces of files, if memory allows.
 GOOD_RUN_BYTES = 64 << 10
 
 
 def contiguous(shape: Shape, axes: Shape, itemsize: int, target_bytes: int) -> Shape:
-    """Give boxes of about so many bytes that lie in one piece in the file.
+    """Return boxes of about `target_bytes` that are contiguous in the file.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def contiguous(shape: Shape, axes: Shape, itemsize: int, target_bytes: int) -> S
 
 
 def _even(extent: int, most: int) -> int:
-    """As many pieces as pieces of `most` are, but of equal length."""
+    """Return the length of equal pieces, as many as of pieces of `most`."""
     return -(-extent // -(-extent // most))
 
 
@@ -67,7 +67,7 @@ def grown(
         return math.prod(box) * itemsize // runs(tuple(box), shape, order)
 
     def room(d: int) -> int:
-        """Give the largest extent of a dimension that the limit allows."""
+        """Return the largest extent of a dimension that the limit allows."""
         others = math.prod(box) // box[d] * itemsize
         most = limit_bytes // others // start[d] * start[d]
         return max(box[d], min(most, shape[d]))
@@ -94,6 +94,6 @@ def grown(
 
 
 def _even_multiple(extent: int, most: int, unit: int) -> int:
-    """A multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
+    """Return a multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
     units = -(-extent // unit)
     return _even(units, max(most // unit, 1)) * unit

@@ -10,7 +10,7 @@ import zipfile
 
 #: First bytes of NetCDF 3: classic, 64-bit offset, 64-bit data.
 NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
-#: A file of references is looked at as far as that.
+#: Number of bytes that are read to recognize a file of references.
 MOST_JSON_BYTES = 1 << 12
 
 

@@ -23,9 +23,9 @@ Shape = tuple[int, ...]
 
 
 class DefaultLimit(int):
-    """The memory limit of a move for which none is given.
+    """The default memory limit of a move.
 
-    It may be exceeded, up to `MOST`, if that is what a single chunk takes.
+    It may be exceeded, up to `MOST`, if a single chunk needs it.
     """
 
     MOST = 1 << 31
@@ -36,10 +36,10 @@ DEFAULT_LIMIT = DefaultLimit(1 << 28)
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """What an array is: shape, dtype, and the order ("C" or "F") of its elements in the file.
+    """Description of an array: shape, dtype, and order ("C" or "F") of its elements in the file.
 
-    `kept` is what a Zarr array has besides, for an output that is Zarr too; `dimension_names` are
-    those of a new one.
+    `kept` has the other properties of a Zarr array, for an output that is Zarr too;
+    `dimension_names` are those of a new array.
     """
 
     shape: Shape
@@ -56,50 +56,50 @@ class ArraySpec:
 
 @dataclasses.dataclass(frozen=True)
 class MoveOptions:
-    """What may be said about the two files of a move; None means not said.
+    """Options of a move for its two files; None stands for the default.
 
     Attributes
     ----------
     shape, dtype, order
-        Of a raw input; for others, `dtype` is `output_dtype`.
+        Shape, dtype and order of a raw input; for other inputs, `dtype` is `output_dtype`.
     input_format, output_format : str
-        "npy", "raw", "zarr", "hdf5"; by default known from the name or the content.
+        "npy", "raw", "zarr", "hdf5"; by default recognized from the name or the content.
     output_order : str
-        "C" or "F", of an .npy or raw output; by default the input's.
+        "C" or "F", for an .npy or raw output; by default the input's order.
     chunks, shards : tuple of int
-        Of a Zarr output, in elements per dimension; by default a Zarr input's. Chunks also of an
-        HDF5 output, which is contiguous where neither they nor a compressor are said. Where a whole
-        file or group is moved: chunks of the arrays of so many dimensions.
+        For a Zarr output, in elements per dimension; by default those of a Zarr input. `chunks`
+        also applies to an HDF5 output, which is contiguous without chunks and compressor. If a
+        whole file or group is moved, `chunks` applies to arrays with this many dimensions.
     compressor : str
-        Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default a
-        Zarr input's, else "auto". Of an HDF5 output: "none", "gzip" (with shuffle).
+        For a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default that
+        of a Zarr input, or "auto". For an HDF5 output: "none", "gzip" (with shuffle).
     zarr_format : int
-        Of a Zarr output: 2 or 3; by default that of the group that it goes into, else 3.
+        For a Zarr output: 2 or 3; by default that of the enclosing group, or 3.
     axes : tuple of int
         Output dimension k is input dimension axes[k], as in `numpy.transpose`.
     overwrite : bool
-        Replace an output that is there.
+        Replace an existing output.
     overwrite_group : bool
-        Replace it also where it is a Zarr group, with all arrays in it, or an HDF5 file of several
+        Also replace an existing Zarr group with all arrays in it, or an HDF5 file of several
         datasets.
     max_bytes : int
-        Memory that each process may use for its part of the two arrays. By default 256 MiB, or as
-        much as one chunk takes, up to 2 GiB.
+        Memory that each process may use for its part of the two arrays. By default 256 MiB, or the
+        memory of one chunk if that is more, up to 2 GiB.
     temporary : path
-        Directory for the intermediate of a move in two passes, seen under the same path by all
-        processes; by default that of the output, or the system's for temporary files if the output
+        Directory for the intermediate of a move in two passes, under the same path on all
+        processes. By default that of the output, or the system's for temporary files if the output
         has an address. The intermediate is as large as the array and is removed at the end.
     region : tuple of (begin, end)
-        Of the input, per dimension; None for its own end, negative ones count from behind. That
-        part alone is moved.
+        The part of the input to move, per dimension; None for the input's own begin or end.
+        Negative numbers count from the end.
     output_dtype : str
-        What numbers are converted to, as NumPy does under "same_kind".
+        Dtype to which numbers are converted, as NumPy does under "same_kind".
     check : str
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
-        Names of datasets in HDF5 files; usually said as `run.h5:/name`.
+        Names of datasets in HDF5 files; usually given as `run.h5:/name`.
     dims : tuple of str
-        Names of the output's dimensions, which Zarr and HDF5 have; by default those of the input.
+        Names of the output's dimensions, for Zarr and HDF5; by default those of the input.
     """
 
     shape: Shape | None = None
@@ -131,7 +131,7 @@ class MoveOptions:
 
 
 def options_of(said: Mapping[str, Any]) -> MoveOptions:
-    """Make options of keywords; refuse one that there is not, and name those that there are."""
+    """Return options from keywords; raise for an unknown one, with the names of all options."""
     names = [field.name for field in dataclasses.fields(MoveOptions)]
     for name in said:
         if name not in names:
@@ -140,7 +140,7 @@ def options_of(said: Mapping[str, Any]) -> MoveOptions:
 
 
 def verified(options: MoveOptions) -> MoveOptions:
-    """Give options with extents as tuples of integers; refuse what is no size, or no truth.
+    """Return options with extents as tuples of integers; raise for invalid sizes and bools.
 
     Examples
     --------
@@ -160,17 +160,17 @@ class Reader(Protocol):
     """An open input. Every process has its own. Elements are handled as opaque bytes."""
 
     spec: ArraySpec
-    #: The smallest box that is read whole; slabs are multiples of it.
+    #: The smallest box that is read as a whole; slabs are multiples of it.
     granule: Shape
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the boxes in which a slab of `shape` is dealt to the processes."""
+        """Return the boxes in which a slab of `shape` is distributed to the processes."""
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
 
     def check_unchanged(self) -> None:
-        """Refuse an input that is not the one any more that was opened, where that can be told."""
+        """Raise if the input has changed since it was opened, if that can be detected."""
 
     def close(self) -> None:
         """Close the file."""
@@ -183,13 +183,13 @@ class Writer(Protocol):
     granule: Shape
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the boxes in which a slab of `shape` is dealt to the processes."""
+        """Return the boxes in which a slab of `shape` is distributed to the processes."""
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
 
     def sync(self) -> None:
-        """Bring all that this process wrote to the disk."""
+        """Sync everything that this process wrote to the disk."""
 
     def close(self) -> None:
         """Close the file."""
@@ -203,21 +203,22 @@ class Format:
     ----------
     name : str
     suffixes : tuple of str
-        Ends of names that mean this format.
+        Extensions of this format.
     recognizes : callable
-        Whether a path that is there holds this format, from its content.
+        Whether an existing path has this format, from its content.
     open_reader : callable
         (path, options) -> Reader.
     check_output : callable
-        (ArraySpec, options) -> ArraySpec that will be written; raises where that cannot be.
+        (ArraySpec, options) -> ArraySpec that will be written; raises if that is impossible.
     create : callable
-        (path, ArraySpec, options): make the output on one process, its space reserved if possible.
+        (path, ArraySpec, options): create the output on one process, and reserve its space if
+        possible.
     open_writer : callable
         (path, ArraySpec, options) -> Writer, on every process after `create`.
     is_directory : bool
-        Whether an output is a directory, else a file.
+        Whether an output is a directory rather than a file.
     preview : callable, optional
-        (ArraySpec, options) -> what `open_writer` would return, without a file; None: it is flat.
+        (ArraySpec, options) -> the result of `open_writer`, without a file; None if it is flat.
     """
 
     name: str
@@ -235,7 +236,7 @@ _registered: dict[str, Format] = {}
 
 
 def register(file_format: Format) -> None:
-    """Make a format known."""
+    """Register a format."""
     _registered[file_format.name] = file_format
 
 
@@ -255,7 +256,7 @@ def named(name: str) -> Format:
 
 
 def by_suffix(path: str) -> Format | None:
-    """Return the format that a name stands for."""
+    """Return the format for a file name."""
     for candidate in known().values():
         if os.path.normpath(path).lower().endswith(candidate.suffixes):
             return candidate
@@ -263,7 +264,7 @@ def by_suffix(path: str) -> Format | None:
 
 
 def of_input(path: str, options: MoveOptions) -> Format:
-    """Return the format of an input: as said, else by its content, else by its name."""
+    """Return the format of an input: by the option, its content, or its name."""
     if addresses.is_address(path):
         return _input_at_address(path, options.input_format)
     check_input_kind(path)
@@ -280,37 +281,37 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoError(
-        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say {option('shape')} and "
-        f"{option('dtype')}, else convert it first"
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, pass {option('shape')} and "
+        f"{option('dtype')}, otherwise convert it first"
     )
 
 
 def _input_at_address(path: str, said: str | None) -> Format:
-    """Give what is read at addresses: Zarr arrays, and .npy and HDF5 by ranges of their bytes."""
+    """Return the format of an input at an address: Zarr, or .npy or HDF5 by ranges of bytes."""
     by_name = by_suffix(path)
     name = said or (by_name.name if by_name else "zarr")
     if named(name).name not in ("zarr", "npy", "hdf5"):
         raise Unsupported(
-            f"{path}: at addresses Zarr arrays, HDF5 and .npy are read, no {name}; "
+            f"{path}: at addresses, Zarr arrays, HDF5 and .npy can be read, but not {name}; "
             "copy it here first"
         )
     return named(name)
 
 
 def _output_at_address(path: str, said: str | None) -> Format:
-    """Give Zarr, which alone is written at addresses: an object is only written as a whole."""
+    """Return Zarr, the only format written at addresses: objects are written as a whole."""
     by_name = by_suffix(path)
     name = said or (by_name.name if by_name else "zarr")
     if named(name).name != "zarr":
         raise Unsupported(
-            f"{path}: at addresses only Zarr arrays and groups are written, no {name}; end it in "
-            ".zarr, or write a file here and copy it"
+            f"{path}: at addresses, only Zarr arrays and groups can be written, not {name}; use "
+            "the extension .zarr, or write a file here and copy it"
         )
     return named("zarr")
 
 
 def check_input_kind(path: str) -> None:
-    """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
+    """Raise unless it is a file or a directory: opening a pipe would wait for its writer."""
     if not os.path.lexists(path):
         raise IoError(f"there is no input {path}{_what_is_meant(path)}")
     mode = os.stat(path).st_mode
@@ -319,9 +320,9 @@ def check_input_kind(path: str) -> None:
 
 
 def _what_is_meant(path: str) -> str:
-    """Give words on how an array in a file or group that is there is named, where it may be meant.
+    """Return a hint on the name of an array in an existing file or group, if it may be meant.
 
-    A dataset of a file stands behind `:/`, an array of a Zarr group behind a slash.
+    A dataset of a file is named after `:/`, an array of a Zarr group after a slash.
     """
     for sign in (":/", ":", "/"):
         place, found, member = path.rpartition(sign)
@@ -344,7 +345,7 @@ def _what_is_meant(path: str) -> str:
 
 
 def is_in_zarr(path: str) -> bool:
-    """Tell whether an output without a suffix is to be an array of a Zarr group."""
+    """Return whether an output without an extension is an array of a Zarr group."""
     above = os.path.dirname(path)
     while above != os.path.dirname(above):
         if by_suffix(above) is named("zarr") or named("zarr").recognizes(above):
@@ -354,7 +355,7 @@ def is_in_zarr(path: str) -> bool:
 
 
 def of_output(path: str, options: MoveOptions) -> Format:
-    """Return the format of an output: as said, else by its name, or by the group it is to be in."""
+    """Return the format of an output: by the option, its name, or its enclosing group."""
     if addresses.is_address(path):
         return _output_at_address(path, options.output_format)
     if options.output_format is not None:
@@ -365,14 +366,14 @@ def of_output(path: str, options: MoveOptions) -> Format:
     if by_name is None:
         suffixes = ", ".join(suffix for f in known().values() for suffix in f.suffixes)
         raise InvalidArgument(
-            f"{path} does not say its format; end it in {suffixes}, or use "
+            f"the format of {path} is unknown; use an extension ({suffixes}), or pass "
             f"{option('output_format')}{_what_is_meant(path)}"
         )
     return by_name
 
 
 def num_boxes(shape: Shape, box: Shape) -> int:
-    """Give in how many boxes, such as chunks, an array is cut.
+    """Return the number of boxes, such as chunks, of an array.
 
     Examples
     --------
@@ -384,7 +385,7 @@ def num_boxes(shape: Shape, box: Shape) -> int:
 
 
 def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
-    """Refuse shapes that a file's header promises but no array can have.
+    """Reject shapes in a file's header that no array can have.
 
     Raises
     ------
@@ -394,18 +395,18 @@ def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
         raise IoError(f"{path} has a negative extent in its shape {shape}")
     # NumPy multiplies the extents of empty arrays too.
     if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) >= 2**63:
-        raise IoError(f"{path} has the shape {shape}: 2**63 bytes or more are no array")
+        raise IoError(f"{path} has the shape {shape}, which takes 2**63 bytes or more")
 
 
-#: Whether errors are for somebody at a command line.
+#: Whether errors name options of the command line.
 _SPEAKS_OF_OPTIONS = False
-#: Where an option of the command is not called as the field of `MoveOptions`.
+#: Options of the command whose name differs from the field of `MoveOptions`.
 _OPTION_NAMES = {"output_format": "format"}
 
 
 @contextlib.contextmanager
 def speaking_of_options() -> Iterator[None]:
-    """Have errors name the command's options, in place of Python's keywords, in a block."""
+    """Let errors in a block name the command's options instead of Python's keywords."""
     global _SPEAKS_OF_OPTIONS
     _SPEAKS_OF_OPTIONS = True
     try:
@@ -415,7 +416,7 @@ def speaking_of_options() -> Iterator[None]:
 
 
 def option(field: str, value: Any = None) -> str:
-    """Say a field of `MoveOptions` as whoever reads an error would write it.
+    """Return a field of `MoveOptions` as the reader of an error would write it.
 
     Examples
     --------
@@ -429,7 +430,7 @@ def option(field: str, value: Any = None) -> str:
     return f"{field}={'' if value is None else value}"
 
 
-#: Options that only some formats have: (field of MoveOptions, of which side, formats).
+#: Options of some formats only: (field of MoveOptions, side, formats).
 APPLIES_TO = (
     ("shape", "input", ("raw",)),
     ("dtype", "input", ("raw",)),
@@ -447,18 +448,18 @@ APPLIES_TO = (
 
 
 def with_converted(options: MoveOptions, input_format: Format) -> MoveOptions:
-    """Take the dtype that was said of an input that has its own for what is converted to."""
+    """Use `dtype` as `output_dtype` if the input has its own dtype."""
     if options.dtype is None or input_format.name == "raw":
         return options
     if options.output_dtype not in (None, options.dtype):
         raise InvalidArgument(
-            f"two dtypes are said for the output, {options.dtype} and {options.output_dtype}"
+            f"the output cannot have two dtypes, {options.dtype} and {options.output_dtype}"
         )
     return dataclasses.replace(options, dtype=None, output_dtype=options.dtype)
 
 
 def check_options(options: MoveOptions, input_format: Format, output_format: Format) -> None:
-    """Refuse options that say nothing about the formats at hand.
+    """Reject options that do not apply to the formats of the input and output.
 
     Raises
     ------

@@ -26,16 +26,16 @@ from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-#: How NetCDF begins the NAME of a dataset that is no variable.
+#: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
 DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-#: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
+#: Maximum depth of virtual datasets, through which HDF5 recurses.
 MAX_VIRTUAL_DEPTH = 16
-#: What HDF5 writes besides elements, groups and attributes of ordinary size.
+#: Bytes that HDF5 writes in addition to elements, groups and attributes of ordinary size.
 MOST_METADATA_BYTES = 1 << 16
 
 
 def h5py() -> Any:
-    """Load h5py, or say that it is missing."""
+    """Load h5py, or raise Unsupported if it is missing."""
     try:
         import h5py
     except ImportError as e:
@@ -44,7 +44,7 @@ def h5py() -> Any:
 
 
 def recognizes(path: str) -> bool:
-    """Return whether there is an HDF5 file; its signature is at 0, or at 512, 1024, 2048, ...
+    """Return whether this is an HDF5 file, with its signature at 0, or at 512, 1024, 2048, ...
 
     Raises
     ------
@@ -67,23 +67,23 @@ def recognizes(path: str) -> bool:
 
 
 def bytes_at(path: str) -> AddressBlocks | None:
-    """Give the bytes of what has an address; None for a file.
+    """Return the bytes of an object at an address; None for a file.
 
     Raises
     ------
     IoError
-        Nothing is there.
+        The object does not exist.
     """
     return AddressBlocks(path) if addresses.is_address(path) else None
 
 
 def open_file(path: str, data: AddressBlocks | None = None) -> Any:
-    """Open a file to be read; one at an address by its `data`, if they are there already.
+    """Open a file for reading; at an address by its `data`, if it is given.
 
     Raises
     ------
     IoError
-        It is none of HDF5, or broken.
+        It is not an HDF5 file, or broken.
     """
     data = data or bytes_at(path)
     try:
@@ -93,26 +93,26 @@ def open_file(path: str, data: AddressBlocks | None = None) -> Any:
     except Error:
         raise
     except (OSError, RuntimeError, ValueError) as e:
-        raise IoError(f"{path} is no HDF5 file that can be read: {e}") from e
+        raise IoError(f"{path} is not a readable HDF5 file: {e}") from e
 
 
 @dataclasses.dataclass
 class Tree:
-    """What is in a group, and below.
+    """Contents of a group, with all levels below it.
 
     Attributes
     ----------
     groups, datasets, dimensions, datatypes : dict
-        By name. A dataset has each name that is a (hard) link to it, all else the first.
-        `dimensions` are datasets that only stand for one of NetCDF, without elements.
+        Objects by name. A dataset has the names of all its (hard) links, other objects only the
+        first. `dimensions` are datasets without elements that represent a NetCDF dimension.
     same : dict
-        Further names of what has another one before: that one.
+        The first name of an object, by each of its further names.
     links : dict
-        By name, those that lead elsewhere, as h5py has them; None: of a kind that it has not.
+        Links to other places by name, as h5py objects; None for a kind that h5py does not have.
     order : list of str
-        All names, in the order of each group, groups before what is in them.
+        All names, in the order of each group, groups before their contents.
     first_names : dict
-        Of all that was found, by its address in the file.
+        First names of all objects, by their address in the file.
     """
 
     groups: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -125,13 +125,13 @@ class Tree:
     first_names: dict[tuple[int, int], str] = dataclasses.field(default_factory=dict)
 
     def name_of(self, held: Any) -> str | None:
-        """Give the first name of what is open; None where it was not found below the group."""
+        """Return the first name of an open object; None if it is not below the group."""
         return self.first_names.get(_address(held))
 
 
 @contextlib.contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Say in a line what HDF5 cannot read of a file; it has many kinds of errors for that.
+    """Convert HDF5's many kinds of errors to one line about what cannot be read.
 
     Raises
     ------
@@ -143,18 +143,18 @@ def reading(where: str) -> Iterator[None]:
         raise
     except (OSError, RuntimeError, LookupError, ValueError) as e:
         words = e.args[0] if isinstance(e, LookupError) and e.args else e
-        raise IoError(f"{where} is no HDF5 file that can be read: {words}") from e
+        raise IoError(f"{where} is not a readable HDF5 file: {words}") from e
 
 
 def tree(group: Any) -> Tree:
-    """Go through all links of an open file or group. Those that lead elsewhere are not followed."""
+    """Return all links of an open file or group. Soft and external links are not followed."""
     with reading(str(group.file.filename)):
         return _walked(group)
 
 
 def _walked(group: Any) -> Tree:
     found = Tree(first_names={_address(group): ""})
-    walks = [_held(group, "", found)]  # groups may lie deeper than Python calls itself
+    walks = [_held(group, "", found)]  # groups may be deeper than Python's recursion limit
     while walks:
         name, held = next(walks[-1], ("", None))
         if held is None:
@@ -170,12 +170,12 @@ def _address(held: Any) -> tuple[int, int]:
 
 
 def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
-    """Give names of and what a group itself holds; note its links that lead elsewhere."""
+    """Yield names and objects of a group; record its links to other places."""
     for key in group:
         is_text = isinstance(key, str)
         name = above + (key if is_text else os.fsdecode(key))
         found.order.append(name)
-        if not is_text:  # what is no UTF-8, which h5py does not look for
+        if not is_text:  # a name that is not UTF-8, which h5py does not find
             found.links[name] = None
             continue
         try:
@@ -189,7 +189,7 @@ def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
 
 
 def _look_at(held: Any, name: str, found: Tree) -> bool:
-    """Note what is held under a name; tell whether it is a group to be looked into."""
+    """Record an object under a name; return whether it is a group to visit."""
     first = found.first_names.setdefault(_address(held), name)
     if first != name:
         found.same[name] = first
@@ -205,7 +205,7 @@ def _look_at(held: Any, name: str, found: Tree) -> bool:
 
 
 def words_of(link: Any) -> str:
-    """Say what a link that leads elsewhere is."""
+    """Describe a link to another place."""
     if isinstance(link, h5py().SoftLink):
         return f"a soft link to {link.path}"
     if isinstance(link, h5py().ExternalLink):
@@ -214,7 +214,7 @@ def words_of(link: Any) -> str:
 
 
 def _is_only_a_dimension(dataset: Any) -> bool:
-    """Tell whether a dataset stands for a NetCDF dimension without coordinates: it has no data."""
+    """Return whether a dataset is a NetCDF dimension without coordinates, which has no data."""
     if not dataset.is_scale:
         return False
     said = dataset.attrs.get("NAME", b"")
@@ -222,20 +222,20 @@ def _is_only_a_dimension(dataset: Any) -> bool:
 
 
 def datasets(file: Any) -> dict[str, Any]:
-    """Give all datasets of an open file, by each of their names. Other links are not followed."""
+    """Return all datasets of an open file, by each of their names. Other links are not followed."""
     return tree(file).datasets
 
 
 def names(path: str) -> list[str]:
-    """Return the names of a file's datasets; errors as of `open_file`."""
+    """Return the names of a file's datasets. Raises the errors of `open_file`."""
     with open_file(path) as file:
         return list(datasets(file))
 
 
 class DatasetReader:
-    """A dataset that h5py reads, as it is not plain (`hdf5_plain`) or not yet written.
+    """A dataset that h5py reads because it is not plain (`hdf5_plain`) or not yet written.
 
-    The file is closed with it. Any number of threads may read; h5py lets them one by one.
+    Closing it closes the file. Any number of threads may read; h5py admits one at a time.
     """
 
     def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
@@ -249,11 +249,11 @@ class DatasetReader:
         self._memory_type = (
             self._dataset.id.get_type() if is_opaque else h5py().h5t.py_create(spec.dtype)
         )
-        # What is not chunked, as a dataset of several files, is read in pieces of a megabyte.
+        # Datasets without chunks, such as those of several files, are read in pieces of a megabyte.
         self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Chunks."""
+        """Return the extents of a chunk."""
         return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
@@ -266,12 +266,12 @@ class DatasetReader:
                 memory = low.h5s.create_simple(out.shape)
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
-        except Exception as e:  # HDF5 and its filters have many words for what they cannot decode
+        except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
             where = f"{self._path}:/{self._name}"
             raise IoError(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
 
     def check_unchanged(self) -> None:
-        """Refuse what lies at an address and is not what was opened; a file that is open is."""
+        """Raise if an object at an address has changed since it was opened; open files cannot."""
         if self._data is not None:
             self._data.check_unchanged()
 
@@ -283,14 +283,14 @@ class DatasetReader:
 def open_reader(
     path: str, name: str, data: AddressBlocks | None = None, as_stored: bool = False
 ) -> FlatFile | ChunkedArray | DatasetReader:
-    """Open a dataset to be read; of what lies at an address, by its `data`.
+    """Open a dataset for reading; at an address by its `data`.
 
-    `as_stored` is as of `hdf5_types.dtype_of`.
+    `as_stored` is that of `hdf5_types.dtype_of`.
 
     Raises
     ------
     IoError
-        It is not there, or the file ends within it.
+        It does not exist, or the file ends within it.
     Unsupported
         Its elements have no fixed size.
     """
@@ -300,7 +300,7 @@ def open_reader(
         dataset = _dataset(file, path, name, is_here=data is None)
         where = f"{path}:/{name}"
         if dataset.shape is None:
-            raise Unsupported(f"{where} holds no elements (a null dataspace)")
+            raise Unsupported(f"{where} has no elements (a null dataspace)")
         dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, as_stored)
         check_flat_dtype(dtype, where)
         check_shape(dataset.shape, dtype, where)
@@ -332,7 +332,7 @@ def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
         there = ", ".join(datasets(file)) or "none"
         raise IoError(f"{path} has no dataset {name!r}; there are {there}") from e
     if isinstance(found, h5py().Datatype):
-        raise IoError(f"{path}:/{name} is a datatype, no dataset")
+        raise IoError(f"{path}:/{name} is a datatype, not a dataset")
     if not isinstance(found, h5py().Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")
@@ -340,7 +340,7 @@ def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
 
 
 def _by_hard_links(file: Any, path: str, name: str) -> Any:
-    """Find what is in a file at an address: of a link to another file, HDF5 would open this one."""
+    """Find an object of a file at an address; for links, HDF5 would open local files."""
     found = file
     for part in name.split("/"):
         if part in ("", "."):  # as in a path
@@ -349,7 +349,7 @@ def _by_hard_links(file: Any, path: str, name: str) -> Any:
         if link is None:
             raise KeyError(name)
         if not isinstance(link, h5py().HardLink):
-            raise Unsupported(f"{path}:/{name} is, or is behind, a link: name what it leads to")
+            raise Unsupported(f"{path}:/{name} is reached through a link; name its target instead")
         found = found[part]
     return found
 
@@ -357,10 +357,10 @@ def _by_hard_links(file: Any, path: str, name: str) -> Any:
 def _check_sources(
     path: str, dataset: Any, where: str, above: tuple[tuple[str, str], ...] = ()
 ) -> None:
-    """Refuse a virtual dataset of which a file is missing or broken: HDF5 would read fill values.
+    """Reject a virtual dataset with a missing or broken file, of which HDF5 reads fill values.
 
-    And one that leads to itself, where HDF5 would never return. Names with %b stand for as many
-    files as there are.
+    Also reject one that leads to itself, from which HDF5 would never return. Names with %b stand
+    for any number of files.
     """
     above = (*above, (os.path.realpath(path), dataset.name))
     named = {(s.file_name, s.dset_name) for s in dataset.virtual_sources()}
@@ -386,18 +386,18 @@ def _check_sources(
 
 
 def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = None) -> None:
-    """Make a dataset of which the place in the file is settled, without writing its elements.
+    """Create a dataset whose place in the file is settled, without writing its elements.
 
-    `properties` are those of HDF5 with which it is made besides.
+    `properties` are further HDF5 properties for its creation.
 
-    Errors as of `create_with`.
+    Raises the errors of `create_with`.
     """
     settled = properties or h5py().h5p.create(h5py().h5p.DATASET_CREATE)
     settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
     settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
     made = create_with(file, name, spec, settled)
     if spec.nbytes and made.id.get_offset() is None:
-        raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
+        raise Unsupported(f"this HDF5 does not report where {name!r} is stored in its file")
 
 
 def create_with(
@@ -407,10 +407,10 @@ def create_with(
     properties: Any,
     most: tuple[int | None, ...] | None = None,
 ) -> Any:
-    """Make a dataset with all properties that are said, and groups above it.
+    """Create a dataset with all given properties, and the groups above it.
 
-    h5py by itself leaves out some: how the place of a single element is settled, and the order of
-    attributes. `most` are the extents that it may grow to; None is without an end.
+    h5py alone leaves out some: how the place of a single element is settled, and the order of
+    attributes. `most` are the extents to which it may grow; None is unlimited.
 
     Raises
     ------
@@ -428,13 +428,13 @@ def create_with(
         made = low.h5d.create(
             file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
         )
-    except (TypeError, ValueError) as e:  # of few bits in many bytes, for one
+    except (TypeError, ValueError) as e:  # for example few bits in many bytes
         raise Unsupported(f"HDF5 cannot hold {name!r} of dtype {spec.dtype}: {e}") from e
     return low.Dataset(made)
 
 
 def link_properties() -> Any:
-    """Give HDF5's properties with which a name is made, and groups above it."""
+    """Return HDF5's properties that create a name and the groups above it."""
     low = h5py()
     links = low.h5p.create(low.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
@@ -450,12 +450,12 @@ def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
 
 
 def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = False) -> None:
-    """Make a file, call `fill` with it, and reserve the disk's space for all that is in it.
+    """Create a file, call `fill` with it, and reserve the disk's space for all its contents.
 
-    `is_ordered` is whether the order is to be known in which what is in it was made.
+    `is_ordered` is whether the file records the order in which its contents were created.
     """
     try:
-        # Locked already by who writes it, in a way of which HDF5 knows nothing.
+        # The writer has locked it already, in a way that HDF5 does not recognize.
         with h5py().File(path, "w", locking=False, track_order=is_ordered) as file:
             fill(file)
         size_bytes = os.path.getsize(path)
@@ -466,11 +466,11 @@ def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = Fals
         reason = no_space_behind(e)
         if reason is not None:
             raise IoError(no_space(path, reason, needed_bytes)) from e
-        raise IoError(f"{path} cannot be made: {e}") from e
+        raise IoError(f"{path} cannot be created: {e}") from e
 
 
 def check_growth(file: Any, nbytes: int) -> None:
-    """Refuse what an open file has no room to grow by: HDF5 may crash where it finds that out.
+    """Raise if an open file has no room to grow: HDF5 may crash if it detects this itself.
 
     Raises
     ------
@@ -485,14 +485,14 @@ def check_growth(file: Any, nbytes: int) -> None:
 
 
 def no_space_behind(error: Exception) -> OSError | None:
-    """Give the system's error of no space behind one of HDF5, whose words have its number."""
+    """Return the system's error of no space from an HDF5 error, whose message has its number."""
     found = re.search(r"errno = (\d+)", str(error))
     reason = OSError(int(found[1]), "") if found else error
     return reason if isinstance(reason, OSError) and is_no_space(reason) else None
 
 
 def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
-    """Give attributes that are numbers, strings or arrays of these."""
+    """Yield attributes that are numbers, strings or arrays of these."""
     for name in attributes:
         try:
             if native_attributes.are_lists_misread(attributes.get_id(name).get_type()):

@@ -22,7 +22,7 @@ KEPT_BLOCKS = 32
 
 
 class AddressBlocks(AddressBytes):
-    """The bytes of an object, of which blocks are kept; for as many open files as there are.
+    """The bytes of an object, with a cache of blocks; for any number of open files.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ class AddressBlocks(AddressBytes):
 
     def __init__(self, address: str):
         super().__init__(address)
-        self._blocks: dict[int, memoryview] = {}  # the latest last; h5py lets one thread in
+        self._blocks: dict[int, memoryview] = {}  # the latest last; h5py admits one thread
 
     def block(self, number: int) -> memoryview:
-        """Give a block, which may end with the object."""
+        """Return a block, which may end with the object."""
         found = self._blocks.pop(number, None)
         if found is None:
             begin = number * BLOCK_BYTES
@@ -48,14 +48,14 @@ class AddressBlocks(AddressBytes):
 
 @contextlib.contextmanager
 def _collector_off() -> Iterator[None]:
-    """Have the garbage collector run in no thread, for the time of a request that h5py waits for.
+    """Disable the garbage collector in all threads during a request that h5py waits for.
 
-    Where it frees an object of h5py's in the thread that answers the request, that one waits for
-    h5py's lock, and this one, which holds it, for the answer. The lock cannot be let go of: HDF5 is
-    in the middle of a call. And Python's collector has no switch for one thread, or for some
-    objects: so it is off for the whole process, but only while bytes are under way, not while
-    they are copied from blocks that are kept. h5py lets one thread in: no two of these meet. A
-    program that turns the collector off meanwhile, in another thread, finds it on again.
+    If it freed an h5py object in the thread that answers the request, that thread would wait for
+    h5py's lock, and this thread, which holds the lock, for the answer. The lock cannot be released,
+    because HDF5 is in the middle of a call. Python's collector cannot be disabled for one thread or
+    some objects. It is therefore off for the whole process, but only while bytes are requested, not
+    while they are copied from cached blocks. h5py admits one thread, so two of these never meet. If
+    a program disables the collector at the same time in another thread, it is enabled again.
     """
     if not gc.isenabled():
         yield
@@ -68,7 +68,7 @@ def _collector_off() -> Iterator[None]:
 
 
 class AddressFile(io.RawIOBase):
-    """An object at an address, as a file that is read by h5py.
+    """An object at an address, as a file for h5py.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class AddressFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -95,11 +95,11 @@ class AddressFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Tell at which byte it is."""
+        """Return the position."""
         return self._at
 
     def readinto(self, out: Any) -> int:
-        """Read as many bytes as `out` has, or as there are."""
+        """Read as many bytes as fit `out`, or as remain."""
         view = memoryview(out).cast("B")
         end = min(self._at + len(view), self._data.size)
         count = max(0, end - self._at)

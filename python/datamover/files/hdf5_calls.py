@@ -14,7 +14,7 @@ from datamover.errors import Unsupported
 def _library() -> ctypes.CDLL:
     from h5py import h5p
 
-    return ctypes.CDLL(h5p.__file__)  # finds what is in the libraries that this one needs, too
+    return ctypes.CDLL(h5p.__file__)  # also finds functions of the libraries that it needs
 
 
 def _call(name: str, properties: Any, *arguments: Any) -> None:
@@ -28,7 +28,7 @@ def _call(name: str, properties: Any, *arguments: Any) -> None:
     from h5py._objects import phil
 
     try:
-        with phil:  # HDF5 lets one thread in
+        with phil:  # HDF5 admits one thread
             status = getattr(_library(), name)(ctypes.c_int64(properties.id), *arguments)
     except (AttributeError, OSError) as e:
         raise Unsupported(f"{name} is not found in the HDF5 of h5py; reinstall h5py: {e}") from e

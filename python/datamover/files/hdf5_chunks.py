@@ -28,7 +28,7 @@ class ChunkedDataset(ChunkedArray):
     path, name : str
     spec : ArraySpec
     data : AddressBlocks, optional
-        Of what lies at an address.
+        The bytes of an object at an address.
     """
 
     def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
@@ -46,7 +46,7 @@ class ChunkedDataset(ChunkedArray):
         self._fd = -1 if data is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
+        """Read and decode a whole chunk; None if it does not exist and has the fill value."""
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
         try:
             info = self._dataset.id.get_chunk_info_by_coord(first)
@@ -58,7 +58,7 @@ class ChunkedDataset(ChunkedArray):
                     data = self._decoded(self._filters[k], data)
             if len(data) != self._chunk_bytes:
                 raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
-        except Exception as e:  # whatever is said of bytes that cannot be decoded
+        except Exception as e:  # many types are raised for bytes that cannot be decoded
             words = f"{type(e).__name__}: {e}"
             raise IoError(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
         return np.frombuffer(data, self._opaque).reshape(self.granule)
@@ -67,7 +67,7 @@ class ChunkedDataset(ChunkedArray):
         if self._data is not None:
             return self._data.read(offset, offset + size)
         data = os.pread(self._fd, size, offset)
-        while len(data) < size:  # the system gives less than 2 GiB at a time
+        while len(data) < size:  # the system returns less than 2 GiB at a time
             more = os.pread(self._fd, size - len(data), offset + len(data))
             if not more:
                 raise ValueError("the file ends within it")
@@ -75,13 +75,13 @@ class ChunkedDataset(ChunkedArray):
         return data
 
     def check_unchanged(self) -> None:
-        """Refuse what lies at an address and is not what was opened."""
+        """Raise if an object at an address has changed since it was opened."""
         if self._data is not None:
             self._data.check_unchanged()
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
-            # No more than a chunk has, whatever the file claims; one byte more tells of it.
+            # At most the size of a chunk, whatever the file claims; one byte more detects the rest.
             decoder = zlib.decompressobj()
             decoded = decoder.decompress(data, self._chunk_bytes + 1)
             if not decoder.eof and len(decoded) <= self._chunk_bytes:
@@ -90,25 +90,25 @@ class ChunkedDataset(ChunkedArray):
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
         if rest:
-            raise ValueError("its bytes are no whole elements")
+            raise ValueError("its bytes are not whole elements")
         shuffled = np.frombuffer(data, np.uint8).reshape(itemsize, elems)
         return np.ascontiguousarray(shuffled.T).reshape(-1)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
 
 
 def filters(dataset: Any) -> list[int]:
-    """Give the codes of a dataset's filters, in the order in which they encode."""
+    """Return the codes of a dataset's filters, in the order in which they encode."""
     said = dataset.id.get_create_plist()
     return [said.get_filter(k)[0] for k in range(said.get_nfilters())]
 
 
 def is_compressed(dataset: Any) -> bool:
-    """Tell whether chunks have fewer bytes in the file than in memory, by whatever filter."""
+    """Return whether any filter makes chunks smaller in the file than in memory."""
     h5z = hdf5.h5py().h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})

@@ -39,14 +39,14 @@ from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 LABELS = "DIMENSION_LABELS"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
-#: And those by which a dataset is a scale of them; others are of images, tables and the like.
+#: Classes of datasets that are their scales; other classes are images, tables and the like.
 OF_SCALES = {"CLASS", "NAME"}
 
 
 def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, no HDF5 file")
+        raise IoError(f"{path} is a directory, not an HDF5 file")
     data = hdf5.bytes_at(path)
     name = options.member or _only_dataset(path, data)
     with hdf5.reading(path):
@@ -78,7 +78,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     names = dimension_names(dataset, name)
     fill = None
     if spec.dtype.names is None:
-        is_own = native.fill_value is None  # HDF5's, or none that is defined
+        is_own = native.fill_value is None  # HDF5's own, or undefined
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
     chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
     others: dict[str, Any] = {"attributes": attributes}
@@ -88,12 +88,12 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
 
 
 def is_netcdf(file: Any) -> bool:
-    """Tell whether a file of HDF5 is one of NetCDF, where numbers are attributes of one element."""
+    """Return whether this is a NetCDF file, in which numbers are attributes of one element."""
     return "_NCProperties" in file.attrs
 
 
 def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:
-    """Give the attributes that JSON can hold, without those that only HDF5 needs."""
+    """Return the attributes that JSON can store, without those that only HDF5 needs."""
     found, internal = {}, _internal(held)
     for name, value in hdf5.values_of(held.attrs):
         if of_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
@@ -108,13 +108,13 @@ def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:
 
 
 def left_out(held: Any, found: dict[str, Any]) -> list[str]:
-    """Give the names of the attributes that are not among those found for JSON."""
+    """Return the names of the attributes that are not among those found for JSON."""
     internal = _internal(held)
     return [name for name in held.attrs if name not in found and name not in internal]
 
 
 def _internal(held: Any) -> set[str]:
-    """Give the names of the attributes that only HDF5 needs, of a dataset or group."""
+    """Return the names of a dataset's or group's attributes that only HDF5 needs."""
     return INTERNAL | OF_SCALES if getattr(held, "is_scale", False) else INTERNAL
 
 
@@ -123,7 +123,7 @@ def _flat(words: list[Any]) -> list[Any]:
 
 
 def dimension_names(dataset: Any, name: str) -> list[str | None] | None:
-    """Give the labels of dimensions, or the names of their scales; a scale is its own."""
+    """Return the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
         return [name.rsplit("/", 1)[-1]]
     pairs = zip(_labels(dataset), dataset.dims, strict=True)
@@ -132,13 +132,13 @@ def dimension_names(dataset: Any, name: str) -> list[str | None] | None:
 
 
 def _labels(dataset: Any) -> list[str]:
-    """Read the labels of dimensions. HDF5's own call crashes where they cannot be read."""
+    """Read the labels of dimensions. HDF5's own call crashes if they cannot be read."""
     none = [""] * dataset.ndim
     if LABELS not in dataset.attrs:
         return none
     try:
         words = np.ravel(np.asarray(dataset.attrs[LABELS], object))
-    except (TypeError, ValueError):  # of a type that NumPy does not have
+    except (TypeError, ValueError):  # a type that NumPy does not have
         return none
     found = [w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words]
     is_usual = len(found) == dataset.ndim and all(isinstance(word, str) for word in found)
@@ -146,10 +146,10 @@ def _labels(dataset: Any) -> list[str]:
 
 
 def _scale_name(dim: Any) -> str | None:
-    """Give the name of a dimension's first scale; None where it has none, or not any more."""
+    """Return the name of a dimension's first scale; None if it has none, or it was removed."""
     try:
         return (dim[0].name or "").rsplit("/", 1)[-1] or None if len(dim) else None
-    except (RuntimeError, LookupError, ValueError, OSError):  # HDF5 of a scale that was removed
+    except (RuntimeError, LookupError, ValueError, OSError):  # raised for a removed scale
         return None
 
 
@@ -165,12 +165,12 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
 def _name_of(options: MoveOptions) -> str:
     name = options.output_member or options.member
     if name is None:
-        raise InvalidArgument("say which dataset of the output it is to be, as out.h5:/NAME")
+        raise InvalidArgument("name the dataset of the output, as out.h5:/NAME")
     return name
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a file of one dataset, with the attributes that are kept."""
+    """Create a file of one dataset, with the attributes that are kept."""
     name = _name_of(options)
 
     def fill(file: Any) -> None:
@@ -181,7 +181,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
 
 
 def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a dataset in an open file, without attributes."""
+    """Create a dataset in an open file, without attributes."""
     if hdf5_output.is_chunked(spec, options):
         hdf5_output.create_dataset(file, name, spec, options)
     else:
@@ -191,14 +191,14 @@ def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> No
 def open_writer(
     path: str, spec: ArraySpec, options: MoveOptions
 ) -> FlatFile | hdf5_output.ChunkedOutput:
-    """Open a dataset that `create` made."""
+    """Open a dataset that `create` created."""
     if hdf5_output.is_chunked(spec, options):
         return hdf5_output.ChunkedOutput(path, _name_of(options), spec, options)
     return hdf5.open_writer(path, _name_of(options), spec)
 
 
 def preview(spec: ArraySpec, options: MoveOptions) -> hdf5_output.ChunkedOutput | None:
-    """Give a chunked dataset as `open_writer` would, without a file; None: it is contiguous."""
+    """Return the chunked dataset of `open_writer` without a file; None if it is contiguous."""
     if hdf5_output.is_chunked(spec, options):
         return hdf5_output.ChunkedOutput("", "", spec, options)
     return None

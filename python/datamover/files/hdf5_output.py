@@ -2,8 +2,8 @@
 """Writing of a chunked HDF5 dataset whose chunks are encoded by this library's threads.
 
 HDF5 accepts encoded chunks (`write_direct_chunk`), one thread at a time and from one process.
-Shuffling and gzip, which take most of the time, are done before, by all threads of all processes at
-once (`handover`).
+Shuffling and gzip, which take most of the time, are done before, by all threads of all processes in
+parallel (`handover`).
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import no_space
 
 COMPRESSORS = ("none", "gzip")
-#: As h5py compresses where nothing is said.
+#: h5py's default compression level.
 GZIP_LEVEL = 4
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class GrowingOptions(MoveOptions):
-    """Options of a dataset that may grow to extents of `most`; of them None is without an end."""
+    """Options of a dataset that may grow to extents of `most`; None is unlimited."""
 
     most: tuple[int | None, ...] | None = None
 
 
 def most_of(options: MoveOptions) -> tuple[int | None, ...] | None:
-    """Give the extents that a dataset may grow to; None where they are its own."""
+    """Return the extents to which a dataset may grow; None if they are its own."""
     return options.most if isinstance(options, GrowingOptions) else None
 
 
 def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
-    """Tell whether chunks are asked for. What is empty has none."""
+    """Return whether chunks are requested. Empty arrays have none."""
     said = options.chunks is not None or options.compressor is not None
     return said and bool(spec.shape) and spec.nbytes > 0
 
 
 def check(spec: ArraySpec, options: MoveOptions) -> None:
-    """Check the compressor, and that there is something to cut.
+    """Check the compressor, and that the array can have chunks.
 
     Raises
     ------
@@ -60,9 +60,9 @@ def check(spec: ArraySpec, options: MoveOptions) -> None:
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
-    """Give the chunks that were said, the input's, or ones of a megabyte; none beyond the array.
+    """Return the requested chunks, the input's, or ones of a megabyte, within the array.
 
-    The input's stay where the array may grow, as one of a few records does.
+    The input's chunks stay if the array may grow, as one of a few records.
     """
     from datamover.files import zarr_output
 
@@ -74,7 +74,7 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
 
 
 def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a chunked dataset without chunks.
+    """Create a chunked dataset without chunks.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class ChunkedOutput(ChunkedArray):
     Parameters
     ----------
     path, name : str
-        Of a dataset that `create_dataset` made; an empty path: to be looked at only.
+        Names of a dataset that `create_dataset` created; an empty path is for planning only.
     spec : ArraySpec
     options : MoveOptions
     """
@@ -115,7 +115,7 @@ class ChunkedOutput(ChunkedArray):
         self.fill_bytes = hdf5_traits.fill_bytes(spec)
         self._leaves_out_fill = not hdf5_traits.is_fill_undefined(spec)
         self._path = path
-        # Locked already by who writes it, in a way of which HDF5 knows nothing.
+        # The writer has locked it already, in a way that HDF5 does not recognize.
         self._file = hdf5.h5py().File(path, "r+", locking=False) if path else None
         self._dataset = self._file[name] if path else None
 
@@ -124,9 +124,9 @@ class ChunkedOutput(ChunkedArray):
         self.put(cell, self.encode(chunk))
 
     def encode(self, chunk: np.ndarray) -> Any:
-        """Give the bytes that are to stand in the file; None where all is fill value.
+        """Return the bytes to store in the file; None if all elements are fill value.
 
-        Any process may.
+        Any process may call it.
         """
         elems = np.ascontiguousarray(chunk).reshape(-1)
         if self._leaves_out_fill and self.is_fill(elems):
@@ -138,7 +138,7 @@ class ChunkedOutput(ChunkedArray):
         return zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
 
     def put(self, cell: Shape, data: Any) -> None:
-        """Write a chunk that is encoded; of None, HDF5 gives the fill value without it."""
+        """Write an encoded chunk; for None, HDF5 returns the fill value without a chunk."""
         if data is None:
             return
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
@@ -148,7 +148,7 @@ class ChunkedOutput(ChunkedArray):
             raise self._refused(e) from e
 
     def _refused(self, e: Exception) -> IoError:
-        """Give the error for what HDF5 says."""
+        """Return the error for an error of HDF5."""
         reason = hdf5.no_space_behind(e)
         if reason is not None:
             words = no_space(self._path, reason, self.spec.nbytes)
@@ -156,7 +156,7 @@ class ChunkedOutput(ChunkedArray):
         return IoError(f"{self._path} cannot be written: {e}")
 
     def sync(self) -> None:
-        """Bring the file to the disk, with all that HDF5 has kept back."""
+        """Sync the file to the disk, including everything that HDF5 has buffered."""
         file, self._file, self._dataset = self._file, None, None
         try:
             file.close()
@@ -169,7 +169,7 @@ class ChunkedOutput(ChunkedArray):
             os.close(fd)
 
     def close(self) -> None:
-        """Close the file; what is wrong with it was told before."""
+        """Close the file; its errors were raised before."""
         file, self._file, self._dataset = self._file, None, None
         if file is not None:
             try:

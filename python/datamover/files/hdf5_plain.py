@@ -13,18 +13,18 @@ import numpy as np
 
 from datamover.files import hdf5_calls, hdf5_types
 
-#: File drivers of h5py by which a file, or an object at an address, is one run of bytes.
+#: File drivers of h5py with which a file, or an object at an address, is one run of bytes.
 DRIVERS = ("sec2", "fileobj")
 
 
 def is_plain(file: Any, dataset: Any, dtype: np.dtype) -> bool:
-    """Return whether elements are stored as `dtype`, at places that HDF5 gives."""
+    """Return whether elements are stored as `dtype`, at places that HDF5 reports."""
     from h5py import h5d, h5f
 
     properties = dataset.id.get_create_plist()
     return (
         file.driver in DRIVERS
-        # If this process has the file open to be written, elements may not be in it yet.
+        # If this process has the file open for writing, elements may not be in it yet.
         and file.id.get_intent() == h5f.ACC_RDONLY
         and file.userblock_size == 0
         and dataset.file.filename == file.filename
@@ -61,11 +61,11 @@ def _are_filters_known(dataset: Any, properties: Any) -> bool:
 
 
 def _are_places_right(dataset: Any) -> bool:
-    """Return whether HDF5 gives the places of chunks correctly.
+    """Return whether HDF5 reports the places of chunks correctly.
 
-    With one dimension without an end, the newer of its two indexes has that dimension first. Asked
-    for a place HDF5 (2.0 too) forgets that, and gives the place of another chunk. Which of the two
-    indexes a dataset has, it does not give.
+    With one unlimited dimension, the newer of its two indexes stores that dimension first. HDF5
+    (2.0 too) ignores this when it reports a place, and returns that of another chunk. It does not
+    report which of the two indexes a dataset has.
     """
     endless = [d for d, most in enumerate(dataset.maxshape) if most is None]
     return len(endless) != 1 or endless == [0]

@@ -15,13 +15,13 @@ from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 
 
 def beside(array: str, dimension: str) -> str:
-    """Give the name of what stands for a dimension: in the group of the array."""
+    """Return the name of the scale of a dimension, in the group of the array."""
     above, slash, _ = array.rpartition("/")
     return above + slash + dimension
 
 
 def attach(file: Any, named: Mapping[str, Sequence[str]]) -> None:
-    """Tell HDF5 the dimensions by scales; an array of that name is its scale."""
+    """Set the names of dimensions by scales; an array with that name is its scale."""
     for array, names in named.items():
         for d, name in enumerate(names):
             place = beside(array, name)
@@ -37,18 +37,18 @@ def attach(file: Any, named: Mapping[str, Sequence[str]]) -> None:
 
 
 def _make_scale(file: Any, place: str, extent: int) -> None:
-    """Make a dimension without values; nothing is stored."""
+    """Create a scale without values; no elements are stored."""
     scale = file.create_dataset(place, (extent,), ">f4")
     scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")
 
 
 def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> list[str]:
-    """Tell HDF5 what the dimensions of arrays in an open file are called.
+    """Set the names of the dimensions of arrays in an open file.
 
     Returns
     -------
     list of str
-        Arrays of which all dimensions have names, but which these are told by labels.
+        Arrays whose dimensions all have names, but only as labels.
     """
     given = {array: names for array, names in named.items() if not file[array].is_scale}
     shapes = {array: file[array].shape for array in given}
@@ -69,9 +69,9 @@ def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> lis
 def usable(
     named: Mapping[str, Sequence[str | None]], shapes: Mapping[str, Shape], there: Any
 ) -> list[str]:
-    """Give the arrays of which all dimensions can have scales of their names.
+    """Return the arrays whose dimensions can all have scales with their names.
 
-    `there` is what other names are taken by: what is beside the arrays.
+    `there` are the other names in use, next to the arrays.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from datamover.files.hdf5_traits import are_large, give_room, native_sizes
 from datamover.files.native_attributes import NativeAttribute
 from datamover.files.whole_hdf5 import WholeHdf5
 
-#: Attributes by which scales and what they are of refer to each other: they are attached anew.
+#: Attributes by which scales and their arrays refer to each other: scales are attached again.
 OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
 
 log = logging.getLogger("datamover")
@@ -33,15 +33,15 @@ class Hdf5ToHdf5(WholeHdf5):
     as_stored = True
 
     def datasets(self) -> dict[str, Any]:
-        """Give each dataset by its first name."""
+        """Return each dataset by its first name."""
         return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
 
     def is_copied(self, dataset: Any) -> bool:
-        """What has no elements of a fixed size, no shape, or was never written."""
+        """Return whether it has no elements of a fixed size, no shape, or was never written."""
         return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
 
     def check(self) -> None:
-        """Refuse what would mean something else in another file."""
+        """Reject datasets that would mean something else in another file."""
         for name in self.copied:
             dataset = self.file[name]
             where = f"{self.source}:/{name}"
@@ -56,7 +56,7 @@ class Hdf5ToHdf5(WholeHdf5):
                 )
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Give input, output and options of one array."""
+        """Return input, output and options of one array."""
         dataset = self.file[name]
         compressor = None
         if dataset.shape and (dataset.chunks or options.compressor):
@@ -72,12 +72,12 @@ class Hdf5ToHdf5(WholeHdf5):
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> dict[str, bytes]:
-        """Make all but the elements that movers take."""
-        attributes = self._attributes(self.file["/"])  # the file itself knows no order
+        """Create everything except the elements that are moved."""
+        attributes = self._attributes(self.file["/"])  # the file itself records no order
 
         def fill(made: Any) -> None:
             self._write_attributes(made, attributes)
-            if self.copied:  # they may be all that is in the file besides the arrays
+            if self.copied:  # they may be the only other content of the file
                 arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
                 hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
             for name in self.tree.order:
@@ -96,7 +96,7 @@ class Hdf5ToHdf5(WholeHdf5):
     def _make(
         self, made: Any, name: str, place: str, said: tuple[ArraySpec, MoveOptions] | None
     ) -> None:
-        """Make what has a name."""
+        """Create the object with a name."""
         tree, source = self.tree, self.file
         if name in tree.links:
             self._make_link(made, name, place)
@@ -120,7 +120,7 @@ class Hdf5ToHdf5(WholeHdf5):
             self._write_attributes(made[name], attributes)
 
     def _make_empty(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
-        """Make a dataset as another one is made, without elements."""
+        """Create a dataset with the properties of another one, without elements."""
         low = hdf5.h5py()
         properties = dataset.id.get_create_plist()
         if dataset.is_virtual or dataset.external:
@@ -132,17 +132,17 @@ class Hdf5ToHdf5(WholeHdf5):
                 made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
             )
         except (TypeError, ValueError) as e:
-            raise Unsupported(f"{self.source}:/{name} cannot be made anew: {e}") from e
+            raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
 
     def _make_copy(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
-        """Make what has no elements of a fixed size, with its elements."""
+        """Create a dataset without elements of a fixed size, with its elements."""
         if dataset.shape is not None and _is_unwritten(dataset):
             self._make_empty(made, name, dataset, sizes)
         else:
             self._copy(made, name)
 
     def _copy(self, made: Any, name: str) -> None:
-        """Have HDF5 copy a dataset or datatype, without attributes."""
+        """Let HDF5 copy a dataset or datatype, without attributes."""
         low = hdf5.h5py()
         properties = low.h5p.create(low.h5p.OBJECT_COPY)
         properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
@@ -174,7 +174,7 @@ class Hdf5ToHdf5(WholeHdf5):
         file_name = getattr(link, "filename", "/")
         if folders[0] != folders[1] and not os.path.isabs(file_name):
             log.warning(
-                "%s:/%s is a link to the file %s, which is looked for beside the output now",
+                "%s:/%s is a link to the file %s, which is looked for next to the output now",
                 self.source, name, file_name,
             )  # fmt: skip
 
@@ -191,9 +191,9 @@ class Hdf5ToHdf5(WholeHdf5):
 
 
 def _is_unwritten(dataset: Any) -> bool:
-    """Tell whether a dataset has no elements in the file yet.
+    """Return whether a dataset has no elements in the file yet.
 
-    Not of chunks that a mover takes: it writes none that have the fill value only.
+    Not for chunked datasets that are moved: chunks with only the fill value are not written anyway.
     """
     if dataset.is_virtual or dataset.external or (dataset.chunks and not _has_objects(dataset)):
         return False
@@ -206,7 +206,7 @@ def _has_objects(dataset: Any) -> bool:
 
 
 def _scales(dim: Any) -> list[Any]:
-    """Give the scales of a dimension; none where HDF5 finds one that was removed."""
+    """Return the scales of a dimension; none if HDF5 finds one that was removed."""
     try:
         return list(dim.values())
     except (RuntimeError, LookupError, ValueError, OSError):
@@ -219,10 +219,10 @@ def _is_ordered(group: Any) -> bool:
 
 
 def _make_group(made: Any, name: str, group: Any, sizes: Iterable[int]) -> None:
-    """Make a group, with the orders of what is in it known as of another one."""
+    """Create a group that records the orders of its contents like another one."""
     low = hdf5.h5py()
     said = group.id.get_create_plist()
-    # Not `said` itself: of a large group it has places in the file, which HDF5 takes for its own.
+    # Not `said` itself: for a large group it contains places in the file, which HDF5 would reuse.
     properties = low.h5p.create(low.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())

@@ -21,7 +21,7 @@ from datamover.files.whole_hdf5 import WholeHdf5
 
 log = logging.getLogger("datamover")
 
-#: Datasets that one line names.
+#: Maximum number of datasets named in one line.
 MOST_NAMED = 4
 
 
@@ -31,15 +31,15 @@ class Hdf5ToZarr(WholeHdf5):
     zarr_format = 3
 
     def datasets(self) -> dict[str, Any]:
-        """Give those that have a shape."""
+        """Return the datasets with a shape."""
         return {n: found for n, found in self.tree.datasets.items() if found.shape is not None}
 
     def is_copied(self, dataset: Any) -> bool:
-        """Strings of any length."""
+        """Return whether it has strings of any length."""
         return strings.is_of(dataset)
 
     def check(self) -> None:
-        """Refuse elements and names that Zarr has not."""
+        """Reject elements and names that Zarr does not have."""
         for name in self.arrays:
             if self.file[name].dtype.hasobject:
                 raise Unsupported(
@@ -54,28 +54,28 @@ class Hdf5ToZarr(WholeHdf5):
                 )
 
     def _tell_of_growing(self) -> None:
-        """Say that Zarr does not tell dimensions without end, as records, from others."""
+        """Log that Zarr does not distinguish unlimited dimensions, such as records."""
         growing = [f"/{n}" for n, found in self.datasets().items() if None in found.maxshape]
         if growing:
             names = ", ".join(growing[:MOST_NAMED]) + (", …" if len(growing) > MOST_NAMED else "")
             log.warning(
-                "%s: that dimensions have no end is left out, as Zarr lets all arrays grow: %s",
+                "%s: Zarr does not record unlimited dimensions, since all its arrays can grow: %s",
                 self.source, names,
             )  # fmt: skip
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Give input, output and options of one array."""
+        """Return input, output and options of one array."""
         said = dataclasses.replace(options, member=name, output_format="zarr", input_format="hdf5")
         return self.source, f"{place}/{name}", said
 
     def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """The dataset's, or whole rows."""
+        """Return the dataset's chunks, or whole rows."""
         return strings.chunks_of(self.file[name])
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> dict[str, bytes]:
-        """Make the groups with their attributes, and copy strings."""
+        """Create the groups with their attributes, and copy strings."""
         self._tell_of_links()
         groups = {name: self._attributes(held) for name, held in self.tree.groups.items()}
         late = zarr_group.make_all(place, self._attributes(self.file), groups, options.zarr_format)
@@ -91,12 +91,12 @@ class Hdf5ToZarr(WholeHdf5):
             return json_attributes(held, is_netcdf(self.file))
 
     def _tell_of_links(self) -> None:
-        """Say what is left out, and what is there twice."""
+        """Log objects that are left out, and those that are written twice."""
         tree = self.tree
         what = {name: hdf5.words_of(link) for name, link in tree.links.items()}
         what |= dict.fromkeys(tree.datatypes, "a datatype")
         datasets = self.datasets()
-        empty = "a dataset without a shape (of h5py.Empty), which Zarr has not"
+        empty = "a dataset without a shape (of h5py.Empty), which Zarr does not have"
         what |= dict.fromkeys((n for n in tree.datasets if n not in datasets), empty)
         for name, first in tree.same.items():
             if name in datasets:
@@ -109,7 +109,7 @@ class Hdf5ToZarr(WholeHdf5):
         for name, words in what.items():
             log.warning("%s:/%s is left out: it is %s", self.source, name, words)
         self._tell_of_growing()
-        # Those of the datasets are named when these are written.
+        # Those of the datasets are logged when these are written.
         for name, held in {"": self.file, **tree.groups}.items():
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))

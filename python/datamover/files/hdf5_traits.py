@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Properties that an HDF5 dataset takes from the input, besides its elements."""
+"""Properties that an HDF5 dataset takes from the input, in addition to its elements."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_
 
 log = logging.getLogger("datamover")
 
-#: In a header as HDF5 makes it by itself, an attribute has less than 64 KB, and they are looked
-#: for one by one.
+#: In HDF5's default header, an attribute has less than 64 KB, and attributes are searched one by
+#: one.
 MOST_BYTES_IN_HEADER, MOST_IN_HEADER = 60_000, 1000
 
 
 def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
-    """Give the names of dimensions that are kept."""
+    """Return the names of dimensions that are kept."""
     return list(kept.dimension_names or ()) if kept is not None else []
 
 
 def fill_value(spec: ArraySpec) -> Any:
-    """Give the fill value; None where it is HDF5's own, zero."""
+    """Return the fill value; None if it is HDF5's own, zero."""
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes):
         return attributes.native.fill_value
@@ -37,19 +37,19 @@ def fill_value(spec: ArraySpec) -> Any:
 
 
 def is_fill_undefined(spec: ArraySpec) -> bool:
-    """Return whether what is never written has no value; None of `fill_value` is HDF5's own."""
+    """Return whether unwritten elements are undefined; None of `fill_value` is HDF5's own."""
     attributes = attributes_of(spec.kept)
     return isinstance(attributes, HeldAttributes) and attributes.native.is_fill_undefined
 
 
 def fill_bytes(spec: ArraySpec) -> bytes:
-    """Give the bytes of the fill value."""
+    """Return the bytes of the fill value."""
     found = fill_value(spec)
     return bytes(spec.dtype.itemsize) if found is None else np.array(found, spec.dtype).tobytes()
 
 
 def creation_properties(spec: ArraySpec) -> Any:
-    """Give HDF5's properties with which a dataset is made: fill value, and room for attributes."""
+    """Return HDF5's properties to create a dataset: fill value, and room for attributes."""
     from h5py import h5p
 
     made = h5p.create(h5p.DATASET_CREATE)
@@ -65,13 +65,13 @@ def creation_properties(spec: ArraySpec) -> Any:
 
 
 def are_large(sizes: Iterable[int]) -> bool:
-    """Tell whether attributes of so many bytes are too many or too large for a header."""
+    """Return whether attributes of these sizes are too many or too large for a header."""
     sizes = list(sizes)
     return len(sizes) > MOST_IN_HEADER or max(sizes, default=0) > MOST_BYTES_IN_HEADER
 
 
 def give_room(properties: Any, sizes: Iterable[int]) -> None:
-    """Let large attributes also stand outside of the header: so they do where their order does."""
+    """Allow large attributes outside of the header, as HDF5 does if it records their order."""
     from h5py import h5p
 
     if are_large(sizes):
@@ -79,7 +79,7 @@ def give_room(properties: Any, sizes: Iterable[int]) -> None:
 
 
 def sizes_of(attributes: dict[str, Any]) -> Iterator[int]:
-    """Give the bytes of each attribute; of those of JSON, about so many."""
+    """Yield the bytes of each attribute; for JSON, approximately."""
     if isinstance(attributes, HeldAttributes):
         yield from native_sizes(attributes.native.attributes)
         return
@@ -88,19 +88,19 @@ def sizes_of(attributes: dict[str, Any]) -> Iterator[int]:
 
 
 def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
-    """Give the bytes of each attribute."""
+    """Yield the bytes of each attribute."""
     for attribute in attributes:
         yield attribute.nbytes + len(attribute.kind)
 
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
-    """Give a dataset of an open file its attributes and names of dimensions."""
+    """Write the attributes and names of dimensions of a dataset in an open file."""
     write_attributes(file[name].name, file, name, spec)
     hdf5_scales.name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
 
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
-    """Give a dataset of an open file its attributes; `where` they are from is for the log."""
+    """Write the attributes of a dataset in an open file; the log names `where` they are from."""
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes):
         native_attributes.write(file, file[name], attributes.native)
@@ -112,7 +112,7 @@ def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
 
 
 def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
-    """Give a dataset or group attributes that Zarr has; say in the log what is left out."""
+    """Write Zarr's attributes of a dataset or group; log those that are left out."""
     for key, value in attributes.items():
         try:
             if not key:

@@ -18,7 +18,7 @@ log = logging.getLogger("datamover")
 
 
 def dtype_of(kind: Any, where: str, as_stored: bool = False) -> np.dtype:
-    """Return the dtype by which elements of a type of HDF5 are moved.
+    """Return the dtype by which elements of an HDF5 type are moved.
 
     If `as_stored`, elements of a fixed size that NumPy does not have are opaque bytes.
 
@@ -42,19 +42,19 @@ def dtype_of(kind: Any, where: str, as_stored: bool = False) -> np.dtype:
 
 
 def is_numpys(kind: Any, dtype: np.dtype) -> bool:
-    """Return whether elements have the same bytes in a file of HDF5 and in NumPy."""
+    """Return whether elements have the same bytes in an HDF5 file and in NumPy."""
     from h5py import h5t
 
     return dtype.subdtype is None and kind.equal(h5t.py_create(dtype, logical=True))
 
 
 def is_opaque(dtype: np.dtype) -> bool:
-    """Return whether elements are bytes without a meaning, which HDF5 is not to convert."""
+    """Return whether elements are bytes without a meaning, which HDF5 must not convert."""
     return dtype.kind == "V" and dtype.names is None
 
 
 def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
-    """Return the type that elements have in HDF5: that of the input, or the dtype's.
+    """Return the type of elements in HDF5: that of the input, or the dtype's.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
 
 
 def fill_bytes(dataset: Any) -> bytes:
-    """Return what HDF5 reads of a chunk that is not there, as elements are stored."""
+    """Return the stored bytes of an element that HDF5 reads from a missing chunk."""
     from h5py import h5d
 
     properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
@@ -85,12 +85,12 @@ def fill_bytes(dataset: Any) -> bytes:
         properties.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
         or properties.get_fill_time() == h5d.FILL_TIME_NEVER
     ):
-        return bytes(kind.get_size())  # anything: h5py begins with zeros
+        return bytes(kind.get_size())  # undefined; h5py uses zeros
     return hdf5_calls.fill_value(properties, kind)
 
 
 def traits_of(dataset: Any, dtype: np.dtype) -> dict[str, Any]:
-    """Return what `NativeTraits` has of the elements of a dataset that are moved as `dtype`."""
+    """Return the fields of `NativeTraits` about elements of a dataset that are moved as `dtype`."""
     from h5py import h5d
 
     properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
@@ -110,7 +110,7 @@ def traits_of(dataset: Any, dtype: np.dtype) -> dict[str, Any]:
 
 
 def _change_of(kind: Any) -> str:
-    """Describe the elements, or parts of them, that NumPy has only as others; or nothing."""
+    """Describe the elements, or parts of them, that become others in NumPy; "" if none."""
     from h5py import h5t
 
     names = {h5t.BITFIELD: "bitfields", h5t.INTEGER: "integers", h5t.FLOAT: "floats"}
@@ -129,7 +129,7 @@ def _change_of(kind: Any) -> str:
 
 
 def tell_of_change(spec: ArraySpec) -> None:
-    """Log which elements of an input become others because only HDF5 has such."""
+    """Log which elements of an input become others because only HDF5 has them."""
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes) and attributes.native.change:
         native = attributes.native

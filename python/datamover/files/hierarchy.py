@@ -25,26 +25,26 @@ from datamover.mpi import comm_address
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Options that say something of one array.
+#: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
-#: How one is named.
+#: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
 
 class Way(Protocol):
-    """From one kind of files to another.
+    """The move of a whole file of one kind to another.
 
     Attributes
     ----------
     source : str
     arrays : dict
-        The shapes of those that go by movers, by name; when opened.
+        The shapes of arrays that are moved, by name; set when opened.
     copied : dict of ArraySpec
-        Arrays that one process copies; when opened.
+        Arrays that one process copies; set when opened.
     groups : iterable of str
-        The names of those in it; while it is open.
+        The names of its groups; set while it is open.
     zarr_format : int
-        Of a Zarr output; said before it is opened.
+        Format of a Zarr output; set before it is opened.
     """
 
     zarr_format: int
@@ -54,28 +54,28 @@ class Way(Protocol):
     groups: Iterable[str]
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """Open the input and look at what is in it; refuse what cannot be in the output."""
+        """Open the input and read its contents; reject objects that the output cannot have."""
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Give input, output (of which `place` is all) and options of one array."""
+        """Return input, output (inside `place`) and options of one array."""
 
     def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """Give the extents of the chunks that one of `copied` gets in Zarr; while it is open."""
+        """Return the extents of the Zarr chunks of one of `copied`; while it is open."""
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> dict[str, bytes]:
-        """Make all but the elements of `arrays`; say in the log what is left out.
+        """Create everything except the elements of `arrays`; log what is left out.
 
-        Returns objects by name that are to be written at an address when all else is there.
+        Returns objects by name that must be written at an address after everything else.
         """
 
     def check_unchanged(self) -> None:
-        """Refuse an input that is not the one any more that was opened, where that can be told."""
+        """Raise if the input has changed since it was opened, if that can be detected."""
 
 
 def way(source: str, output: str, options: MoveOptions) -> Way | None:
-    """Give the way where all of a file or group is to be moved; None where it is one array."""
+    """Return the way for a whole file or group; None for a single array."""
     if options.member is not None or options.output_member is not None:
         return None
     ways = {"zarr": _to_zarr, "hdf5": _to_hdf5}
@@ -84,11 +84,11 @@ def way(source: str, output: str, options: MoveOptions) -> Way | None:
 
 
 def _format_by_name(output: str) -> str | None:
-    """Give the format of a whole output; None where the name is that of an array in a group."""
+    """Return the format of a whole output; None if the name is that of an array in a group."""
     by_name = formats.by_suffix(output)
     if by_name is not None:
         return by_name.name
-    is_at_address = addresses.is_address(output)  # there it is Zarr if its name says nothing
+    is_at_address = addresses.is_address(output)  # there it is Zarr without an extension
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
@@ -116,7 +116,7 @@ def _is_group(source: str, said: str | None) -> bool:
     if addresses.is_address(source):
         is_zarr = formats.of_input(source, MoveOptions(input_format=said)).name == "zarr"
         return is_zarr and zarr_group.is_group(source)
-    with contextlib.suppress(IoError):  # who opens it as an array says what is wrong with it
+    with contextlib.suppress(IoError):  # opening it as an array raises the error
         return zarr_group.is_group(source)
     return False
 
@@ -131,32 +131,32 @@ def _is_hdf5(source: str, said: str | None) -> bool:
 
 @dataclasses.dataclass
 class MadePlace:
-    """The place of an array in a file that is there already, with all but its elements."""
+    """The place of an array in an existing file that lacks only its elements."""
 
     path: str
     is_made = True
 
     def hold(self) -> None:
-        """The file is held as a whole."""
+        """Do nothing: the file is locked as a whole."""
 
     def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the array to be read."""
+        """Open the array for reading."""
         return functions.open_reader(self.path, options)
 
     def finish(self, writer: Any) -> None:
-        """The file gets its name when all arrays are in it."""
+        """Do nothing: the file gets its name when all arrays are in it."""
 
     def give_back(self) -> None:
-        """It stays, or goes, with the file."""
+        """Do nothing: the array is kept or removed with the file."""
 
 
 def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, progress: Any) -> Any:
-    """Move all arrays. Collective; other parameters and errors as of `transfer.move`.
+    """Move all arrays. Collective; other parameters and errors are those of `transfer.move`.
 
     Returns
     -------
     MoveReport
-        Of all of them together; its `spec` is that of the largest.
+        The report of all arrays together; its `spec` is that of the largest.
     """
     from datamover.files.move_job import output_place
     from datamover.files.transfer import move_array
@@ -207,9 +207,9 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
 def intend(
     way: Way, output: str, options: MoveOptions, intend_one: Callable[..., Any]
 ) -> tuple[dict[str, Any], int]:
-    """Say what `move` would do: the intention of each array, by name, and all files. Local.
+    """Return what `move` would do: the intention of each array, by name, and all files. Local.
 
-    `intend_one` gives that of one, by source, output and options.
+    `intend_one` returns that of one array from source, output and options.
     """
     from datamover.files.move_job import output_place
 
@@ -229,7 +229,7 @@ def intend(
 
 
 def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
-    """Say what becomes of arrays that one process copies: of these nothing is planned."""
+    """Return the intentions of arrays that one process copies, which have no plan."""
     from datamover.files.intention import Intention
 
     found = {}
@@ -247,14 +247,14 @@ def _is_directory(output: str, options: MoveOptions) -> bool:
 
 
 def _place_within(path: str, name: str, is_directory: bool) -> Any:
-    """Give the place of an array in an output; None where it gets one of its own."""
+    """Return the place of an array in an output; None if it gets its own."""
     if addresses.is_address(path):
         return address_place.PlaceInGroup(addresses.inside(path, name))
     return None if is_directory else MadePlace(path)
 
 
 def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
-    """Give options with the format of a Zarr output; refuse those that are for one array."""
+    """Return options with the format of a Zarr output; reject options for a single array."""
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
             raise InvalidArgument(
@@ -267,7 +267,7 @@ def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
 
 
 def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, str, MoveOptions]]:
-    """Give input, output and options of each array; chunks where they fit its dimensions."""
+    """Return input, output and options of each array; chunks if they fit its dimensions."""
     chunks = options.chunks
     plain = dataclasses.replace(options, overwrite=False, overwrite_group=False, chunks=None)
     chunked = dataclasses.replace(plain, chunks=chunks)
@@ -285,14 +285,14 @@ def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, st
 def _specs(
     each: dict[str, tuple[str, str, MoveOptions]],
 ) -> dict[str, tuple[ArraySpec, MoveOptions]]:
-    """Look at each array and say what it will be; refuse what cannot be, before anything moves."""
+    """Return the spec of each array in the output; raise errors before anything is moved."""
     from datamover.files.intention import described
 
     return {name: described(*one) for name, one in each.items()}
 
 
 def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
-    """Report of a move of nothing but what one process copies."""
+    """Return the report of a move in which one process copies everything."""
     from datamover.files.move_job import PHASES
     from datamover.files.transfer import MoveReport
 

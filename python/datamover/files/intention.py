@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dry run of a move: what it would do, before anything is written."""
+"""Dry run of a move: its plan, before anything is written."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from datamover.files.move_plan import MovePlan
 
 @dataclasses.dataclass(frozen=True)
 class Intention:
-    """What a move would do; see `intend`. Prints as a summary.
+    """The planned effects of a move; see `intend`. Prints as a summary.
 
     Attributes
     ----------
     spec : ArraySpec
-        Of the output.
+        Description of the output.
     plan : MovePlan or None
-        None if there is nothing to plan: no element, or one.
+        None if the array has at most one element.
     files : int
-        That the output would consist of, at most: chunks that hold the fill value have none.
+        Maximum number of files of the output: chunks with only the fill value have none.
     nprocs : int
     members : dict or None
-        Of a whole file or group: the same of each array, by name; `spec` is that of the largest.
+        For a whole file or group, the intention of each array, by name; `spec` is that of the
+        largest.
     is_copied : bool
-        Whether one process copies it, as no mover takes it.
+        Whether one process copies it, because movers do not support it.
     """
 
     spec: ArraySpec
@@ -51,7 +52,7 @@ class Intention:
         )
 
     def _named(self) -> Iterator[tuple[str, Intention]]:
-        """Give what is intended with each array, by how it begins to print."""
+        """Yield the intention of each array, with the beginning of its text."""
         if self.members is None:
             yield "", self
             return
@@ -59,7 +60,7 @@ class Intention:
             yield f"{name}  ", one
 
     def figures(self) -> dict[str, Any]:
-        """Give everything but the output's description, as plain numbers and lists."""
+        """Return everything except the output's description, as plain numbers and lists."""
         if self.members is not None:
             described = {name: one.figures() for name, one in self.members.items()}
             moved = (one.spec.nbytes for one in self.members.values() if not one.is_copied)
@@ -79,7 +80,7 @@ class Intention:
 
 
 def _of_pass(plan: ChunkPlan) -> dict[str, Any]:
-    """Give the figures of a pass."""
+    """Return the numbers of a pass."""
     names = (
         "steps threads source_chunks chunks reads memory_bytes open_groups group_bytes "
         "scratch_bytes"
@@ -101,9 +102,9 @@ def intend(
     nprocs: int = 1,
     **said: Any,
 ) -> Intention:
-    """Say what `move` by `nprocs` processes of this machine would do, and write nothing.
+    """Return what `move` by `nprocs` processes of this machine would do; write nothing.
 
-    Other parameters and errors are those of `move`. Local; looks at the input's metadata.
+    Other parameters and errors are those of `move`. Local; reads the input's metadata.
 
     Examples
     --------
@@ -133,9 +134,9 @@ def intend(
 
 
 def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec, MoveOptions]:
-    """Say what an array will be in the output, and the options that hold for it. Local.
+    """Return the description of an array in the output, and its options. Local.
 
-    Raises what a move of it would refuse.
+    Raises the errors of a move.
     """
     job = Job(None, source, output, options, output_place(source, output, options, None))
     try:
@@ -148,7 +149,7 @@ def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec
 def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
-    """Say what a move of one array would do."""
+    """Return what a move of one array would do."""
     job = Job(None, source, output, options, output_place(source, output, options, None))
     job.nprocs = nprocs
     try:
@@ -162,14 +163,14 @@ def _intend(
 
 
 def _of_job(job: Job) -> Intention:
-    """Say what would be done, without an output."""
+    """Return the intention of a job, without an output."""
     job.threads = share_of_cores(job.nprocs)
     job.plan(job.free_bytes())
     return Intention(job.spec, job.move_plan, _files(job), job.nprocs)
 
 
 def _files(job: Job) -> int:
-    """Return how many files the output would consist of, at most."""
+    """Return the maximum number of files of the output."""
     if not job.format.is_directory:
         return 1
     chunks = int(job.spec.nbytes > 0)

@@ -22,8 +22,8 @@ from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, Shape, option
 from datamover.files.space import is_no_space
 
-#: The directory is called as the unfinished output of this name would be. Each user has a name, as
-#: nobody can remove what others left.
+#: The directory is named like the unfinished output of this name. Each user has a name, because
+#: users cannot remove the files of others.
 NAME = f"datamover.rechunk.{os.getuid()}"
 
 
@@ -37,13 +37,13 @@ def directory_for(output: str, temporary: str | os.PathLike[str] | None) -> str:
     if addresses.is_address(output):
         return tempfile.gettempdir()
     directory = os.path.dirname(output)
-    while not os.path.isdir(directory) and directory not in ("", "/"):  # of an array in a new group
+    while not os.path.isdir(directory) and directory not in ("", "/"):  # an array in a new group
         directory = os.path.dirname(directory)
     return directory or os.curdir
 
 
 def check_directory(directory: str) -> None:
-    """Refuse a directory that does not exist or cannot be written. IoError."""
+    """Raise IoError if a directory does not exist or cannot be written."""
     if not os.path.isdir(directory):
         raise IoError(f"{option('temporary')} {directory} is not a directory")
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -92,7 +92,7 @@ class Intermediate(ChunkedArray):
         self._path, self._cut = path, cut or granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
-        """Fill `out` with the part of a chunk that lies in a box, and verify its checksum."""
+        """Fill `out` with the part of a chunk inside a box, and verify its checksum."""
         data, end = memoryview(out.reshape(-1).view(np.uint8)), bytearray(4)
         try:
             with open(self._file(lo), "rb", buffering=0) as file:
@@ -106,7 +106,7 @@ class Intermediate(ChunkedArray):
             )
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Write a chunk as far as it lies within the array."""
+        """Write the part of a chunk inside the array."""
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
         ends = zip(first, self.granule, self.spec.shape, self._cut, strict=True)
         along = [_parts(a, min(a + c, n), cut) for a, c, n, cut in ends]
@@ -135,11 +135,11 @@ class Intermediate(ChunkedArray):
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
 
     def close(self) -> None:
-        """Nothing is open between two calls."""
+        """Do nothing: no file is open between two calls."""
 
 
 def _parts(a: int, b: int, cut: int) -> list[tuple[int, int]]:
-    """Cut a .. b where boxes of that extent end."""
+    """Cut a .. b at the ends of boxes of that extent."""
     ends = [a, *range((a // cut + 1) * cut, b, cut), b]
     return list(itertools.pairwise(ends))
 

@@ -19,12 +19,12 @@ SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def valid(value: Any) -> Any:
-    """Return a copy of a value with words in place of the numbers that JSON lacks.
+    """Return a copy of a value with strings for the numbers that JSON lacks.
 
     Raises
     ------
     Unsupported
-        Lists or objects in each other, more than Python calls itself.
+        Lists or objects are nested more deeply than Python's recursion limit.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def valid(value: Any) -> Any:
     try:
         return _valid(value)
     except RecursionError:
-        raise Unsupported("attributes have too many lists or objects in each other") from None
+        raise Unsupported("attributes have too deeply nested lists or objects") from None
 
 
 def _valid(value: Any) -> Any:
@@ -52,16 +52,16 @@ def _valid(value: Any) -> Any:
 
 
 def _is_nan(value: Any) -> bool:
-    """Tell whether a value is NaN, or a list of nothing else."""
+    """Return whether a value is NaN, or a list of NaN only."""
     if isinstance(value, list):
         return bool(value) and all(map(_is_nan, value))
     return isinstance(value, float) and math.isnan(value)
 
 
 def numbers(value: Any, name: str = "") -> Any:
-    """Return the value of an attribute with numbers in place of such words.
+    """Return the value of an attribute with numbers for such strings.
 
-    A list with other text in it is text and stays as it is.
+    A list with other text in it is text and stays unchanged.
 
     Examples
     --------

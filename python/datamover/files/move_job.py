@@ -41,7 +41,7 @@ from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
 from datamover.files.conversion import converted
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
-from datamover.files.handover import Described, Handover, needs_handover
+from datamover.files.handover import Handover, needs_handover
 from datamover.files.intermediate import Intermediate
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import GivenUp, Pipeline
@@ -60,7 +60,7 @@ Progress = Callable[[int], None]
 def places(
     source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
 ) -> tuple[str, str, MoveOptions]:
-    """Give the real paths, and options with the datasets that were named behind them, checked."""
+    """Return the real paths, and checked options with the datasets that the names contain."""
     source, member = names.split_member(source)
     output, output_member = names.split_member(output)
     options = dataclasses.replace(
@@ -72,10 +72,10 @@ def places(
 
 
 def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions:
-    """Give options with what one array's output takes from its surroundings. Local.
+    """Return options with the defaults of one array's output. Local.
 
-    That is the format of a Zarr output, of the group it goes into, and the name of a dataset of
-    HDF5, that of the input.
+    These are the format of a Zarr output, from its enclosing group, and the name of an HDF5
+    dataset, from the input.
     """
     output_format = formats.of_output(output, options).name
     if output_format == "zarr":
@@ -87,14 +87,11 @@ def with_defaults(source: str, output: str, options: MoveOptions) -> MoveOptions
 
 
 def output_place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
-    """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
-    token = placing.token(address)
+    """Return the place of the output. Collective; `address` is that of `placing.token`."""
     overwrite_group = options.overwrite_group
-    overwrite = options.overwrite or overwrite_group
-    if addresses.is_address(output):
-        return address_place.AddressPlace(source, output, token, overwrite, overwrite_group)
+    replaces = (options.overwrite or overwrite_group, overwrite_group)
     member = options.output_member or options.member
-    return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
+    return address_place.place_of(source, output, placing.token(address), *replaces, member)
 
 
 class Job:
@@ -108,7 +105,7 @@ class Job:
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.move_plan: MovePlan | None = None
-        #: Where the intermediate is, while there is one.
+        #: The place of the intermediate, while there is one.
         self.between: Any = None
         self.threads = 1
         self.reader: Reader | None = None
@@ -117,12 +114,12 @@ class Job:
         self.sums: Checksums | None = None
 
     def open_input(self) -> None:
-        """Look at the input, and settle what the output will be. Collective."""
+        """Open the input, and determine the output. Collective."""
         with together(self.comm):
             self._open_input()
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
-        """Make the complete output. Collective."""
+        """Create the complete output. Collective."""
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             is_made = getattr(self.place, "is_made", False)
@@ -146,12 +143,14 @@ class Job:
         if self.move_plan is not None and self.move_plan.chunk is not None:
             source = self._fill_intermediate(tell)
         if needs_handover(self.writer, self.nprocs):
-            self.writer = Handover(self.comm, self.writer)
+            self._hand_over()
         if not self.spec.shape:
             self._move_single_element()
         elif self.move_plan is not None:
             sink = Sink(self.writer, self.spec, self.sums)
-            self._run(self.move_plan.passes[-1], self._source(source), sink, tell, self.writer)
+            self._run(self.move_plan.passes[-1], self._source(source), sink, tell)
+            if isinstance(self.writer, Handover):
+                self._gather()
             self._remove_intermediate()
         with together(self.comm), self._timed("sync"):
             self.reader.check_unchanged()
@@ -167,7 +166,7 @@ class Job:
         return list(self.seconds.values())
 
     def _verify(self) -> None:
-        """Read what this process wrote, and compare."""
+        """Read the boxes that this process wrote, and compare."""
         options = MoveOptions(
             shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
             member=self.options.output_member or self.options.member,
@@ -182,7 +181,7 @@ class Job:
             reader.close()
 
     def close(self) -> None:
-        """Give everything back; remove the old output, or a new one that is not complete."""
+        """Release everything; remove the old output, or a new one that is not complete."""
         for file in (self.reader, self.writer):
             if file is not None:
                 with contextlib.suppress(OSError):
@@ -220,7 +219,7 @@ class Job:
             raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
         self.axes = tuple(range(dims)) if options.axes is None else tuple(options.axes)
         if sorted(self.axes) != list(range(dims)):
-            raise InvalidArgument(f"axes {self.axes} are no permutation of 0 .. {dims - 1}")
+            raise InvalidArgument(f"axes {self.axes} are not a permutation of 0 .. {dims - 1}")
         if options.max_bytes < 1:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
@@ -235,28 +234,23 @@ class Job:
             self.sums = Checksums(options.check, self.spec.dtype)
 
     def _threads(self) -> int:
-        """Give each process as many threads as the one with the fewest cores has. Collective."""
+        """Return the number of threads: the least number of cores of a process. Collective."""
         if self.comm is None:
             return cores()
         address = comm_address(self.comm)
         return min(int(found[0]) for found in gathered(address, [threads_here(address)]))
 
     def _open_writer(self) -> Any:
-        """Open the output; where one process alone can write it, the others have none."""
-        shown = self._shown()
+        """Open the output; if only one process can write it, the others have none."""
+        shown = self.preview()
         if not self.is_first and needs_handover(shown, self.nprocs):
             return shown
         return self.format.open_writer(self.place.path, self.spec, self.options)
 
-    def _shown(self) -> Any:
-        """Give the output as far as it can be told without a file; None: nothing is to be told."""
+    def preview(self) -> Any:
+        """Describe in which boxes the output will be written, without a file; None: in any."""
         preview = self.format.preview
         return preview(self.spec, self.options) if preview else None
-
-    def preview(self) -> Any:
-        """Give what says in which boxes the output will be written; None: in any."""
-        shown = self._shown()
-        return Described(shown) if needs_handover(shown, self.nprocs) else shown
 
     @property
     def temporary(self) -> str:
@@ -264,7 +258,7 @@ class Job:
         return intermediate.directory_for(self.output, self.options.temporary)
 
     def free_bytes(self) -> int:
-        """Return what is free for an intermediate, as the first process sees it. Collective."""
+        """Return the free space for an intermediate on the first process. Collective."""
         with together(self.comm):
             if self.options.temporary is not None:
                 intermediate.check_directory(self.temporary)
@@ -272,7 +266,7 @@ class Job:
         return mine if self.comm is None else int(gathered(comm_address(self.comm), [mine])[0][0])
 
     def plan(self, free_bytes: int) -> None:
-        """Choose the passes that cost least. Local; nothing where there is nothing to plan."""
+        """Choose the passes with the least cost, if there is anything to plan. Local."""
         if not self.spec.shape or self.spec.nbytes == 0:
             return
         limit, preview = self.options.max_bytes, self.preview()
@@ -299,7 +293,7 @@ class Job:
         return Ends(self._source(self.reader), Source(self.reader, plain), sink, between)
 
     def _room(self, preview: Any, free_bytes: int) -> Room:
-        """Return what an intermediate needs; the output too, if it is on the same disk."""
+        """Return the space for an intermediate, and for the output if it is on the same disk."""
         needed_bytes = (
             self.spec.nbytes // self.spec.dtype.itemsize * self.reader.spec.dtype.itemsize
         )
@@ -310,7 +304,7 @@ class Job:
         return Room(self.temporary, needed_bytes, free_bytes)
 
     def _agree_on_plan(self) -> None:
-        """Refuse where processes see different inputs. Collective."""
+        """Raise if processes have different inputs. Collective."""
         if self.comm is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
@@ -329,7 +323,7 @@ class Job:
         return Source(reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def _teller(self, progress: Callable[[int], Progress] | None) -> Progress:
-        """Return what is called with the bytes of each piece that is read or written."""
+        """Return the function to call with the bytes of each piece that is read or written."""
         if progress is None or self.move_plan is None:
             return lambda nbytes: None
         return progress(sum(map(self._own_bytes, self.move_plan.passes)))
@@ -343,25 +337,44 @@ class Job:
     def _fill_intermediate(self, tell: Progress) -> Intermediate:
         """Do this process's part of the first pass; return the intermediate. Collective."""
         first, second = self.move_plan.passes
-        token = placing.token(None if self.comm is None else comm_address(self.comm))
-        self.between = intermediate.place_in(self.temporary, token)
-        with together(self.comm):
-            if self.is_first:
-                self.between.claim(True)
-        with together(self.comm):
-            self._hold_intermediate()
+        self._make_directory()
         back = np.argsort(file_axes(self.axes, self.spec.order))
         granule, cut = (tuple(e[b] for b in back) for e in (self.move_plan.chunk, second.box))
         middle = Intermediate(self.reader.spec, granule, self.between.path, cut)
         plain = Source(self.reader, tuple(range(len(granule))))
-        self._run(first, plain, Sink(middle, middle.spec), tell, None)
+        self._run(first, plain, Sink(middle, middle.spec), tell)
         with together(self.comm):
             self.reader.check_unchanged()
             self.reader.close()
             self.reader = middle
         return middle
 
-    def _hold_intermediate(self) -> None:
+    def _make_directory(self) -> None:
+        """Make the hidden directory for what is between input and output. Collective."""
+        if self.between is None:
+            token = placing.token(None if self.comm is None else comm_address(self.comm))
+            self.between = intermediate.place_in(self.temporary, token)
+            with together(self.comm):
+                if self.is_first:
+                    self.between.claim(True)
+            with together(self.comm):
+                self._hold_directory()
+
+    def _hand_over(self) -> None:
+        """Have this process write its chunks for the one that writes the output. Collective."""
+        self._make_directory()
+        with together(self.comm):
+            self.writer = Handover(self.writer, self.between.path, self.comm.rank, self.nprocs)
+
+    def _gather(self) -> None:
+        """Write the chunks of all processes to the output. Collective."""
+        with together(self.comm), self._timed("write"):
+            self.writer.end()
+        with together(self.comm), self._timed("write"):
+            if self.is_first:
+                self.writer.gather()
+
+    def _hold_directory(self) -> None:
         try:
             self.between.hold()
         except FileNotFoundError as e:
@@ -370,24 +383,18 @@ class Job:
                 f"{formats.option('temporary')} must name one that all processes share"
             ) from e
 
-    def _run(
-        self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress, writer: Any
-    ) -> None:
+    def _run(self, plan: ChunkPlan, source: Source, sink: Sink, tell: Progress) -> None:
         """Do this process's steps of a pass. Collective."""
         rank = 0 if self.comm is None else self.comm.rank
-        handover = writer if isinstance(writer, Handover) else None
-        alarm = None if self.comm is None or handover else Alarm(self.comm)
-        gives_up = handover.gives_up if handover else alarm and alarm.rings
+        alarm = None if self.comm is None else Alarm(self.comm)
+        gives_up = alarm and alarm.rings
         pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, rank, gives_up)
         with (
-            handover or alarm or contextlib.nullcontext(),
-            together(self.comm, handover.alarm if handover else alarm),
-            contextlib.suppress(GivenUp),  # for the reason that another process tells
+            alarm or contextlib.nullcontext(),
+            together(self.comm, alarm),
+            contextlib.suppress(GivenUp),  # for the reason that another process reports
         ):
-            if handover:
-                handover.run(pipeline.run)
-            else:
-                pipeline.run()
+            pipeline.run()
         busy = dataclasses.astuple(pipeline.busy)
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads

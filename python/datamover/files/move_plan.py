@@ -24,23 +24,23 @@ from datamover.files.chunk_sides import Sink, Source, cheapest, cost_per_thread,
 from datamover.files.formats import Shape, num_boxes, option
 from datamover.files.move_words import size
 
-#: To make a file of the intermediate and to read it costs as much as so many bytes more.
+#: Cost, in bytes, of creating and reading a file of the intermediate.
 FILE_COST_BYTES = 1 << 18
 #: Limits of the search: chunk shapes considered, shapes of each kind planned with, and boxes tried
 #: as steps for each.
 MAX_SHAPES, MAX_PLANNED, MAX_STEPS = 20_000, 12, 216
-#: A file takes so many bytes more of the disk at most.
+#: Maximum additional bytes of a file on the disk.
 BLOCK_BYTES = 4096
-#: One pass may read each chunk of the input so many times.
+#: Number of times that one pass may read each chunk of the input.
 MOST_READS = 2
-#: If one pass reads everything once, but in short pieces, it has to cost so many times as much.
+#: Least ratio of costs for two passes if one pass reads everything once, but in short pieces.
 CLEAR_GAIN = 2
-#: If there is no room for an intermediate, one pass may cost so many times as much.
+#: Maximum ratio of costs for one pass if there is no room for an intermediate.
 BEARABLE = 5
-#: A plan is good enough if no other can cost less than this part of what it costs.
+#: A plan is good enough if no other can cost less than this part of its cost.
 ENOUGH = 0.95
 
-#: An intermediate as first and second pass see it.
+#: An intermediate as output of the first and input of the second pass.
 Between = tuple[Sink, Source]
 
 
@@ -53,11 +53,11 @@ class MovePlan:
     passes : tuple of ChunkPlan
         One, or two.
     reason : str
-        Why it is not the other number.
+        The reason for the number of passes.
     chunk : tuple of int, optional
         Extents of the intermediate's chunks, in the dimensions of the output's file.
     lack : str
-        Which directory has too little room for the intermediate; empty if it has enough.
+        The directory with too little room for the intermediate; "" if there is enough.
     """
 
     passes: tuple[ChunkPlan, ...]
@@ -74,17 +74,17 @@ class MovePlan:
 
     @property
     def read_bytes(self) -> int:
-        """Bytes that all passes read."""
+        """Bytes read by all passes."""
         return sum(read for read, _ in self.traffic())
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that all passes write."""
+        """Bytes written by all passes."""
         return sum(written for _, written in self.traffic())
 
     @property
     def reads(self) -> int:
-        """Chunks or pieces of the input that are read."""
+        """Number of chunks or pieces of the input that are read."""
         return self.passes[0].reads
 
     @property
@@ -95,12 +95,12 @@ class MovePlan:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that suffices for each pass."""
+        """Sufficient memory for each pass."""
         return max(plan.memory_bytes for plan in self.passes)
 
     @property
     def cost(self) -> float:
-        """What the thread with the most to do reads and writes, in bytes that are read."""
+        """Cost of the thread with the most to do, in bytes read."""
         return sum(map(cost_per_thread, self.passes)) + self._files() * FILE_COST_BYTES
 
     def _files(self) -> float:
@@ -112,7 +112,7 @@ class MovePlan:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """Free space, and what elements of an intermediate need; of the output, if on the same disk."""
+    """Free space, and that needed by an intermediate, and by the output if on the same disk."""
 
     directory: str
     needed_bytes: int
@@ -120,18 +120,18 @@ class Room:
 
 
 class Ends:
-    """Input and output of a move, and what may come between them.
+    """Input and output of a move, and a possible intermediate.
 
     Parameters
     ----------
     source : Source
         The input, with the dimensions and dtype of the output's file.
     plain : Source
-        The input as it is.
+        The input unchanged.
     sink : Sink
     between : callable
-        Gives the intermediate with chunks of these extents, in the dimensions of the output's file,
-        as first and second pass see it.
+        Returns the intermediate with chunks of these extents, in the dimensions of the output's
+        file, as output of the first and input of the second pass.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ def _because(plan: MovePlan, reason: str) -> MovePlan:
 
 
 def _two_passes(ends: Ends, max_bytes: int, threads: int, processes: int) -> MovePlan | None:
-    """Find the intermediate with which two passes cost least; None if there is none."""
+    """Return the intermediate with the least cost of two passes; None if there is none."""
     best: MovePlan | None = None
     for count in thread_counts(threads):
         least = 4 * math.prod(ends.sink.shape) * ends.plain.itemsize / count / processes
@@ -207,7 +207,7 @@ def _two_passes(ends: Ends, max_bytes: int, threads: int, processes: int) -> Mov
 def _reading_least(
     source: Source, to: Sink, max_bytes: int, threads: int, processes: int
 ) -> ChunkPlan:
-    """Find the plan that reads least, with fewer threads if need be."""
+    """Return the plan that reads least, with fewer threads if necessary."""
     plans = (
         cheapest(source, to, max_bytes, n, processes, most_shapes=MAX_STEPS)
         for n in thread_counts(threads)
@@ -216,11 +216,11 @@ def _reading_least(
 
 
 def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, int]]:
-    """Go through extents that chunks of the intermediate may have: (extents, number of chunks).
+    """Yield possible extents of chunks of the intermediate: (extents, number of chunks).
 
-    With each, so many threads have memory to cover a chunk of the input in the first pass. First
-    come those that end where chunks of the input end, so that the first pass reads these once, and
-    among them those that output chunks can cover in the second pass.
+    For each, the threads have memory to cover a chunk of the input in the first pass. The first
+    ones end at the ends of the input's chunks, so that the first pass reads these once; among them,
+    the first ones are those that output chunks can cover in the second pass.
     """
     plain, sink, shape = ends.plain, ends.sink, ends.sink.shape
     read = (1,) * len(shape) if plain.is_flat else ends.source.chunk_within(max_bytes)
@@ -253,7 +253,7 @@ def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, i
 
 
 def _extents(n: int, read: int, written: int, most: int) -> list[int]:
-    """Return extents that chunks may have along a dimension: multiples and divisors of the others.
+    """Return possible extents of chunks along a dimension: multiples and divisors of the others.
 
     Examples
     --------

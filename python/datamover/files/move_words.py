@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from datamover.files.intention import Intention
     from datamover.files.transfer import MoveReport
 
-#: How what matters most stands out.
+#: Emphasizes the most important numbers.
 Strong = Callable[[str], str]
 
 
 def size(nbytes: float) -> str:
-    """Say a number of bytes.
+    """Return a number of bytes as text.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def size(nbytes: float) -> str:
 
 
 def extents(box: tuple[int, ...]) -> str:
-    """Say the extents of a box.
+    """Return the extents of a box as text.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def extents(box: tuple[int, ...]) -> str:
 
 
 def array_words(spec: Any) -> str:
-    """Say what an array is."""
+    """Describe an array."""
     if spec.dtype.hasobject:
         return f"{extents(spec.shape) or 'one'} of strings or lists"
     return f"{extents(spec.shape) or 'one element'} of {spec.dtype}"
 
 
 def moved_words(report: MoveReport) -> str:
-    """Say what a move has moved."""
+    """Describe what a move has moved."""
     if report.num_arrays == 1:
         return array_words(report.spec)
     elems = counted(report.elems, "element")
@@ -60,7 +60,7 @@ def moved_words(report: MoveReport) -> str:
 
 
 def time_words(report: MoveReport, strong: Strong = str) -> str:
-    """Say bytes, time and rate of a move, and what took it."""
+    """Return bytes, time and rate of a move, and its parts, as text."""
     many = counted(report.processes, "process", "processes")
     if report.threads > 1:
         many += f" of {report.threads} threads"
@@ -84,12 +84,12 @@ def time_words(report: MoveReport, strong: Strong = str) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Say a time; in ASCII, which every terminal and log takes."""
+    """Return a time as ASCII text, for every terminal and log."""
     return as_time(seconds).replace("µ", "u")
 
 
 def intention_words(found: Intention) -> str:
-    """Return the plan for one array: a line for each pass with its details, and why it is so."""
+    """Return the plan for one array: a line for each pass with its details, and the reason."""
     if found.is_copied:
         return "copied by one process"
     plan = found.plan
@@ -105,7 +105,7 @@ def intention_words(found: Intention) -> str:
 
 
 def _pass_words(plan: ChunkPlan, output: str, nprocs: int) -> str:
-    """Return the details of a pass, in lines that are indented."""
+    """Return the details of a pass, in indented lines."""
     again = plan.reads / plan.source_chunks
     often = "once" if plan.reads == plan.source_chunks else f"{again:.3g} times"
     often = often if plan.source_chunks == 1 else f"each {often}"
@@ -123,5 +123,5 @@ def _pass_words(plan: ChunkPlan, output: str, nprocs: int) -> str:
 
 
 def _chunks(number: int, side: Any) -> str:
-    """Say how many chunks a side of a plan has, or pieces, and how large one is."""
+    """Return the number of chunks or pieces of a side of a plan, and the size of one."""
     return f"{counted(number, 'piece' if side.is_flat else 'chunk')} of {extents(side.chunk)}"

@@ -15,16 +15,16 @@ from datamover.files import addresses
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 
-#: Where /dev/stdout and /dev/fd lead, for one.
+#: Directories to which, for example, /dev/stdout and /dev/fd lead.
 SYSTEM_FOLDERS = ("/proc/", "/sys/")
 
-#: What an array or group in a directory cannot be called.
+#: Names that an array or group in a directory cannot have.
 NOT_IN_ZARR = {".", "..", "zarr.json"}
 NOT_IN_ZARR_2 = NOT_IN_ZARR | {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 
 
 def can_be_in_zarr(name: str, zarr_format: int = 3) -> bool:
-    r"""Tell whether something in a Zarr group can have a name; of a backslash, zarr makes a slash.
+    r"""Return whether a member of a Zarr group can have a name; zarr converts \ to a slash.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def can_be_in_zarr(name: str, zarr_format: int = 3) -> bool:
 
 
 def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
-    """Take `run.h5:/fields/u` apart into file and dataset; None where none is named.
+    """Split `run.h5:/fields/u` into file and dataset; None if no dataset is named.
 
     Examples
     --------
@@ -55,17 +55,17 @@ def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
     if not member:
         return path, None
     if any(part in ("", ".", "..") for part in member.split("/")) or "\0" in member:
-        raise InvalidArgument(f"{member!r} is no name of a dataset")
+        raise InvalidArgument(f"{member!r} is not a valid name of a dataset")
     return path, member
 
 
 def place_of(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, or the address that it is.
+    """Return the real path of a name, or its address.
 
     Raises
     ------
     InvalidArgument
-        No name at all, or an address of a kind that is not known.
+        The name is empty, or an address of an unknown kind.
     """
     text = os.fspath(name)
     if addresses.is_address(text):
@@ -73,12 +73,12 @@ def place_of(name: str | os.PathLike[str]) -> str:
     scheme, found, _ = text.partition("://")
     if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
         known = ", ".join(addresses.SCHEMES)
-        raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
+        raise InvalidArgument(f"{text}: {scheme} addresses are unknown; there are file, {known}")
     return local_path(name)
 
 
 def is_special(path: str) -> bool:
-    """Tell whether a name, or what it links to, is neither a file nor a directory.
+    """Return whether a name, or its link target, is neither a file nor a directory.
 
     Examples
     --------
@@ -95,37 +95,37 @@ def place_of_output(name: str | os.PathLike[str]) -> str:
     Raises
     ------
     IoError
-        It is a device, a pipe or a socket, or in a folder of the system's that holds no files.
+        It is a device, a pipe or a socket, or in a virtual directory of the system.
     """
     text = os.fspath(name)
     place = place_of(text)
     if addresses.is_address(place):
         return place
-    # What /dev/stdout leads to has no path.
+    # The target of /dev/stdout has no path.
     if any(is_special(path) for path in (text, place)):
         raise IoError(f"{text} is a device, a pipe or a socket: it is not replaced")
     if place.startswith(SYSTEM_FOLDERS):
-        raise IoError(f"{text} is in a directory that the system makes up: no file goes there")
+        raise IoError(f"{text} is in a virtual directory of the system, which cannot hold files")
     return place
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, which may also be given as file:// address.
+    """Return the real path of a name, which may also be a file:// address.
 
     Raises
     ------
     InvalidArgument
-        An address of something else, or no name at all.
+        The name is another kind of address, or empty.
     """
     text = os.fspath(name)
     scheme, found, rest = text.partition("://")
     if found and scheme == "file":
         host, slash, path = rest.partition("/")
         if host not in ("", "localhost") or not slash:
-            raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
+            raise InvalidArgument(f"{text} is not a file of this machine; write file:///path")
         text = urllib.parse.unquote("/" + path)
     elif found and scheme.isalnum() and not os.path.lexists(text):
-        raise InvalidArgument(f"{text}: a file is needed here, no {scheme} address")
+        raise InvalidArgument(f"{text}: a file is needed here, not a {scheme} address")
     if not text or "\0" in text:
-        raise InvalidArgument(f"{text!r} is no name of a file")
+        raise InvalidArgument(f"{text!r} is not a valid name of a file")
     return os.path.realpath(text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Attributes and fill values of HDF5, copied from one dataset to another unchanged.
 
-Attributes are carried in one place, in two forms: as JSON for Zarr, and for HDF5 with the type,
-extents and bytes of each.
+Attributes have two forms in one object: JSON for Zarr, and for HDF5 the type, extents and bytes of
+each.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 from datamover.errors import Error
 
-#: The attribute that says what stands for missing elements, in NetCDF and for xarray.
+#: The attribute with the value of missing elements, in NetCDF and for xarray.
 FILL_VALUE = "_FillValue"
-#: Attributes that say so: they are converted as elements are.
+#: Attributes with the value of missing elements: they are converted like elements.
 MISSING = (FILL_VALUE, "missing_value")
-#: Attributes that hold for the file alone: references and numbers of its dimensions. Names of
-#: dimensions are carried apart.
+#: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
+#: dimensions are handled separately.
 OF_DIMENSIONS = {
     "DIMENSION_LABELS",
     "DIMENSION_LIST",
@@ -29,7 +29,7 @@ OF_DIMENSIONS = {
     "_Netcdf4Coordinates",
     "_Netcdf4Dimid",
 }
-#: By this attribute of the file a dataset of NetCDF is known as such.
+#: The attribute of the file that identifies datasets of NetCDF.
 OF_NETCDF = "_NCProperties"
 
 log = logging.getLogger("datamover")
@@ -37,7 +37,7 @@ log = logging.getLogger("datamover")
 
 @dataclasses.dataclass(frozen=True)
 class NativeAttribute:
-    """An attribute as HDF5 has it.
+    """An attribute in the form of HDF5.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class NativeAttribute:
     kind, space : bytes
         Datatype and dataspace, as HDF5 encodes them.
     values : numpy.ndarray or None
-        Opaque bytes; of types of variable length, what h5py makes of them. None: no elements.
+        Opaque bytes; for types of variable length, h5py's objects. None: no elements.
     """
 
     name: bytes
@@ -61,28 +61,28 @@ class NativeAttribute:
 
 @dataclasses.dataclass(frozen=True)
 class NativeTraits:
-    """What a dataset of HDF5 has besides its elements, as HDF5 has it.
+    """Properties of an HDF5 dataset in addition to its elements, in the form of HDF5.
 
     Attributes
     ----------
     where : str
         The dataset, as a user names it.
     attributes, of_file : tuple of NativeAttribute
-        Of the dataset; and those of the file that say what the dataset's mean.
+        Attributes of the dataset, and those of the file that define their meaning.
     is_ordered : bool
-        Whether the order in which attributes were made is known.
+        Whether the order in which attributes were created is known.
     left_out : dict
-        By the names of attributes that cannot be in another file: why.
+        Reasons, by the names of attributes that cannot be in another file.
     not_in_json : tuple of str
-        Names of attributes that JSON cannot hold.
+        Names of attributes that JSON cannot store.
     fill_value : object
-        None where HDF5's own (zero) was not replaced.
+        None if HDF5's own (zero) was not replaced.
     is_fill_undefined : bool
-        Whether elements that were never written have no value at all.
+        Whether elements that were never written are undefined.
     kind : bytes or None
-        The datatype of elements that are moved as they are stored, as HDF5 encodes it.
+        The datatype of elements that are moved as stored, in HDF5's encoding.
     change : str
-        The elements in words, if only HDF5 has such and they become others.
+        Description of the elements, if only HDF5 has them and they become others.
     """
 
     where: str
@@ -97,7 +97,7 @@ class NativeTraits:
     change: str
 
     def converted(self, dtype: np.dtype) -> NativeTraits:
-        """Give those of a dataset with elements of another type of numbers."""
+        """Return the properties of a dataset with elements of another number type."""
         fill = self.fill_value
         with np.errstate(all="ignore"):
             fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
@@ -108,7 +108,7 @@ class NativeTraits:
 
 
 class HeldAttributes(dict):
-    """Attributes in the form that JSON has: the dictionary; and in that of HDF5: `native`."""
+    """Attributes in the form of JSON, as a dictionary, and in that of HDF5, as `native`."""
 
     def __init__(self, json_form: dict[str, Any], native: NativeTraits):
         super().__init__(json_form)
@@ -118,7 +118,7 @@ class HeldAttributes(dict):
 def read(
     where: str, file: Any, dataset: Any, not_in_json: Iterable[str], of_elements: dict[str, Any]
 ) -> NativeTraits:
-    """Read what an open dataset has; `of_elements` is as of `hdf5_types.traits_of`."""
+    """Read the properties of an open dataset; `of_elements` is from `hdf5_types.traits_of`."""
     is_ordered = is_in_order(dataset)
     attributes, left_out = read_attributes(dataset, OF_DIMENSIONS)
     of_file = [_read(file, OF_NETCDF.encode())] if OF_NETCDF in file.attrs else []
@@ -129,7 +129,7 @@ def read(
 
 
 def is_in_order(held: Any) -> bool:
-    """Tell whether the order is known in which attributes of a dataset or group were made."""
+    """Return whether a dataset or group records the order of its attributes."""
     from h5py import h5p
 
     made = held.id.get_create_plist()
@@ -139,7 +139,7 @@ def is_in_order(held: Any) -> bool:
 def read_attributes(
     held: Any, without: Collection[str]
 ) -> tuple[list[NativeAttribute], dict[str, str]]:
-    """Read the attributes of a dataset or group; of those that cannot be read, give why."""
+    """Read the attributes of a dataset or group; return the reasons for unreadable ones."""
     attributes, left_out = [], {}
     for name in _names(held, is_in_order(held)):
         text = name.decode("utf-8", "backslashreplace")
@@ -163,7 +163,7 @@ def _names(held: Any, is_ordered: bool) -> list[bytes]:
 
 
 def _read(held: Any, name: bytes) -> NativeAttribute | str:
-    """Read an attribute; of one that cannot be in another file, give why."""
+    """Read an attribute; return the reason if it cannot be in another file."""
     from h5py import h5a
 
     try:
@@ -184,16 +184,16 @@ def _read(held: Any, name: bytes) -> NativeAttribute | str:
 
 
 def has_references(kind: Any) -> bool:
-    """Tell whether elements of a type of HDF5 refer to what is in their file."""
+    """Return whether elements of an HDF5 type refer to objects of their file."""
     from h5py import h5t
 
     return consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
 
 
 def are_lists_misread(kind: Any) -> bool:
-    """Tell whether elements are lists of numbers in another byte order than the machine's.
+    """Return whether elements are lists of numbers in another byte order than the machine's.
 
-    h5py brings their bytes as they are, as numbers in the machine's order.
+    h5py returns their bytes unchanged, as numbers in the machine's order.
     """
     from h5py import h5t
 
@@ -208,9 +208,9 @@ def are_lists_misread(kind: Any) -> bool:
 
 
 def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
-    """Give memory for the elements of an attribute, and their type in it.
+    """Return memory for the elements of an attribute, and their type in it.
 
-    Where it is the type in the file, HDF5 copies bytes.
+    If it is the type in the file, HDF5 copies bytes.
     """
     from h5py import h5s, h5t
 
@@ -228,7 +228,7 @@ def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
 
 
 def is_of_fixed_size(kind: Any) -> bool:
-    """Return whether the bytes of elements are all that they are."""
+    """Return whether elements consist of their bytes only."""
     return not has_references(kind) and not consists_of(kind, _is_of_any_length)
 
 
@@ -240,7 +240,7 @@ def _is_of_any_length(kind: Any) -> bool:
 
 
 def consists_of(kind: Any, is_such: Any) -> bool:
-    """Tell whether a type, or one that it is made of, is such a one."""
+    """Return whether `is_such` holds for a type, or for one of its components."""
     from h5py import h5t
 
     if is_such(kind):
@@ -254,7 +254,7 @@ def consists_of(kind: Any, is_such: Any) -> bool:
 
 
 def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
-    """Give an attribute for elements of another type; only what stands for missing ones changes."""
+    """Return an attribute for elements of another type; only values of missing ones change."""
     from h5py import h5t
 
     if attribute.name.decode("utf-8", "replace") not in MISSING or attribute.values is None:
@@ -264,7 +264,7 @@ def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
         return attribute
     try:
         own = kind.dtype
-    except (TypeError, ValueError):  # of a type that NumPy does not have
+    except (TypeError, ValueError):  # a type that NumPy does not have
         return attribute
     if own.kind not in "iufc" or not np.can_cast(own, dtype, "same_kind"):
         return attribute
@@ -276,7 +276,7 @@ def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
 
 
 def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
-    """Give numbers as NumPy has them; HDF5 has others too, as of 12 bits."""
+    """Return numbers in NumPy's form; HDF5 has others too, for example with 12 bits."""
     from h5py import h5t
 
     buffer = np.zeros(values.size * max(values.itemsize, dtype.itemsize), np.uint8)
@@ -286,7 +286,7 @@ def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def write(file: Any, dataset: Any, native: NativeTraits) -> None:
-    """Give a dataset of an open file what another one has; say in the log what is left out."""
+    """Write the properties of another dataset to one in an open file; log what is left out."""
     write_attributes(native.where, dataset, native.attributes, native.left_out)
     write_attributes(native.where, file, native.of_file, {})
 
@@ -294,7 +294,7 @@ def write(file: Any, dataset: Any, native: NativeTraits) -> None:
 def write_attributes(
     where: str, held: Any, attributes: Iterable[NativeAttribute], left_out: dict[str, str]
 ) -> None:
-    """Give attributes to a dataset or group; say in the log what is left out, of what and why."""
+    """Write attributes of a dataset or group; log what is left out and why."""
     for attribute in attributes:
         _write(held, attribute)
     for name, why in left_out.items():
@@ -312,12 +312,12 @@ def _write(held: Any, attribute: NativeAttribute) -> None:
 
 
 def tell_left_out_of_json(attributes: Any) -> None:
-    """Say in the log which attributes are left out where JSON is to hold them."""
+    """Log which attributes are left out because they are stored as JSON."""
     if isinstance(attributes, HeldAttributes):
         tell_not_in_json(attributes.native.where, attributes.native.not_in_json)
 
 
 def tell_not_in_json(where: str, names: Iterable[str]) -> None:
-    """Say in the log that attributes are left out, as JSON cannot hold them."""
+    """Log that attributes are left out because JSON cannot store them."""
     for name in names:
         log.warning("%s: its attribute %s is left out: JSON has none of that type", where, name)

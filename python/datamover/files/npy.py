@@ -21,14 +21,14 @@ from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape,
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
-#: So much is read of an object at an address to find its header, which is seldom above 128.
+#: Bytes read from an object at an address for its header, which is seldom above 128.
 HEADER_BYTES = 1 << 16
-#: NumPy reads no longer headers.
+#: Longest header that NumPy reads.
 MAX_HEADER_CHARACTERS = 10_000
 
 
 def recognizes(path: str) -> bool:
-    """Tell whether a file begins as .npy files do."""
+    """Return whether a file begins like an .npy file."""
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -37,7 +37,7 @@ def recognizes(path: str) -> bool:
 
 
 def _header(path: str) -> tuple[ArraySpec, int]:
-    """Read what a file holds and where its elements begin."""
+    """Read the description of a file's array, and the offset of its elements."""
     with open(path, "rb") as file:
         found = _header_of(file, path)
     if found is not None:
@@ -47,13 +47,13 @@ def _header(path: str) -> tuple[ArraySpec, int]:
     except OSError:
         raise
     except Exception as e:
-        raise IoError(f"{path} is no .npy file that can be read: {e}") from e
+        raise IoError(f"{path} is not a readable .npy file: {e}") from e
     order = "C" if mapped.flags.c_contiguous else "F"
     return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
 
 
 def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
-    """Read a header; None where it has a version of which NumPy tells only with the elements."""
+    """Read a header; None for a version that NumPy only reads together with the elements."""
     try:
         version = np.lib.format.read_magic(file)
         _check_dtype_of_header(file, version)
@@ -64,17 +64,17 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
         if read is None:
             return None
         shape, fortran, dtype = read(file)
-        if any(type(extent) is bool for extent in shape):  # which NumPy finds no fault with here
+        if any(type(extent) is bool for extent in shape):  # which NumPy accepts here
             raise ValueError(f"shape is not valid: {shape}")
     except OSError:
         raise
-    except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways
-        raise IoError(f"{path} is no .npy file that can be read: {e}") from e
+    except Exception as e:  # evaluating a header of foreign bytes fails in many ways
+        raise IoError(f"{path} is not a readable .npy file: {e}") from e
     return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
 
 
 def _check_dtype_of_header(file: BinaryIO, version: tuple[int, int]) -> None:
-    """Look at the dtype before NumPy does. Reads nothing, for whoever reads next."""
+    """Check the dtype before NumPy reads it. Keeps the position in the file."""
     begin = file.tell()
     length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
     text = file.read(min(length, HEADER_BYTES)).decode("latin1" if version < (3, 0) else "utf8")
@@ -90,11 +90,11 @@ def _check_dtype_of_header(file: BinaryIO, version: tuple[int, int]) -> None:
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
-    """Open an .npy file after a look at its header and its length."""
+    """Open an .npy file, and check its header and length."""
     if addresses.is_address(path):
         return open_at_address(AddressBytes(path))
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, no .npy file")
+        raise IoError(f"{path} is a directory, not an .npy file")
     spec, offset = _header(path)
     _check(path, spec, offset, os.path.getsize(path))
     return FlatFile(path, spec, offset, writable=False)
@@ -106,7 +106,7 @@ def open_at_address(data: AddressBytes) -> FlatObject:
     begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
     found = _header_of(begin, address)
     if found is None:
-        raise Unsupported(f"{address} has a header of a version that is read of files only")
+        raise Unsupported(f"{address} has a header version that is supported in local files only")
     _check(address, *found, data.size)
     return FlatObject(address, *found, data)
 
@@ -115,14 +115,14 @@ def _check(path: str, spec: ArraySpec, offset: int, size: int) -> None:
     check_flat_dtype(spec.dtype, path)
     if min(spec.shape, default=0) >= 0 and size < offset + spec.nbytes:
         raise IoError(
-            f"{path} is truncated: its header promises {spec.nbytes:,} bytes of elements, "
-            f"{size - offset:,} are there"
+            f"{path} is truncated: its header declares {spec.nbytes:,} bytes of elements, but it "
+            f"has {size - offset:,}"
         )
     check_shape(spec.shape, spec.dtype, path)
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Every dtype of fixed size fits."""
+    """Check the dtype, which must have a fixed size."""
     check_flat_dtype(spec.dtype, "the output")
     return spec
 
@@ -130,7 +130,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the header and reserve the space."""
     with warnings.catch_warnings():
-        # What h5py notes in a dtype, of strings and enumerations, has no place in the file.
+        # h5py's notes on strings and enumerations in a dtype cannot be stored in the file.
         warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
         _create(path, spec)
 
@@ -141,7 +141,7 @@ def _create(path: str, spec: ArraySpec) -> None:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
         return
     try:
-        # Before NumPy asks for the last byte, which file systems refuse in words of their own.
+        # Before NumPy writes the last byte, for which file systems raise errors of their own.
         check_room_to_grow(os.path.dirname(path) or ".", spec.nbytes)
         mapped = np.lib.format.open_memmap(
             path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
@@ -156,7 +156,7 @@ def _create(path: str, spec: ArraySpec) -> None:
 
 
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
-    """Open a file that `create` made."""
+    """Open a file that `create` created."""
     return FlatFile(path, spec, _header(path)[1], writable=True)
 
 

@@ -53,18 +53,18 @@ V2_KEYS = {
 
 
 class NotPlain(Exception):
-    """zarr-python is to read and write this array."""
+    """Raised if zarr-python must read and write this array."""
 
 
 def require(condition: bool) -> None:
-    """Leave to zarr-python what does not hold."""
+    """Raise NotPlain unless the condition holds."""
     if not condition:
         raise NotPlain
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How the chunks of a plain array are stored.
+    """Storage of the chunks of a plain array.
 
     Attributes
     ----------
@@ -73,13 +73,13 @@ class Layout:
         As stored, with its byte order.
     fill_value : numpy scalar
     order : str
-        "C" or "F", of the elements within a chunk.
+        "C" or "F": order of the elements within a chunk.
     codec : dict or None
-        As numcodecs knows it.
+        Configuration for numcodecs.
     prefix, separator : str
-        Of the names of chunks.
+        Parts of the names of chunks.
     leaves_out : bool
-        Whether chunks of nothing but the fill value are left out.
+        Whether chunks with only the fill value are left out.
     """
 
     shape: Shape
@@ -104,7 +104,7 @@ def _extents(value: Any, dims: int | None, least: int) -> Shape:
 
 
 def _fill_value(value: Any, dtype: np.dtype) -> Any:
-    """Read a fill value as Zarr v3 writes it."""
+    """Read a fill value in the notation of Zarr v3."""
     if dtype.kind == "c":
         require(isinstance(value, list) and len(value) == 2)
         part = np.dtype(f"f{dtype.itemsize // 2}")
@@ -141,7 +141,7 @@ def _codec_of_v3(codec: Any, dtype: np.dtype) -> dict[str, Any]:
 
 
 def _layout_of_v3(said: dict[str, Any]) -> Layout:
-    """Read metadata of Zarr v3; raises `NotPlain`, or what wrong metadata leads to."""
+    """Read metadata of Zarr v3; raises `NotPlain`, or any error for wrong metadata."""
     require(said.get("zarr_format") == 3 and said.get("node_type") == "array")
     require(set(said) <= V3_KEYS and not said.get("storage_transformers"))
     shape = _extents(said["shape"], None, 0)
@@ -174,7 +174,7 @@ def _layout_of_v3(said: dict[str, Any]) -> Layout:
 
 
 def _layout_of_v2(said: dict[str, Any]) -> Layout:
-    """Read metadata of Zarr v2; raises `NotPlain`, or what wrong metadata leads to."""
+    """Read metadata of Zarr v2; raises `NotPlain`, or any error for wrong metadata."""
     require(said.get("zarr_format") == 2 and set(said) <= V2_KEYS and not said.get("filters"))
     shape = _extents(said["shape"], None, 0)
     require(isinstance(said["dtype"], str))
@@ -201,7 +201,7 @@ def _layout_of_v2(said: dict[str, Any]) -> Layout:
 
 
 def layout_of(said: dict[str, Any]) -> Layout:
-    """Return how a plain array is stored, by its zarr.json or .zarray.
+    """Return the storage of a plain array from its zarr.json or .zarray.
 
     Raises
     ------

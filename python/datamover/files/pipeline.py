@@ -23,10 +23,10 @@ from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Scratch, Sink, Source
 from datamover.files.formats import Shape
 
-#: Small chunks are written several at a time, about so many bytes of them.
+#: Approximate bytes of small chunks that are written together.
 WRITE_BYTES = 1 << 18
 
-#: How long a wait for threads lasts before they are counted again.
+#: Seconds of a wait for threads before they are counted again.
 PATIENCE_SECONDS = 0.5
 
 Box = tuple[Shape, Shape]
@@ -34,7 +34,7 @@ Box = tuple[Shape, Shape]
 
 @dataclasses.dataclass
 class Busy:
-    """Seconds of all threads together."""
+    """Seconds of work, summed over all threads."""
 
     read: float = 0.0
     copy: float = 0.0
@@ -61,7 +61,7 @@ class _Group:
 @dataclasses.dataclass(frozen=True)
 class _Read:
     cell: Shape
-    box: Box  # that part of the chunk which lies in the step
+    box: Box  # the part of the chunk inside the step
     groups: list[tuple[_Group, Box]]
 
 
@@ -72,7 +72,7 @@ class _Write:
 
 
 class Pipeline:
-    """One move by threads.
+    """Execution of one plan by threads.
 
     Parameters
     ----------
@@ -80,18 +80,18 @@ class Pipeline:
     source : Source
     sink : Sink
     max_bytes : int
-        Groups are opened ahead where it allows more than the plan needs.
+        Groups are opened ahead if it allows more than the plan needs.
     tell : callable
         Called with the bytes of each piece read or written.
     rank : int
-        Which of the processes this is that share the plan's steps.
+        Number of this process among those that share the plan's steps.
     gives_up : callable, optional
-        Asked now and then, by the thread that calls `run`, whether all is to be given up.
+        Called repeatedly, by the thread that calls `run`; returns whether to give up.
 
     Raises
     ------
     GivenUp
-        By `run`, where that was so.
+        By `run`, if `gives_up` returned True.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Pipeline:
         self._next_read = next(self._reads, None)
         self._writes: collections.deque[_Write] = collections.deque()
         self._open: dict[Shape, _Group] = {}
-        self._groups = 0  # that have memory
+        self._groups = 0  # groups with memory
         self._free: list[np.ndarray] = []
         self._at_work = 0
         self._writing = 0
@@ -126,7 +126,7 @@ class Pipeline:
         self._failure: BaseException | None = None
 
     def run(self) -> None:
-        """Move all; the first error of any thread is raised when all have stopped."""
+        """Execute the plan; the first error of any thread is raised when all have stopped."""
         plan = self._plan
         count = min(plan.threads, max(plan.reads, plan.chunks))
         if count == 1 and self._gives_up is None:
@@ -144,10 +144,10 @@ class Pipeline:
             raise self._failure
 
     def _wait(self) -> None:
-        """Wait until all is done, or given up, and no thread is at it any more.
+        """Wait until everything is done, or given up, and all threads have stopped.
 
-        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended. A
-        thread that comes later finds nothing to do.
+        Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended. A thread
+        that starts later finds nothing to do.
         """
         while self._running > 0 or not (self._done or self._failure):
             self._ended.acquire(timeout=PATIENCE_SECONDS)
@@ -183,7 +183,7 @@ class Pipeline:
             self._changed.notify_all()
 
     def _take(self) -> _Read | _Write | None:
-        """Wait for something to do; None when all is done, or given up."""
+        """Wait for the next task; return None when everything is done, or given up."""
         with self._changed:
             while self._failure is None:
                 if self._writes and self._writing < self._most_writing:
@@ -204,7 +204,7 @@ class Pipeline:
         return None
 
     def _all_reads(self) -> Iterator[tuple[Shape, Box]]:
-        """Go through the plan: a source chunk, and its part that lies in the step."""
+        """Yield the reads of the plan: a source chunk, and its part inside the step."""
         chunk = self._plan.source.chunk
         for lo, hi in self._plan.boxes(self._rank):
             for cell in self._plan.source_cells(lo, hi):
@@ -213,7 +213,7 @@ class Pipeline:
                 yield cell, (tuple(map(max, first, lo)), tuple(map(min, last, hi)))
 
     def _open_groups(self, cell: Shape, box: Box) -> _Read | None:
-        """Give the groups that a source chunk needs; None while there is no memory for them."""
+        """Return the groups that a source chunk needs; None while memory for them is missing."""
         extents = self._plan.group
         cells = [range(a // g, -(-b // g)) for a, b, g in zip(*box, extents, strict=True)]
         needed = list(itertools.product(*cells))
@@ -277,7 +277,7 @@ class Pipeline:
             self._changed.notify_all()
 
     def _complete(self, group: _Group) -> None:
-        """Have the chunks of a group written."""
+        """Queue the chunks of a group for writing."""
         plan = self._plan
         del self._open[tuple(a // g for a, g in zip(group.lo, plan.group, strict=True))]
         grid = [
@@ -348,6 +348,6 @@ def _copy_box(array: np.ndarray, first: Shape, group: _Group, chunk: Shape, box:
             at = g + cell * c + begin - f
             taken.append(slice(at, at + count * length))
             shape += [count, length]
-        # Dimensions are only split: no elements are copied by this.
+        # Dimensions are only split; this copies no elements.
         part = array[tuple(taken)].reshape(shape)
         _plan.copy_strided(part, group.by_dimension[tuple(to)])

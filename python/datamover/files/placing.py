@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Naming of an output: at any moment, either the old or the new one is there, complete."""
+"""Naming of an output: at any moment, either the old or the new one exists, complete."""
 
 from __future__ import annotations
 
@@ -13,26 +13,31 @@ import os
 import re
 import shutil
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
+from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 log = logging.getLogger("datamover")
 
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
-#: What a file system (or an old kernel or C library) says that cannot rename with flags.
+#: Errors of file systems, kernels and C libraries that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 def token(address: int | None) -> str:
-    """Give all processes the same word, by which they name the unfinished output. Collective.
+    """Return a word for the name of the unfinished output, equal on all processes. Collective.
 
-    `address` is that of the communicator; None where this process is alone.
+    `address` is that of the communicator; None if this process is alone.
     """
     mine = os.environ.get(MOVE_TOKEN) or os.urandom(6).hex()
     if address is None:
@@ -41,26 +46,26 @@ def token(address: int | None) -> str:
 
 
 def temporary_path(output: str, token: str) -> str:
-    """Return the hidden name beside the output under which it is written."""
+    """Return the hidden name next to the output under which it is written."""
     directory, name = os.path.split(output)
     return os.path.join(directory, f".{name}.{token}.partial")
 
 
 class LocalPlace:
-    """An output that has a path: written under a hidden name, renamed when it is whole.
+    """An output with a path: written under a hidden name, renamed when it is complete.
 
     Every process has its own; `check`, `claim` and `finish` are called on one.
 
     Parameters
     ----------
     source : str or None
-        None: it is no file, and cannot be in the way.
+        The input; None if it is not a file, which cannot be the output.
     output : str
     token : str
         See `token`.
     overwrite, overwrite_group : bool
     member : str, optional
-        The dataset of an HDF5 file that the output is to be.
+        The dataset of an HDF5 file that is written.
     """
 
     def __init__(
@@ -74,17 +79,17 @@ class LocalPlace:
     ):
         self._said = (source, output, overwrite, overwrite_group, member)
         self._output, self._overwrite = output, overwrite
-        #: Where it is written.
+        #: The hidden name under which it is written.
         self.path = temporary_path(output, token)
-        self._removes = False  # whether this process removes what is left at the end
-        self._lock: int | None = None  # tells others that this one is at work
+        self._removes = False  # whether this process removes the rest at the end
+        self._lock: int | None = None  # shows others that this process is at work
 
     def check(self) -> None:
-        """Check, before anything is written, that the output can be put there."""
+        """Check, before anything is written, that the output can be created."""
         check_places(*self._said)
 
     def claim(self, is_directory: bool) -> None:
-        """Make the empty unfinished output; remove what moves left that were killed."""
+        """Create the empty unfinished output; remove leftovers of killed moves."""
         tell_of_leftovers(remove_leftovers(self._output))
         self._removes = True
         self._lock = claim(self.path, is_directory)
@@ -95,17 +100,28 @@ class LocalPlace:
             self._lock = hold(self.path)
 
     def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the unfinished output to be read."""
+        """Open the unfinished output for reading."""
         return functions.open_reader(self.path, options)
 
     def finish(self, writer: Any) -> None:
-        """Give it its name."""
+        """Give the output its name."""
         place(self.path, self._output, self._overwrite)
 
     def give_back(self) -> None:
         """Remove the old output, or a new one that is not complete."""
         lock, self._lock = self._lock, None
         give_back(self.path, self._output, self._removes, lock)
+
+
+def begin(comm: MPI.Comm, place: Any, is_directory: bool, create: Callable[[str], None]) -> None:
+    """Make an unfinished output, by `create` on one process, and hold it on all. Collective."""
+    with together(comm):
+        if comm.rank == 0:
+            place.check()
+            place.claim(is_directory)
+            create(place.path)
+    with together(comm):
+        place.hold()
 
 
 def check_places(
@@ -115,15 +131,15 @@ def check_places(
     overwrite_group: bool,
     member: str | None = None,
 ) -> None:
-    """Check, before anything is written, that the output can be put where it shall be.
+    """Check, before anything is written, that the output can be created.
 
     Raises
     ------
     InvalidArgument
-        Output and input are the same, or one lies within the other.
+        Output and input are the same, or one is inside the other.
     IoError
-        The output is there and not to be replaced, or it is a Zarr group and that was not said, or
-        its directory is missing or not writable.
+        The output exists and must not be replaced, or it is a Zarr group without the option to
+        replace one, or its directory is missing or not writable.
     """
     if source is not None and not addresses.is_address(source):
         _check_apart(source, output)
@@ -135,16 +151,16 @@ def _check_apart(source: str, output: str) -> None:
     if source == output or (os.path.exists(output) and os.path.samefile(source, output)):
         raise InvalidArgument(f"input and output are the same, {output}")
     if inside in (source, output):
-        raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
+        raise InvalidArgument(f"of input {source} and output {output}, one is inside the other")
 
 
 def check_place(
     output: str, overwrite: bool, overwrite_group: bool | None, member: str | None = None
 ) -> None:
-    """Check that an output can be put where it shall be; errors as of `check_places`.
+    """Check that an output can be created. Raises the errors of `check_places`.
 
-    `member` is the dataset of an HDF5 file that the output is to be: others may not get lost.
-    `overwrite_group` is None for a caller that has no such option.
+    `member` is the dataset of an HDF5 file that is written: others must not get lost.
+    `overwrite_group` is None for a caller without this option.
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
@@ -161,11 +177,11 @@ def check_place(
         _refuse_further_dataset(output, member)
         raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
-        raise IoError(f"{output} is where a disk is mounted: it is not replaced")
+        raise IoError(f"{output} is a mount point: it is not replaced")
     if names.is_special(output):
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
-        raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
+        raise IoError(f"{output} is a directory but not a Zarr store: it is not replaced")
     if not overwrite_group:
         there = _datasets_in(output, overwrite_group)
         if len(there) > 1:
@@ -185,25 +201,25 @@ def check_place(
 
 
 def _refuse_further_dataset(output: str, member: str | None) -> None:
-    """Do not advise to replace a file whose other datasets would be lost."""
+    """Raise without the advice to replace a file, if its other datasets would be lost."""
     there = [] if member is None else _datasets_in(output, overwrite_group=False)
     if there and member not in there:
         raise IoError(
             f"{output} exists, with the dataset {there[0]!r}"
-            f"{' and others' if len(there) > 1 else ''}: none is added to a file that is there; "
+            f"{' and others' if len(there) > 1 else ''}: datasets cannot be added to a file; "
             "dm.save writes several"
         )
 
 
 def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
-    """Return the names of the datasets in an HDF5 file that is there; none of another file.
+    """Return the names of the datasets in an existing HDF5 file; none for another file.
 
-    A file that is called as one is another only if it is empty.
+    A file with the extension of HDF5 counts as another file only if it is empty.
 
     Raises
     ------
     IoError
-        The file cannot be read, so that nobody knows what would be lost.
+        The file cannot be read, so that it is unknown what would be lost.
     """
     by_name = formats.by_suffix(output)
     try:
@@ -212,33 +228,33 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
             return hdf5.names(output)
     except (IoError, Unsupported, OSError) as e:
         raise IoError(
-            f"{e}; the datasets in it would be lost: close it in the program that has it open, or "
-            f"else {_how_to_replace(overwrite_group)}"
+            f"{e}; the datasets in it would be lost: close it in the program that has it open; "
+            f"otherwise {_how_to_replace(overwrite_group)}"
         ) from e
     return []
 
 
 def _check_length(output: str) -> None:
-    """Refuse a name that leaves no room for what the hidden one beside it has besides."""
+    """Reject a name that is too long for the additions of the hidden name."""
     directory, name = os.path.split(output)
     limit = os.pathconf(directory, "PC_NAME_MAX")
     hidden = os.path.basename(temporary_path(output, "0" * 12) + ".old")
     longer = len(hidden) - len(name)
     if len(os.fsencode(name)) + longer > limit >= longer:
         raise IoError(
-            f"the name of the output, {name}, is too long: here it may have {limit - longer} bytes"
+            f"the name of the output, {name}, is too long: the limit here is {limit - longer} bytes"
         )
 
 
 def _how_to_replace(overwrite_group: bool | None) -> str:
-    """Say what is to be done where an output holds more than is to be written."""
+    """Return the remedy if an output contains more than the new one."""
     if overwrite_group is None:
         return "it is not replaced here; remove it first, or give another name"
     return f"{formats.option('overwrite_group', True)} replaces all of it"
 
 
 def _is_zarr_array(path: str) -> bool:
-    """Tell whether a store's metadata says that it is one array; not where they are unreadable."""
+    """Return whether a store is a single array by its metadata; False if they are unreadable."""
     try:
         with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
             return json.load(file).get("node_type") == "array"
@@ -249,22 +265,21 @@ def _is_zarr_array(path: str) -> bool:
 
 
 def place(temporary: str, output: str, overwrite: bool) -> str | None:
-    """Give a complete output its name; what had the name before gets a hidden one.
+    """Give a complete output its name; the previous output gets a hidden name.
 
-    Files replace files in one step. Else names are exchanged in one step
-    where the file system has that (renameat2); where it has not, the old output is renamed away
-    first, so that for a moment there is nothing under the name, while old and new both are there,
-    whole, under hidden names.
+    Files replace files atomically. Otherwise names are exchanged atomically if the file system
+    supports it (renameat2). If it does not, the old output is renamed first, so that for a moment
+    the name does not exist, while old and new output are both complete under hidden names.
 
     Returns
     -------
     str or None
-        Where the old output lies now, to be removed; None if there is none any more.
+        The hidden name of the old output, to be removed; None if there is none.
 
     Raises
     ------
     IoError
-        The output came into being meanwhile and is not to be replaced.
+        The output was created in the meantime and must not be replaced.
     """
     old = None
     consolidated.remove_around(output)
@@ -291,11 +306,11 @@ def _place_new(temporary: str, output: str) -> None:
             return
     except FileExistsError as e:
         raise IoError(
-            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
         ) from e
     if os.path.lexists(output):
         raise IoError(
-            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
         )
     os.rename(temporary, output)
 
@@ -312,7 +327,7 @@ def _place_in_two_steps(temporary: str, output: str) -> str:
 
 
 def rename_with(source: str, destination: str, flags: int) -> bool:
-    """Rename by Linux' renameat2; False where the file system or the system does not have it."""
+    """Rename by Linux' renameat2; return False if the system or file system does not have it."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
@@ -327,7 +342,7 @@ def rename_with(source: str, destination: str, flags: int) -> bool:
 
 
 def _sync_directory(directory: str) -> None:
-    """Bring names to the disk. The output is in place already: a failure is only worth a word."""
+    """Sync names to the disk. The output is in place already, so a failure is only logged."""
     try:
         fd = os.open(directory, os.O_RDONLY)
         try:
@@ -339,7 +354,7 @@ def _sync_directory(directory: str) -> None:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Replace a small file at once, so that others see the old one or the new one, on the disk."""
+    """Replace a small file atomically and sync it, so that others see the old or the new one."""
     tell_of_leftovers(remove_leftovers(path))
     temporary = temporary_path(path, os.urandom(6).hex())
     lock = claim(temporary, is_directory=False)
@@ -359,13 +374,13 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove a file, also from the disk, if it is there."""
+    """Remove a file if it exists, and sync the removal."""
     remove(path)
     _sync_directory(os.path.dirname(path))
 
 
 def claim(temporary: str, is_directory: bool) -> int:
-    """Make the empty unfinished output and lock it, which tells others that its owner lives.
+    """Create the empty unfinished output and lock it, which shows others that its owner lives.
 
     Returns
     -------
@@ -383,22 +398,22 @@ def claim(temporary: str, is_directory: bool) -> int:
             continue
         if _is_still(fd, temporary):
             return fd
-        let_go(fd)  # another move took it for a leftover before it was locked
+        let_go(fd)  # another move mistook it for a leftover before it was locked
 
 
 def hold(temporary: str) -> int:
     """Lock an unfinished output as one of several processes that write it; see `claim`."""
     fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-    # Without locks on this file system others cannot tell, and leave it alone.
+    # Without locks on this file system, others cannot detect it, and leave it alone.
     with contextlib.suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
 
 
 def let_go(lock: int) -> None:
-    """End a lock. Never raises: it has ended whatever the system says, and held nothing written.
+    """Release a lock. Never raises: it ends even if the system reports an error.
 
-    An error here would be that of one process alone.
+    An error here would be that of one process alone, and no written data depends on it.
     """
     with contextlib.suppress(OSError):
         os.close(lock)
@@ -412,7 +427,7 @@ def _is_still(fd: int, path: str) -> bool:
 
 
 def remove_leftovers(output: str) -> list[str]:
-    """Remove what moves to the same output left, and nobody holds; return the names removed."""
+    """Remove unlocked leftovers of moves to the same output; return the names removed."""
     directory, name = os.path.split(output)
     pattern = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{12}\.partial(\.old)?")
     found = {
@@ -424,10 +439,10 @@ def remove_leftovers(output: str) -> list[str]:
 
 
 def tell_of_leftovers(removed: list[str]) -> None:
-    """Say what was removed.
+    """Log what was removed.
 
-    What another program replaced has no lock while that removes it, and what it has just made none
-    before it locks it: so nobody need have been killed.
+    A replaced output has no lock while another program removes it, and a new one none before it is
+    locked. The program therefore need not have been killed.
     """
     for name in removed:
         log.warning(
@@ -440,7 +455,7 @@ def tell_of_leftovers(removed: list[str]) -> None:
 def _remove_if_left(temporary: str, output: str) -> bool:
     """Remove an unfinished output (and put an old one back) unless its owner lives."""
     with contextlib.ExitStack() as locks:
-        # Between the two steps of a replacement the owner's lock is on what is the output by then.
+        # Between the two steps of a replacement, the owner's lock is on the new output.
         for path in (temporary, output) if os.path.lexists(temporary + ".old") else (temporary,):
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -451,23 +466,25 @@ def _remove_if_left(temporary: str, output: str) -> bool:
             locks.callback(let_go, fd)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # somebody writes it, or this file system has no locks
+            except OSError:  # another process writes it, or this file system has no locks
                 return False
         clean_up(temporary, output)
     return True
 
 
 def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> None:
-    """End one process's part in an output: remove what is to go, and the lock. Never raises.
+    """End one process's part in an output: remove the old or unfinished one, and the lock.
+
+    Never raises.
 
     Parameters
     ----------
     temporary, output : str
     removes : bool
-        Whether this process made the unfinished output. Another one removes what goes by its name
-        only where it is none of theirs: it was removed, and made again by chunks that came later.
+        Whether this process created the unfinished output. Another process removes a directory of
+        that name only if it is not theirs: it was removed, and created again by late chunks.
     lock : int or None
-        As `claim` and `hold` give it.
+        The result of `claim` or `hold`.
     """
     try:
         if removes or not (lock is None or _is_there(lock, temporary, output)):
@@ -480,16 +497,16 @@ def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> N
 
 
 def _is_there(lock: int, temporary: str, output: str) -> bool:
-    """Tell whether what was written is there, by either name.
+    """Return whether the written output exists, under either name.
 
-    Where it has the output's name, the hidden one is the old output's: that goes with its parts,
-    which the process that removes it has to ask it for.
+    If it has the output's name, the hidden name is that of the old output, which the process that
+    removes it lists.
     """
     return _is_still(lock, temporary) or _is_still(lock, output)
 
 
 def clean_up(temporary: str, output: str) -> None:
-    """Remove what processes left that were killed: nothing but the old or the new output stays."""
+    """Remove leftovers of killed processes: only the old or the new output stays."""
     old = temporary + ".old"
     if os.path.lexists(old) and not os.path.lexists(output):
         os.rename(old, output)
@@ -498,10 +515,11 @@ def clean_up(temporary: str, output: str) -> None:
 
 
 def _set_aside(path: str) -> str:
-    """Give a directory that is to be removed another hidden name, that of a leftover; return it.
+    """Rename a directory that will be removed to the hidden name of a leftover; return the name.
 
-    Other processes may still write chunks of it. They make directories that are missing: within the
-    one that is being removed, it could not be; anew, they find that it is another, and remove it.
+    Other processes may still write chunks of it, for which they create missing directories. Inside
+    the directory, that would prevent its removal. Outside, they find that it is another directory,
+    and remove it.
     """
     if not os.path.isdir(path) or os.path.islink(path) or not path.endswith(".partial"):
         return path
@@ -515,9 +533,9 @@ def _set_aside(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a directory with all that is in it, if it is there.
+    """Remove a file or a directory with its contents, if it exists.
 
-    Somebody else may remove it at the same time: of what was replaced, nobody has a lock.
+    Another process may remove it at the same time: replaced outputs have no lock.
     """
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path, **{_ON_ERROR: _let_be_gone})
@@ -530,7 +548,7 @@ _ON_ERROR = "onexc" if sys.version_info >= (3, 12) else "onerror"
 
 
 def _let_be_gone(function: Any, path: str, error: Any) -> None:
-    """Raise what goes wrong in the removal of a directory, except that something is gone."""
+    """Raise an error of the removal of a directory, unless a file no longer exists."""
     error = error[1] if isinstance(error, tuple) else error
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -12,18 +12,18 @@ from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape,
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
-    """Open a raw file whose shape and dtype were said; its size must be exactly theirs."""
+    """Open a raw file with the given shape and dtype; its size must match exactly."""
     unsaid = [option(name) for name in ("shape", "dtype") if getattr(options, name) is None]
     if unsaid:
         raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, no raw file")
+        raise IoError(f"{path} is a directory, not a raw file")
     if any(extent < 0 for extent in options.shape):
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
     try:
         dtype = dtype_of(options.dtype)
-    except Exception as e:  # NumPy has many words for what it does not know
-        raise InvalidArgument(f"{options.dtype!r} is no NumPy dtype: {e}") from e
+    except Exception as e:  # NumPy raises many types for an unknown dtype
+        raise InvalidArgument(f"{options.dtype!r} is not a NumPy dtype: {e}") from e
     check_flat_dtype(dtype, path)
     spec = ArraySpec(tuple(options.shape), dtype, options.order or "C")
     size = os.path.getsize(path)
@@ -31,14 +31,14 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
         shape = " x ".join(map(str, spec.shape))
         raise IoError(
             f"{path} has {size:,} bytes, but {shape} elements of {dtype} are {spec.nbytes:,}; "
-            "is the shape or the dtype another one?"
+            "check the shape and the dtype"
         )
     check_shape(spec.shape, spec.dtype, path)
     return FlatFile(path, spec, 0, writable=False)
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Every dtype of fixed size fits."""
+    """Check the dtype, which must have a fixed size."""
     check_flat_dtype(spec.dtype, "the output")
     return spec
 
@@ -49,7 +49,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
 
 
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
-    """Open a file that `create` made."""
+    """Open a file that `create` created."""
     return FlatFile(path, spec, 0, writable=True)
 
 

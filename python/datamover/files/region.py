@@ -20,14 +20,14 @@ Bounds = tuple[tuple[int | None, int | None], ...]
 
 
 def box_of(region: _plan.Region | Bounds, shape: Shape) -> tuple[Shape, Shape]:
-    """Give the first index and the extents of a region; negative ends count from behind.
+    """Return the first index and the extents of a region; negative numbers count from the end.
 
     A region is a `datamover.Region`, or has a pair of first and end, or a slice, per dimension.
 
     Raises
     ------
     InvalidArgument
-        Not inside the array, empty, or of other dimensions.
+        The region is not inside the array, is empty, or has other dimensions.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def box_of(region: _plan.Region | Bounds, shape: Shape) -> tuple[Shape, Shape]:
         if (begin, end) != (None, None) and not 0 <= first < last <= n:
             raise InvalidArgument(
                 f"the region is {'' if begin is None else begin}:{'' if end is None else end} in "
-                f"dimension {d}, which has {n} indices; it must be some of them"
+                f"dimension {d}, which has {n} indices; it must select some of them"
             )
         lo.append(first)
         extents.append(last - first)
@@ -55,7 +55,7 @@ def box_of(region: _plan.Region | Bounds, shape: Shape) -> tuple[Shape, Shape]:
 
 
 def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
-    """Give first and end of each dimension, however they were said."""
+    """Return first and end of each dimension, from any form of a region."""
     if isinstance(region, _plan.Region):
         return list(zip(region.lo, region.hi, strict=True))
     pairs = []
@@ -75,7 +75,7 @@ def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
 
 
 def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
-    """Have an open input seen as that region of it."""
+    """Return an open input restricted to a region."""
     lo, shape = box_of(region, reader.spec.shape)
     if isinstance(reader, FlatFile):
         reader.limit_to(lo, shape)
@@ -86,7 +86,7 @@ def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
 
 
 class _RegionOfChunks(ChunkedArray):
-    """A region that begins where a chunk does."""
+    """A region that begins at the begin of a chunk."""
 
     def __init__(self, reader: ChunkedArray, lo: Shape, spec: ArraySpec):
         self._reader = reader
@@ -96,30 +96,30 @@ class _RegionOfChunks(ChunkedArray):
         self.close = reader.close
 
     def check_unchanged(self) -> None:
-        """As of the input."""
+        """Call that of the input."""
         self._reader.check_unchanged()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
-        """Read and decode a chunk, whole."""
+        """Read and decode a whole chunk."""
         return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))
 
 
 class _RegionOfAny:
-    """A region of any input; chunks that lie across its pieces are read for each of them."""
+    """A region of any input; chunks that meet several of its pieces are read for each of them."""
 
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
         self._reader, self._lo = reader, lo
         self.spec, self.granule = spec, reader.granule
-        #: As of the input.
+        #: That of the input.
         self.parts: Shape | None = getattr(reader, "parts", None)
-        #: In which dimensions the region begins within a part, so that boxes do, too.
+        #: Dimensions in which the region, and therefore its boxes, begin inside a part.
         self.begins_within = self.parts and tuple(
             a % n != 0 for a, n in zip(lo, self.parts, strict=True)
         )
         self.close = reader.close
 
     def check_unchanged(self) -> None:
-        """As of the input."""
+        """Call that of the input."""
         self._reader.check_unchanged()
 
     def read(self, lo: Shape, out: np.ndarray) -> None:

@@ -19,11 +19,11 @@ _own = threading.local()
 
 
 def scratch(nbytes: int) -> np.ndarray:
-    """Give so many bytes of this thread, good until it asks again."""
+    """Return this many bytes of this thread's memory, valid until its next call."""
     if nbytes > PIECE_BYTES:
         return np.empty(nbytes, np.uint8)
     if not hasattr(_own, "memory"):
-        # From a page on: rows are then loaded by whole lines, and the system copies fastest.
+        # Begins at a page: rows are then loaded by whole lines, and the system copies fastest.
         memory = np.empty(PIECE_BYTES + mmap.PAGESIZE, np.uint8)
         begin = -memory.ctypes.data % mmap.PAGESIZE
         _own.memory = memory[begin : begin + PIECE_BYTES]
@@ -31,9 +31,9 @@ def scratch(nbytes: int) -> np.ndarray:
 
 
 def contiguous_pieces(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Cut an array into pieces that follow one another in C order, as bytes, each in one piece.
+    """Yield an array as contiguous pieces of bytes, in C order.
 
-    Each is good until the next is asked for.
+    Each piece is valid until the next one is requested.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 """Time series of a program's arrays: a Zarr group to which steps are appended.
 
 Each variable is an array with one more dimension in front, and chunks of one step. A process writes
-the chunks that begin in its own blocks, so that nothing moves between processes if the blocks are
+the chunks that are within its own blocks, so that nothing moves between processes if the blocks are
 whole chunks. A step becomes part of the arrays when all its chunks are written: last of all, the
 group's consolidated metadata is replaced.
 """
@@ -16,28 +16,32 @@ import os
 import shutil
 import socket
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from datamover.arguments import flag
-from datamover.collective_calls import agreeing, ending, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
 from datamover.files import names
-from datamover.files.agreement import leave_block, threads_here, together
+from datamover.files.agreement import together
+from datamover.files.formats import ArraySpec
+from datamover.files.growing_array import StepWriter, create
 from datamover.files.series_variable import Variable
+from datamover.files.staged_moves import StagedMoves
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
+from datamover.files.state_work import Work
+from datamover.files.unfinished import Unfinished
 from datamover.files.write_back import sync_file_system
-from datamover.movers import MoverSet
 from datamover.mpi import collectively, comm_address
-from datamover.plans import redistribute
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Steps in one chunk of a coordinate.
-COORDINATE_CHUNK = 1024
+#: Memory limit of a step: a block, which is a chunk by default, may have any size.
+MOST_BYTES = 1 << 60
 
 
 @refused_by(agreeing)
@@ -62,7 +66,7 @@ def series(
     Parameters
     ----------
     path : path
-        Directory of the group, ``run.zarr``, which all processes see under this path.
+        Directory of the group, ``run.zarr``; the same path on all processes.
     arrays : mapping of str to array
         As for `datamover.save`: an `XArray`, or a pair of array and layout. They must not be freed
         before the series is closed.
@@ -87,7 +91,7 @@ def series(
     Returns
     -------
     Series
-        To be closed, or used in a ``with`` block.
+        Close it, or use it in a ``with`` block.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def series(
     InvalidArgument, WrongType
         For other wrong arguments.
 
-    All of them on all processes.
+    All errors are raised on all processes.
 
     Examples
     --------
@@ -138,7 +142,7 @@ def series(
         if flag(resume, "resume") and flag(overwrite, "overwrite"):
             raise InvalidArgument("resume=True continues a series, overwrite=True replaces it")
         if flag(rechunk, "rechunk") and not resume:
-            raise InvalidArgument("rechunk=True is for resume=True")
+            raise InvalidArgument("rechunk=True needs resume=True")
         for given, kind in ((dimensions, "dimensions"), (chunks, "chunks")):
             for name in given or {}:
                 if name not in state.items:
@@ -166,8 +170,8 @@ def series(
     return found
 
 
-class Series:
-    """A Zarr group to which steps are appended; made by `datamover.series`.
+class Series(Unfinished):
+    """A Zarr group to which steps are appended; created by `datamover.series`.
 
     Attributes
     ----------
@@ -179,12 +183,12 @@ class Series:
 
     closed = True
     _lock: int | None = None
-    _mover: MoverSet | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, path: str, along: str, items: dict[str, Item]):
         self.path, self.steps = path, 0
         self._comm, self._address, self._along, self._items = comm, address, along, items
         self._variables: list[Variable] = []
+        self._moves: list[StagedMoves] = []  # of the chunks that are not within blocks
         self._coordinates: dict[str, str] | None = None  # dtypes by name; None: no step yet
         directory, name = os.path.split(path)
         self._lock_path = os.path.join(directory, f".{name}.lock")
@@ -217,13 +221,15 @@ class Series:
                 variable.check(group, rechunk)
             self.steps = group[self._variables[0].name].shape[0]
             self._coordinates = self._coordinates_in(group) if self.steps else None
-        self._threads = threads_here(self._address)
-        plans = []
-        with together(self._comm):
-            for v in self._variables:
-                plan = redistribute(v.item.layout, v.allocate(self._comm.rank))
-                plans.append((plan, v.item.array, v.parts))
-        self._mover = MoverSet(plans, comm=self._comm)
+        self._work = _Appending(self._comm, self._address, self)
+        dtypes = {name: item.dtype for name, item in self._items.items()}
+        self._work.agree_on_files(
+            {name: ArraySpec(item.shape, item.dtype) for name, item in self._items.items()}
+        )
+        for group in self._work.plan(dtypes):
+            self._moves.append(self._work.staged(group, keeps=True))
+            self._moves[-1].bind()
+        self._begin(self._comm, self.path, f"the series {self.path} was not closed")
 
     def _group(self) -> Any:
         import zarr
@@ -259,9 +265,9 @@ class Series:
                 shutil.rmtree(self.path)
             else:
                 os.unlink(self.path)
-        group = zarr.create_group(self.path)
+        zarr.create_group(self.path)
         for variable in self._variables:
-            variable.create(group)
+            variable.create(self.path)
         _consolidate(self.path)
 
     def _coordinates_in(self, group: Any) -> dict[str, str]:
@@ -301,24 +307,22 @@ class Series:
         Raises
         ------
         IoError, NoMemory
-            If the step cannot be written: it is not in the series then, and can be appended again.
+            If the step cannot be written. It is then not in the series, and can be appended again.
         InvalidState
             If the series is closed.
         InvalidArgument, Mismatch, WrongType
             If the coordinates differ from those of the steps before, or between processes.
 
-        All of them on all processes.
+        All errors are raised on all processes.
         """
         collectively(self._address, lambda: self._check(coordinates))
         agree_on(self._address, {f"{name}=": value for name, value in coordinates.items()})
-        self._mover()
-        with together(self._comm):
-            group = self._group()
-            for variable in self._variables:
-                variable.write(group, self.steps, self._threads)
+        self._work.transfer_direct()
+        for moves in self._moves:
+            self._work.execute(moves)
         with together(self._comm):
             if self._comm.rank == 0:
-                self._commit(group, coordinates)
+                self._commit(self._group(), coordinates)
         self.steps += 1
         if self._coordinates is None:
             self._coordinates = {name: _dtype_of(value) for name, value in coordinates.items()}
@@ -348,13 +352,7 @@ class Series:
         """Make the written step a part of all arrays. By the first process."""
         for name, value in coordinates.items():
             if name not in group:
-                group.create_array(
-                    name,
-                    shape=(0,),
-                    chunks=(COORDINATE_CHUNK,),
-                    dtype=_dtype_of(value),
-                    dimension_names=(self._along,),
-                )
+                create(os.path.join(self.path, name), (), _dtype_of(value), (self._along,))
             array = group[name]
             array.resize((self.steps + 1,))
             array[self.steps] = value
@@ -369,8 +367,7 @@ class Series:
         if self.closed:
             return
         try:
-            with together(self._comm):
-                sync_file_system(self.path)
+            self._end()
         finally:
             self._drop()
 
@@ -378,46 +375,43 @@ class Series:
     def _is_over(self) -> bool:
         return self.closed
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End if this process's call to close was refused. Collective."""
-        try:
-            agree()
-        finally:
-            self._drop()
+    def _end(self) -> None:
+        with together(self._comm):
+            sync_file_system(self.path)
 
-    def _drop(self) -> None:
-        """Free the mover and the lock. Local."""
+    def _release(self) -> None:
         self.closed = True
-        if self._mover is not None:
-            self._mover.free()
-            self._mover = None
+        while self._moves:
+            self._moves.pop().free()
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._lock_path)
             os.close(self._lock)
             self._lock = None
 
-    def __enter__(self) -> Series:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Close; if the block failed on one process, the others raise PeerFailed."""
-        if self.closed:
-            return
-        if kind is None:
-            self.close()
-            return
-        self._drop()
-        leave_block(self._comm, self.path, error)
-
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.steps} steps"
         return f"Series({self.path!r}, {state})"
 
 
+class _Appending(Work):
+    """Writing of the next step of a series."""
+
+    def __init__(self, comm: MPI.Comm, address: int, series: Series):
+        super().__init__(comm, address, to_file=True)
+        self._series = weakref.ref(series)
+        self.items = series._items
+        self.ranks = tuple(range(comm.size))
+        self.max_bytes = MOST_BYTES
+
+    def open(self, name: str) -> StepWriter:
+        """Open the next step of an array."""
+        series = self._series()
+        return StepWriter(os.path.join(series.path, name), series.steps)
+
+
 def _consolidate(path: str) -> None:
-    """Write the group's consolidated metadata, from which readers know all arrays at one moment."""
+    """Write the group's consolidated metadata, a consistent state of all arrays for readers."""
     import zarr
 
     with warnings.catch_warnings():

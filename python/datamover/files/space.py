@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check that a disk has room for a file, and the error if it has not."""
+"""Check that a disk has room for a file, and the error if it does not."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_no_space(error: OSError) -> bool:
-    """Tell whether a disk is full, a quota used up, or a file larger than it may be."""
+    """Return whether a disk is full, a quota used up, or a file above its size limit."""
     return error.errno in NO_SPACE
 
 
 def check_room(fd: int, nbytes: int) -> None:
-    """Refuse what a disk has no room for before any is taken: it would be full for all meanwhile.
+    """Raise if a disk has no room, before any is used: it would be full for others in between.
 
     Raises
     ------
     OSError
     """
     disk, file = os.fstatvfs(fd), os.fstat(fd)
-    # Some file systems do not tell what they have.
+    # Some file systems do not report their space.
     if disk.f_blocks > 0 and nbytes - 512 * file.st_blocks > disk.f_bfree * disk.f_frsize:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def check_room_to_grow(path: str, nbytes: int) -> None:
-    """Refuse so many bytes for a file where a disk has no room, or files may not be so large.
+    """Raise if a disk has no room for a file to grow, or the file would exceed the size limit.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_room_to_grow(path: str, nbytes: int) -> None:
 
 
 def free_bytes(directory: str) -> int:
-    """Return how many bytes are free in a directory; 2**63 - 1 if its file system does not count.
+    """Return the free bytes in a directory; 2**63 - 1 if its file system does not report them.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def free_bytes(directory: str) -> int:
 
 
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
-    """Say which directory or file has no room, what it needs, and how much space is left."""
+    """Return a message with the directory or file, the needed space, and the free space."""
     directory = os.path.dirname(path) or "."
     unfinished = UNFINISHED.fullmatch(os.path.basename(path))
     if unfinished:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import address_of, agreeing, refused_by
-from datamover.files import addresses, formats, names, state_addresses
+from datamover.files import names
+from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
     communicator,
@@ -23,9 +24,8 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_load import Load
 from datamover.files.state_save import Save, Saving
-from datamover.files.state_steps import file_ranks
 from datamover.files.state_stores import Origin
-from datamover.files.state_work import MAX_BYTES, limit_of
+from datamover.files.stripes import file_ranks
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -51,75 +51,78 @@ def save(
 ) -> Saving | None:
     """Save distributed arrays and values of a program in one file or store.
 
-    Collective over `comm`. The output appears under its name when it is complete and on the disk,
-    and not before; on any error, on any process, all processes raise it, there is no new output,
-    and an older one stays as it was.
+    Collective over `comm`. The output appears under its name once it is complete and on the disk.
+    An error of one process is raised on all. It leaves no new output, and an older one stays as it
+    was.
 
     Parameters
     ----------
     path : path
-        Its end says the format. ``.zarr``: a Zarr group. ``.h5``, ``.hdf5``: an HDF5 file with a
-        contiguous dataset per array, made by h5py and written without parallel HDF5. ``.npy``: one
-        array. Seen under the same path by all processes. Or an address, as ``s3://bucket/u.zarr``,
-        where the group gets its metadata when all else is there; one that is replaced is removed
-        first. What a killed program leaves there is removed by the next save, from another
-        machine with `overwrite`, and nothing that belongs to others: where such is in the way,
-        nothing is replaced.
+        The extension selects the format. ``.zarr``: a Zarr group. ``.h5``, ``.hdf5``: an HDF5 file
+        with a contiguous dataset per array, created by h5py and written without parallel HDF5.
+        ``.npy``: one array. The path must be the same on all processes. It may be an address, such
+        as ``s3://bucket/u.zarr``, where the metadata of the group are written last, and a replaced
+        group is removed first. The next save with `overwrite` removes what a killed program left
+        there. Objects of other programs are never removed or replaced.
     arrays : mapping
-        By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
-        is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,
-        `UserArrays`, None without a block); a pair (array, None), where array is a NumPy array that
-        is the same on all processes and stored once; or a number or string that is the same on all.
-        One process may give such an array alone; of several that is an error, even where it is
-        equal on all, since it may be a part. Numbers and strings become attributes. Ghosts are not
-        saved. A file holds ``layout.domain``, its lowest corner first; it does not record where
-        that corner is.
+        Arrays and values by name; a ``/`` makes groups. A value is one of these:
+
+        - an `XArray`;
+        - a pair (array, layout), where array is this process's part in any form that a `Mover`
+          accepts (an ndarray, a mapping of blocks, `UserArrays`, None without a block);
+        - a pair (array, None), where array is a NumPy array that is the same on all processes and
+          is stored once;
+        - a number or string that is the same on all processes, which becomes an attribute.
+
+        On one process, a NumPy array may be passed alone. On several this is an error, even if it
+        is equal on all, because it may be a part. Ghosts are not saved. A file stores
+        ``layout.domain``, its lowest corner first; it does not record where that corner is.
     comm : mpi4py.MPI.Comm, optional
-        The processes; those of the first `XArray`, if not said, or this process where MPI has
-        started no other.
+        The processes. By default those of the first `XArray`, or this process if MPI has started
+        no other.
     overwrite : bool
-        Whether an output that is there is replaced, be it a whole Zarr group.
+        Whether to replace an existing output, including a whole Zarr group.
     chunks : mapping, optional
-        Of Zarr arrays: extents of chunks by name. About 4 MiB, nearly cubic, when not said.
+        For Zarr: extents of chunks by name. By default about 4 MiB, nearly cubic.
     compressor : str, optional
-        Of Zarr arrays: "auto" (Zarr's own choice), "none", "zstd", "gzip" or "blosc".
+        For Zarr: "auto" (Zarr's own choice), "none", "zstd", "gzip" or "blosc".
     zarr_format : int, optional
-        Of Zarr: 2 or 3; if not said, that of the group that the output goes into, else 3.
+        For Zarr: 2 or 3; by default that of the enclosing group, or 3.
     writers : int or sequence of int, optional
-        How many processes write, or which. If not said, all; of a single file on a file system that
-        tells into how many stripes it puts it (Lustre), as many as these.
+        Number of processes that write, or their ranks. By default all; for a single file on a file
+        system that reports its number of stripes (Lustre), at most that number.
     max_bytes : int
         Memory of each process for its part: half of it for elements, a quarter each for messages
-        (1 MiB at least) and for encoding. Larger arrays go in several steps.
+        (at least 1 MiB) and for encoding. Larger arrays are saved in several steps.
     wait : bool
-        False: return when the arrays are captured, that is copied to the processes that write,
-        which takes all of their part at once within `max_bytes`. The arrays may then be changed;
-        the files are written by threads, without MPI.
+        False: return when the arrays are captured, which means copied to the writing processes;
+        their whole part must fit `max_bytes`. You may then change the arrays; threads write the
+        files, without MPI.
     dimensions : mapping, optional
-        Names of the dimensions by names of arrays, of Zarr and HDF5: ``{"u": ("y", "x")}``. With
-        them xarray opens the output, a group at a time. An array of one dimension that has the name
-        of it, ``{"x": ("x",)}``, is its coordinate; arrays that are not named get names of their
-        own, ``p_0`` and so on.
+        For Zarr and HDF5: names of the dimensions by names of arrays, ``{"u": ("y", "x")}``. With
+        them xarray opens the output, a group at a time. An array of one dimension with the name of
+        that dimension, ``{"x": ("x",)}``, is its coordinate. Arrays that are not listed get names
+        of their own, ``p_0`` and so on.
 
     Returns
     -------
     Saving or None
-        With ``wait=False``, what is to be waited for on all processes: there is no output before.
+        With ``wait=False``, an object to wait for on all processes. It creates the output.
 
     Raises
     ------
     IoError
-        The output is there, its directory is missing or not writable, a disk is full.
+        The output exists, its directory is missing or not writable, or a disk is full.
     Mismatch
-        Processes give different names, shapes, dtypes, values or options; an element that nobody
-        holds; a layout for another number of processes.
+        Processes pass different names, shapes, dtypes, values or options; no process has some
+        element; or a layout is for another number of processes.
     InvalidArgument, WrongType, Unsupported
-        Names, values, options or dtypes that the format does not have; an array of several
-        processes of which nothing says whether it is a part.
+        The format does not have a name, value, option or dtype; or it is unknown whether an array
+        of several processes is a part.
     NoMemory
-        `max_bytes` is too little for a chunk, or with ``wait=False`` for all.
+        `max_bytes` is too little for a chunk, or with ``wait=False`` for everything.
 
-    All of them on all processes.
+    All errors are raised on all processes.
 
     Examples
     --------
@@ -139,10 +142,7 @@ def save(
     address = address_of(comm, agreeing, arrays)
 
     def prepare() -> Save:
-        output = names.place_of(path)
-        if addresses.is_address(output):
-            state_addresses.check_saved(output)
-        found = Save(comm, address, output, state_of(arrays))
+        found = Save(comm, address, names.place_of(path), state_of(arrays))
         check_items(found.state.items, comm)
         refuse_unsaid(found.state, comm.size)
         found.set_options(
@@ -166,36 +166,36 @@ def load(
 ) -> dict[str, Any]:
     """Load arrays into any layout, on any number of processes, and all values.
 
-    Collective over `comm`. Files may be those of `save` or any others of these formats.
+    Collective over `comm`. Files may be those of `save` or of other programs in these formats.
 
     Parameters
     ----------
     path : path
-        A Zarr group (v2 or v3), an HDF5 file; or a Zarr array or .npy file, whose one array is
-        loaded under any name. A Zarr group or array, and an .npy file, may have an address.
+        A Zarr group (v2 or v3) or an HDF5 file; or a Zarr array or .npy file, whose one array is
+        loaded under any name. All of these may have an address.
     targets : mapping
-        By name: a layout, for which an `XArray` is made; an `XArray`; a pair (array, layout) as for
-        `save`; or None, for a whole NumPy array on each process. The first element of the file goes
-        to the lowest corner of ``layout.domain``, wherever that is. Arrays that are not named are
-        not loaded. Elements are converted to those of the given array as by a `Mover`.
+        By name: a layout, for which an `XArray` is created; an `XArray`; a pair (array, layout) as
+        for `save`; or None, for a whole NumPy array on each process. The first element of the file
+        is loaded to the lowest corner of ``layout.domain``, wherever that is. Other arrays of the
+        file are not loaded. Elements are converted to those of the given array as by a `Mover`.
     comm : mpi4py.MPI.Comm, optional
-        The processes; those of the first `XArray`, if not said, or this process where MPI has
-        started no other.
+        The processes. By default those of the first `XArray`, or this process if MPI has started
+        no other.
     readers : int or sequence of int, optional
-        How many processes read, or which; all, if not said.
+        Number of processes that read, or their ranks; by default all.
     max_bytes : int
-        As for `save`; arrays made here come on top.
+        As for `save`, without the created arrays.
 
     Returns
     -------
     dict
-        By name: the arrays, made or given; the attributes of the group or file; arrays without
+        By name: the arrays, created or given; the attributes of the group or file; arrays without
         dimensions, as NumPy scalars.
 
     Raises
     ------
     IoError
-        There is no such file or array, or it cannot be read, or was replaced meanwhile.
+        The file or array does not exist, cannot be read, or was replaced during the call.
     Mismatch
         The array in the file has another shape than the layout.
     WrongType
@@ -205,8 +205,8 @@ def load(
     NoMemory
         `max_bytes` is too little for a chunk.
 
-    All of them on all processes. Before anything is moved, except where a file turns out to be
-    broken: given arrays may then be partly loaded.
+    All errors are raised on all processes, before anything is moved. The exception is a file that
+    is found to be broken while it is read: given arrays may then be partly loaded.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def load(
     address = address_of(comm, agreeing, targets)
 
     def prepare() -> Load:
-        found = Load(comm, address, _origin(path), targets_of(targets))
+        found = Load(comm, address, Origin(names.place_of(path)), targets_of(targets))
         found.ranks = file_ranks(readers, "readers", comm.size)
         found.max_bytes = limit_of(max_bytes)
         found.look()
@@ -235,11 +235,3 @@ def load(
     arrays = job.run()
     given = {name: target[0] for name, target in targets.items() if isinstance(target, tuple)}
     return {**job.values, **arrays, **given}
-
-
-def _origin(path: str | os.PathLike[str]) -> Any:
-    found = names.place_of(path)
-    if addresses.is_address(found):
-        return state_addresses.origin_at(found)
-    formats.check_input_kind(found)
-    return Origin(found)

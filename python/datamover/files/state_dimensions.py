@@ -14,7 +14,7 @@ Names = tuple[str, ...]
 
 
 def names_said(given: Any) -> dict[str, Names]:
-    """Read what was given: names of dimensions, by names of arrays. Local.
+    """Read the names of dimensions, by names of arrays. Local.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def checked_names(array: str, names: Any, shape: Shape) -> Names | None:
         return None
     found = _checked(array, names)
     if len(found) != len(shape):
-        raise InvalidArgument(f"dimensions of {array} are {found}, it has {shape}")
+        raise InvalidArgument(f"dimensions of {array} are {found}; it has the shape {shape}")
     return found
 
 
@@ -55,25 +55,27 @@ def _checked(array: str, names: Any) -> Names:
 
 
 def named(said: dict[str, Names], shapes: dict[str, Shape]) -> dict[str, Names]:
-    """Give the names of all dimensions of all arrays; nothing where none were said.
+    """Return the names of all dimensions of all arrays; an empty dictionary if none were given.
 
-    Those of arrays that were not said are called after the array: xarray reads no group in which
-    any array is without.
+    The dimensions of other arrays are named after the array: xarray does not read a group in which
+    an array has no names.
 
     Raises
     ------
     InvalidArgument
-        For an array that is not saved, or too many or few names.
+        An array is not saved, or has too many or few names.
     Mismatch
-        A dimension that is longer in one array of a group than in another.
+        A dimension is longer in one array of a group than in another.
     """
     if not said:
         return {}
     for array, names in said.items():
         if array not in shapes:
-            raise InvalidArgument(f"dimensions are said for {array!r}, which is not saved")
+            raise InvalidArgument(f"dimensions name the array {array!r}, which is not saved")
         if len(names) != len(shapes[array]):
-            raise InvalidArgument(f"dimensions of {array!r} are {names}, it has {shapes[array]}")
+            raise InvalidArgument(
+                f"dimensions of {array!r} are {names}; it has the shape {shapes[array]}"
+            )
     found = {array: said.get(array, _own(array, len(shapes[array]))) for array in shapes}
     _check_lengths(found, shapes)
     return found

@@ -3,8 +3,8 @@
 
 They are used for whole chunks inside one block of one process, and for long runs of flat files: no
 other process is involved, so these elements are not sent to one, and no process waits. All other
-elements are transferred slab by slab (`state_steps`). The split is computed from layouts alone, and
-is the same on all processes.
+elements are transferred slab by slab (`staged_moves`). The split is computed from layouts alone,
+and is the same on all processes.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from datamover.files.formats import Shape
 from datamover.files.state_items import Item
 from datamover.layouts import Layout
 
-#: Runs of a flat file that are shorter are gathered to longer ones on the way.
+#: Shorter runs of a flat file are gathered to longer ones by a mover.
 MIN_RUN_BYTES = 1 << 16
-#: Layouts of more blocks are not looked at: it would take time on every process.
+#: Maximum number of blocks of a layout that is considered: more would take time on every process.
 MOST_BLOCKS = 4096
-#: What is left between so many blocks can be said by few boxes.
+#: Number of blocks between which few boxes describe the rest.
 MOST_BLOCKS_OF_MIXED = 256
-#: A process may have so many times its share; where it has more, the others are to help it.
+#: Multiple of its share that a process may transfer; if it has more, the others help it.
 MOST_SHARES = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """How an array goes.
+    """Division of an array into direct transfers and slabs.
 
     Attributes
     ----------
     direct : list of (int, int, Region)
-        The process, its block, and the box of it that goes straight; in indices of the layout.
+        The process, its block, and its box that is transferred directly; in indices of the layout.
     rest : list of Region
-        What goes by slabs, in indices of the file.
+        Boxes that are transferred by slabs, in indices of the layout.
     """
 
     direct: list[tuple[int, int, Region]]
@@ -48,12 +48,14 @@ class Split:
 
 
 def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Split:
-    """Say how an array goes between a layout and an open file. Local, the same everywhere.
+    """Divide the transfer of an array between a layout and an open file.
+
+    Local; the result is the same on all processes.
 
     Parameters
     ----------
     file : Reader or Writer
-        Says `spec`, `granule`, and perhaps `reads_parts`.
+        Has `spec`, `granule`, and perhaps `reads_parts`.
     layout : Layout
     ranks : sequence of int
         The processes that read or write.
@@ -61,7 +63,7 @@ def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Spl
     """
     domain = layout.domain
     shape = Region.from_shape(domain.shape)
-    by_slabs = Split([], [] if shape.empty else [shape])
+    by_slabs = Split([], [] if shape.empty else [domain])
     blocks = _blocks(layout)
     if shape.empty or not blocks:
         return by_slabs
@@ -86,13 +88,13 @@ def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Spl
         for _, _, box in direct:
             rest = [part for left in rest for part in left.subtracted(box)]
     placed = [(rank, block, box.shifted(domain.lo)) for rank, block, box in direct]
-    return Split(placed, rest)
+    return Split(placed, [box.shifted(domain.lo) for box in rest])
 
 
 def parts(
     splits: dict[str, Split], items: dict[str, Item], rank: int
 ) -> Iterator[tuple[str, Shape, np.ndarray]]:
-    """Go through what goes straight here: (name, index of the first element, view)."""
+    """Yield the direct transfers of this process: (name, index of the first element, view)."""
     for name, found in splits.items():
         item = items[name]
         views: dict[int, np.ndarray] = {}
@@ -107,17 +109,17 @@ def parts(
 
 
 def suits(item: Item, dtype: np.dtype, order: str, rank: int, to_file: bool) -> bool:
-    """Tell whether this process's memory is as the file is; True where it has none. Local.
+    """Return whether this process's memory has the form of the file; True without memory. Local.
 
-    Elements that have to be converted, or to be turned, are better moved by the engine, and what
-    cannot be written to is refused by it.
+    Elements that must be converted or transposed are better moved by the engine, which also
+    rejects read-only memory.
 
     Raises
     ------
     Error
-        As from a mover: arrays that do not fit their layout.
+        As from a mover, if arrays do not fit their layout.
     """
-    if item.array is None:  # it is made in C order
+    if item.array is None:  # it is created in C order
         return order == "C"
     if item.dtype is not None and item.dtype != dtype:
         return False
@@ -135,7 +137,7 @@ def _runs_along(view: np.ndarray, d: int) -> bool:
 
 
 def _takes_all(view: np.ndarray) -> bool:
-    """Tell whether each element has a place of its own that can be written to."""
+    """Return whether each element has its own writable place."""
     lies_apart = all(s != 0 or n < 2 for n, s in zip(view.shape, view.strides, strict=True))
     return view.flags.writeable and lies_apart
 
@@ -150,7 +152,7 @@ def _check_arrays(item: Item, rank: int) -> None:
 
 
 def _blocks(layout: Layout) -> list[tuple[int, int, Region]]:
-    """Give (process, block, region) of all blocks, if all are boxes and have nothing in common."""
+    """Return (process, block, region) of all blocks, if all are boxes without overlap."""
     if isinstance(layout, BlockCyclic):
         return _boxes_of_block_cyclic(layout)
     if isinstance(layout, FloorPlan) and layout.num_blocks <= MOST_BLOCKS:
@@ -191,7 +193,7 @@ def _first(layout: Layout, rank: int, block: int) -> Shape:
 
 
 def _aligned(file: Any, region: Region, to_file: bool) -> Region:
-    """Give the part of a block, in indices of the file, that goes straight."""
+    """Return the part of a block, in indices of the file, that is transferred directly."""
     spec, granule = file.spec, file.granule
     if math.prod(granule) == 1:
         return region if _run_bytes(spec, region) >= MIN_RUN_BYTES else _nothing(region)
@@ -211,7 +213,7 @@ def _nothing(region: Region) -> Region:
 
 
 def _run_bytes(spec: Any, region: Region) -> int:
-    """Give the bytes that lie together in the file and in a box."""
+    """Return the bytes of a run that is contiguous in the file and in a box."""
     extents = zip(region.shape, spec.shape, strict=True)
     run = spec.dtype.itemsize
     for n, whole in reversed(list(extents)) if spec.order == "C" else extents:

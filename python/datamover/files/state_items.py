@@ -16,6 +16,7 @@ import numpy as np
 from datamover.arguments import refuse_mask
 from datamover.array_copy import overlap
 from datamover.arrays import UserArrays, XArray
+from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
 from datamover.layouts import Layout
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 Value = bool | int | float | str
 
 #: Appended if processes save different arrays, which may be parts without a layout.
-WHERE_PARTS_DIFFER = "; a process's own part of an array is given as (array, layout)"
+WHERE_PARTS_DIFFER = "; pass a process's own part of an array as (array, layout)"
 
-#: Names that mean something in a Zarr store.
+#: Names with a meaning in a Zarr store.
 RESERVED = frozenset(["", ".", "..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"])
 
 
@@ -43,9 +44,9 @@ class Item:
     ----------
     layout : Layout
     array : XArray or UserArrays, or None
-        None where it is to be made when it is loaded.
+        None if it is created when it is loaded.
     dtype : numpy.dtype or None
-        None where this process does not know it, as it has no block.
+        None if it is unknown to this process, which has no block.
     """
 
     layout: Layout
@@ -59,15 +60,15 @@ class Item:
 
     @property
     def origin(self) -> Shape:
-        """Index of the element that is the first in the file."""
+        """Index of the first element in the file."""
         return tuple(self.layout.domain.lo)
 
 
 @dataclasses.dataclass
 class State:
-    """What is saved: distributed arrays, and what is the same on all processes; sorted by name.
+    """Arrays and values that are saved, distributed or equal on all processes; sorted by name.
 
-    `unsaid` names those of `arrays` of which nobody said that they are the same on all.
+    `unsaid` names those of `arrays` that were not passed as equal on all processes.
     """
 
     items: dict[str, Item]
@@ -76,26 +77,27 @@ class State:
     unsaid: list[str] = dataclasses.field(default_factory=list)
 
     def shapes(self) -> dict[str, Shape]:
-        """Give the extents of all arrays by their names."""
+        """Return the extents of all arrays by their names."""
         found = {name: item.shape for name, item in self.items.items()}
         return {**found, **{name: array.shape for name, array in self.arrays.items()}}
 
 
 def state_of(given: Any) -> State:
-    """Sort what was given to be saved. Local.
+    """Sort the arrays and values to save. Local.
 
     Raises
     ------
     WrongType
-        Something that is neither an array nor a value.
+        An object is neither an array nor a value.
     InvalidArgument
-        A name that a file cannot have.
+        A file cannot have a name.
     """
     if not isinstance(given, Mapping):
         raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
     check_names(list(given))
     found = State({}, {}, {})
     for name, value in sorted(given.items()):
+        value = array_of(value, repr(name))
         if isinstance(value, np.ndarray) and value.ndim:
             found.unsaid.append(name)
         if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
@@ -119,7 +121,8 @@ def state_of(given: Any) -> State:
 
 
 def _whole(name: str, array: Any) -> Any:
-    """Give an array of which it was said that it is the same on all processes."""
+    """Return an array that was passed as equal on all processes."""
+    array = array_of(array, repr(name))
     if not isinstance(array, (np.ndarray, np.generic)):
         raise WrongType(
             f"{name!r} is a pair ({type(array).__name__}, None); (array, None) is a NumPy array "
@@ -129,9 +132,9 @@ def _whole(name: str, array: Any) -> Any:
 
 
 def refuse_unsaid(state: State, nprocs: int) -> None:
-    """Refuse arrays of several processes that may be parts, or the same on all. Local.
+    """Reject arrays of several processes that may be parts, or the same on all. Local.
 
-    That parts are equal, as zeros are, is chance: it is no sign of what they are.
+    Parts may be equal by chance, as zeros are, so equality does not decide it.
 
     Raises
     ------
@@ -139,47 +142,47 @@ def refuse_unsaid(state: State, nprocs: int) -> None:
     """
     if nprocs > 1 and state.unsaid:
         raise InvalidArgument(
-            f"{state.unsaid[0]!r} is an array without a layout: say (array, layout) where each "
-            "process has its part, and (array, None) where the whole is the same on all"
+            f"{state.unsaid[0]!r} is an array without a layout: pass (array, layout) if each "
+            "process has its part, or (array, None) if the whole is the same on all"
         )
 
 
 def check_names(names: list[Any]) -> None:
-    """Refuse names that no file can have, and an array that were a folder too."""
+    """Reject names that no file can have, and an array that would be a group too."""
     for name in names:
         if not isinstance(name, str):
             raise WrongType(f"{name!r} is a {type(name).__name__}, names must be strings")
         parts = name.split("/")
         bad = any(part in RESERVED or len(os.fsencode(part)) > 255 for part in parts)
         if bad or "\0" in name or not name.isprintable():
-            raise InvalidArgument(f"{name!r} is no name for an array or a value")
+            raise InvalidArgument(f"{name!r} is not a valid name for an array or a value")
     for name in names:
         parts = name.split("/")
         for end in range(1, len(parts)):
             if (above := "/".join(parts[:end])) in names:
-                raise InvalidArgument(f"{above!r} cannot hold {name!r}: it is not a folder")
+                raise InvalidArgument(f"{above!r} cannot contain {name!r}: it is not a group")
 
 
 def _item(name: str, given: Any) -> Item:
     if isinstance(given, XArray):
         return Item(given.layout, given, given.dtype)
     if len(given) != 2 or not isinstance(given[1], Layout):
-        raise WrongType(f"{name!r} is a tuple, but no pair (array, layout)")
+        raise WrongType(f"{name!r} is a tuple, but not a pair (array, layout)")
     array, layout = given
     if isinstance(array, XArray):
-        raise WrongType(f"{name!r} is an XArray, which has its layout: give it without one")
+        raise WrongType(f"{name!r} is an XArray, which has a layout: pass it without one")
     array = array if isinstance(array, UserArrays) else UserArrays(array)
     return Item(layout, array, array.dtype)
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a NumPy scalar is a Python number or string as well; longdouble is not."""
+    """Return whether a NumPy scalar is also a Python number or string; longdouble is not."""
     plain = isinstance(value, np.generic) and value.dtype.kind in "biufU"
     return plain and isinstance(value.item(), (bool, int, float, str))
 
 
 def _check_dtype(name: str, dtype: np.dtype) -> None:
-    """Refuse elements that cannot be told apart from others by their description."""
+    """Reject elements whose description does not distinguish them from others."""
     if dtype.hasobject or dtype.itemsize == 0:
         raise WrongType(f"{name!r} has dtype {dtype}: its elements have no fixed size in bytes")
     if _dtype_of(_words_of(dtype)) != dtype:
@@ -195,7 +198,7 @@ def _dtype_of(words: bytes) -> np.dtype:
 
 
 def targets_of(given: Any) -> dict[str, Item | None]:
-    """Sort what was given to be loaded: None stands for a whole array. Local; errors as above."""
+    """Sort the targets to load; None stands for a whole array. Local; errors as for `state_of`."""
     if not isinstance(given, Mapping):
         raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
     check_names(list(given))
@@ -216,11 +219,11 @@ def targets_of(given: Any) -> dict[str, Item | None]:
 
 
 def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
-    """Check that arrays are for so many processes, and of elements that files can hold. Local."""
+    """Check the number of processes of arrays, and that files can store their elements. Local."""
     for name, item in items.items():
         if item.layout.nprocs != comm.size:
             raise Mismatch(
-                f"{name!r} is laid out for {item.layout.nprocs} processes, the communicator has "
+                f"{name!r} has a layout for {item.layout.nprocs} processes; the communicator has "
                 f"{comm.size}"
             )
         if isinstance(item.array, XArray) and item.array.comm.size != comm.size:
@@ -235,15 +238,15 @@ def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
 
 
 def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
-    """Refuse arrays of which two would be loaded into one place of memory. Local.
+    """Reject arrays of which two would be loaded into the same memory. Local.
 
-    Sorts the blocks; looks closely at such alone whose bounds overlap.
+    Sorts the blocks, and compares only those with overlapping bounds.
 
     Raises
     ------
     InvalidArgument
     Error
-        As from a mover: arrays that do not fit their layout.
+        As from a mover, if arrays do not fit their layout.
     """
     views = [
         (*byte_bounds(view), name, view)
@@ -262,9 +265,9 @@ def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
 
 
 def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
-    """Give the communicator that was said, or that of the first XArray, or this process alone.
+    """Return the given communicator, or that of the first XArray, or this process alone.
 
-    The last where MPI has started no other process: of several each would write the same file.
+    The last only if MPI has started no other process: several would all write the same file.
     """
     if comm is not None:
         return comm
@@ -276,27 +279,27 @@ def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
     if nprocs == 1:
         return mpi.COMM_SELF
     raise InvalidArgument(
-        f"comm is needed where no XArray was given: there are {nprocs} processes; MPI.COMM_SELF is "
+        f"comm is needed if there is no XArray: there are {nprocs} processes; MPI.COMM_SELF is "
         "this process alone"
     )
 
 
 def bytes_digest(array: np.ndarray) -> int:
-    """Give 63 bits that differ, in all likelihood, if the bytes of arrays differ."""
+    """Return 63 bits that differ, in all likelihood, if the bytes of arrays differ."""
     found = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
     return int.from_bytes(found[:8], "little") >> 1
 
 
 def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> None:
-    """Refuse values that differ between processes. Collective.
+    """Raise if values differ between processes. Collective.
 
     Parameters
     ----------
     address : int
-        Of the communicator.
+        Address of the communicator.
     passed : mapping
-        The values, by the plural of what they are, or by "NAME=" for an option. Values that print
-        alike are the same.
+        The values, by their plural noun, or by "NAME=" for an option. Values with the same text are
+        the same.
     verb : str
         For the message.
 
@@ -316,7 +319,7 @@ def agree_on(address: int, passed: Mapping[str, Any], verb: str = "passed") -> N
 
 
 def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
-    """Give the dtypes to processes that have no block; refuse different ones. Collective."""
+    """Pass the dtypes to processes without a block; raise if they differ. Collective."""
     words = [b"" if item.dtype is None else _words_of(item.dtype) for item in items.values()]
     lengths = np.array(gathered(address, [len(w) for w in words]), np.int64)
     if lengths.size == 0:
@@ -330,7 +333,7 @@ def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
             known = np.flatnonzero(lengths[:, k])
             if not known.size:
                 raise InvalidArgument(
-                    f"no process gives an array, and with it a dtype, for {name!r}"
+                    f"no process passes an array, and with it a dtype, for {name!r}"
                 )
             if item.dtype is None:
                 found = all_of[known[0]][k * longest : (k + 1) * longest]

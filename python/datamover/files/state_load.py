@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import together
 from datamover.files.state_items import Item, agree_on, check_items, refuse_shared_memory
-from datamover.files.state_steps import Slab, Staging
 from datamover.files.state_stores import Origin, whole
 from datamover.files.state_work import Work
 
@@ -25,20 +24,20 @@ class Load(Work):
     def __init__(
         self, comm: MPI.Comm, address: int, origin: Origin, targets: dict[str, Item | None]
     ):
-        super().__init__(comm, address)
+        super().__init__(comm, address, to_file=False)
         self.origin, self.targets = origin, targets
         self.items = {name: item for name, item in targets.items() if item is not None}
         self.specs: dict[str, Any] = {}
-        self.staged: dict[str, np.dtype] = {}
+        self.dtypes: dict[str, np.dtype] = {}
         self.values: dict[str, Any] = {}
         self._granules: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
-        """Open an array to be read."""
+        """Open an array for reading."""
         return self.origin.open(name)
 
     def look(self) -> None:
-        """Look at what is there, and check that it fits the targets. Local."""
+        """Read the file's contents, and check that they fit the targets. Local."""
         if self.origin.names == (None,) and len(self.targets) > 1:
             raise InvalidArgument(
                 f"{self.origin.path} holds one array; {len(self.targets)} are to be loaded: "
@@ -57,16 +56,16 @@ class Load(Work):
         spec = self.specs[name]
         if item.shape != spec.shape:
             raise Mismatch(
-                f"{name!r} has the shape {spec.shape} in {self.origin.path}, the layout has "
+                f"{name!r} has the shape {spec.shape} in {self.origin.path}; the layout has "
                 f"{item.shape}"
             )
-        self.staged[name] = native_dtype(spec.dtype)
+        self.dtypes[name] = native_dtype(spec.dtype)
         given = item.dtype
-        if given is not None and given != self.staged[name]:
-            _check_conversion(name, self.staged[name], given)
+        if given is not None and given != self.dtypes[name]:
+            _check_conversion(name, self.dtypes[name], given)
 
     def agree(self) -> None:
-        """Check that all processes see the same and want the same. Collective."""
+        """Check that all processes have the same file and targets. Collective."""
         said: dict[str, Any] = {
             "path=": self.origin.path,
             "readers=": self.ranks,
@@ -85,33 +84,20 @@ class Load(Work):
                 self._granules[name],
             )
         agree_on(self.address, said)
-        self.agree_on_direct(self.specs, to_file=False)
-        self.threads = threads_here(self.address)
+        self.agree_on_files(self.specs)
 
     def run(self) -> dict[str, Any]:
-        """Load all. Collective."""
+        """Load all arrays. Collective."""
         from datamover.arrays import XArray
 
         made: dict[str, XArray] = {}
         try:
             for name, item in self.items.items():
                 if item.array is None:
-                    item.array = XArray(self.comm, item.layout, self.staged[name])
+                    item.array = XArray(self.comm, item.layout, self.dtypes[name])
                     made[name] = item.array
             wholes = self._load_wholes()
-            steps = self._steps()
-            with together(self.comm):
-                self.do(self.direct_parts(), self._read)
-            for step in steps:
-                staging = Staging(
-                    self.comm, step, self.items, self.specs, self.staged, False, self.max_bytes // 4
-                )
-                try:
-                    with together(self.comm):
-                        self.do(staging.parts(), self._read)
-                    staging.move()
-                finally:
-                    staging.free()
+            self.transfer(self.plan(self.dtypes))
             with together(self.comm):
                 self.origin.check_still_there()
         except BaseException:
@@ -121,13 +107,8 @@ class Load(Work):
         given = {name: item.array for name, item in self.items.items() if name not in made}
         return {**given, **made, **wholes}
 
-    def _steps(self) -> list[list[Slab]]:
-        with together(self.comm):
-            found = self.steps()
-        return found
-
     def _load_wholes(self) -> dict[str, np.ndarray]:
-        """Read arrays that every process wants whole."""
+        """Read arrays that every process requests as a whole."""
         found = {}
         with together(self.comm):
             for name, item in self.targets.items():
@@ -137,15 +118,9 @@ class Load(Work):
                         found[name] = array.astype(native_dtype(array.dtype), copy=False)
         return found
 
-    @staticmethod
-    def _read(file: Any, at: Any, piece: np.ndarray) -> None:
-        file.read(at, piece)
-        if piece.dtype != file.spec.dtype:  # the engine calculates with the machine's own order
-            piece.view(file.spec.dtype).byteswap(inplace=True)
-
 
 def native_dtype(dtype: np.dtype) -> np.dtype:
-    """Give numbers in the byte order of the machine; records stay as they are."""
+    """Return the dtype of numbers in the byte order of the machine; records stay unchanged."""
     return dtype if dtype.names else dtype.newbyteorder("=")
 
 
@@ -154,7 +129,7 @@ def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
 
     if not converts(stored, given):
         raise WrongType(
-            f"{name!r} has elements of {stored} in the file, those given are {given}: "
+            f"{name!r} has elements of {stored} in the file; the given array has {given}: "
             "only numbers in this machine's byte order are converted, as NumPy does under "
             '"same_kind"'
         )

@@ -4,27 +4,20 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from datamover.arguments import flag
-from datamover.collective_calls import ending, leaving, refused_by
+from datamover.arguments import flag, integers
+from datamover.collective_calls import ending, refused_by
 from datamover.errors import InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
     address_place,
-    addresses,
     placing,
-    state_addresses,
-    unfinished,
     write_back,
 )
-from datamover.files.agreement import leave_block, threads_here, together
+from datamover.files.agreement import together
+from datamover.files.staged_moves import StagedMove, StagedMoves, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -33,12 +26,11 @@ from datamover.files.state_items import (
     agree_on_dtypes,
     bytes_digest,
 )
-from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
-from datamover.files.state_work import Work, limit_of
-from datamover.files.stripes import writers_of
+from datamover.files.state_work import Work
+from datamover.files.stripes import file_ranks, writers_of
+from datamover.files.unfinished import Unfinished
 from datamover.mpi import collectively
-from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -48,7 +40,7 @@ class Save(Work):
     """One save on one process."""
 
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
-        super().__init__(comm, address)
+        super().__init__(comm, address, to_file=True)
         self.output, self.state, self.items = output, state, state.items
         self.temporary = ""
         self.target: Any = None
@@ -74,17 +66,13 @@ class Save(Work):
             raise WrongType(f"chunks are {chunks!r}, they must be a mapping of names to extents")
         if compressor is not None and not isinstance(compressor, str):
             raise WrongType(f"compressor is {compressor!r}, it must be a string")
-        try:
-            by_name = {
-                str(name): tuple(int(np.asarray(n).astype(np.int64, casting="safe")) for n in box)
-                for name, box in (chunks or {}).items()
-            }
-        except TypeError:
-            raise WrongType(f"chunks are {chunks!r}: extents must be integers") from None
+        by_name = {
+            str(name): integers(box, f"chunks of {name!r}") for name, box in (chunks or {}).items()
+        }
         self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
 
     def agree(self) -> None:
-        """Check that all processes mean the same; settle what is written. Collective."""
+        """Check that all processes pass the same; determine what is written. Collective."""
         state = self.state
         said: dict[str, Any] = {
             "path=": self.output,
@@ -92,7 +80,10 @@ class Save(Work):
             "wait=": self.waits,
             "writers=": self.ranks,
             "max_bytes=": self.max_bytes,
-            **_words_of_options(self.options),
+            "chunks=": sorted(self.options.chunks.items()),
+            "compressor=": self.options.compressor,
+            "zarr_format=": self.options.zarr_format,
+            "dimensions=": sorted(self.options.dimensions.items()),
             "names": [*state.items, *state.arrays, *state.values],
         }
         for name, item in state.items.items():
@@ -109,44 +100,28 @@ class Save(Work):
         agree_on_dtypes(self.address, state.items)
 
         def settle() -> None:
-            at_address = addresses.is_address(self.output)
-            kind = state_addresses.AddressTarget if at_address else target_of(self.output)
-            self.target = kind(self.output, state, self.options)
+            self.target = target_of(self.output)(self.output, state, self.options)
 
         collectively(self.address, settle)
-        if self.waits:  # else all is copied before this returns
-            self.agree_on_direct(self.target.specs, to_file=True)
-        self.threads = threads_here(self.address)
+        self.agree_on_files(self.target.specs, direct=self.waits)
 
     def open(self, name: str) -> Any:
-        """Open an array to be written."""
+        """Open an array for writing."""
         return self.target.open(self.temporary, name)
 
     def run(self) -> Saving | None:
-        """Make the output, or capture the arrays and go on with it in a thread. Collective."""
+        """Create the output, or capture the arrays and continue in a thread. Collective."""
+        replaces = (self.overwrite, self.overwrite)
         token = placing.token(self.address)
-        if addresses.is_address(self.output):
-            said = ("", self.output, token, self.overwrite, self.overwrite)
-            self._place = address_place.AddressPlace(*said)
-        else:
-            said = (None, self.output, token, self.overwrite, self.overwrite, None)
-            self._place = placing.LocalPlace(*said)
+        self._place = address_place.place_of(None, self.output, token, *replaces)
         self.temporary = self._place.path
         try:
-            self._create()
-            steps = self._steps()
+            placing.begin(self.comm, self._place, self.target.is_directory, self.target.create)
+            dtypes = {name: spec.dtype for name, spec in self.target.specs.items()}
+            groups = self.plan(dtypes, None if self.waits else self.max_bytes)
             if not self.waits:
-                staging = self._capture(steps[0]) if steps else None
-                return Saving(self, staging)
-            with together(self.comm):
-                self.write(self.direct_parts())
-            for step in steps:
-                staging = self._capture(step)
-                try:
-                    with together(self.comm):
-                        self.write(staging.parts())
-                finally:
-                    staging.free()
+                return Saving(self, self._capture(groups))
+            self.transfer(groups)
             with together(self.comm):
                 self.target.sync(self.temporary)
             self.finish()
@@ -156,45 +131,28 @@ class Save(Work):
         self.close()
         return None
 
-    def _create(self) -> None:
-        with together(self.comm):
-            if self.is_first:
-                self._place.check()
-                self._place.claim(self.target.is_directory)
-                self.target.create(self.temporary)
-        with together(self.comm):
-            self._place.hold()
-
-    def _steps(self) -> list[list[Slab]]:
-        """Say which slabs go at once. Collective."""
-        found: list[list[Slab]] = []
-        with together(self.comm):
-            found = self.steps(None if self.waits else self.max_bytes)
-            if not self.waits and len(found) > 1:
-                needed = 2 * sum(slab.most_bytes for step in found for slab in step)
-                raise NoMemory(
-                    f"to save without waiting, max_bytes must be {needed:,} at least: all is "
-                    f"captured at once; it is {self.max_bytes:,}"
-                )
-        return found
-
-    def _capture(self, step: list[Slab]) -> Staging:
-        """Copy slabs to the processes that write them. Collective."""
-        specs = self.target.specs
-        dtypes = {slab.name: specs[slab.name].dtype for slab in step}
-        staging = Staging(
-            self.comm, step, self.state.items, specs, dtypes, True, self.max_bytes // 4
+    def _capture(self, groups: list[list[StagedMove]]) -> list[StagedMoves]:
+        """Copy all arrays to the processes that write them. Collective."""
+        held = sum(
+            move.plan.most_bytes * len(move.plan.steps) for group in groups for move in group
         )
+        with together(self.comm):
+            if held > self.max_bytes // 2:
+                raise NoMemory(
+                    "with wait=False, everything is captured at once: max_bytes must be at least "
+                    f"{2 * held:,}; it is {self.max_bytes:,}"
+                )
+        captured: list[StagedMoves] = []
         try:
-            staging.move()
+            for group in groups:
+                captured.append(self.staged(group))
+                captured[-1].mover(0)()
+                captured[-1].free_movers()
         except BaseException:
-            staging.free()
+            for moves in captured:
+                moves.free()
             raise
-        return staging
-
-    def write(self, parts: Iterator[tuple[str, Any, np.ndarray]]) -> None:
-        """Write what this process holds. Local; no MPI."""
-        self.do(parts, lambda file, at, piece: file.write(at, piece))
+        return captured
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
@@ -210,24 +168,14 @@ class Save(Work):
             self._place = None
 
 
-def _words_of_options(options: StoreOptions) -> dict[str, Any]:
-    """Give options as what prints alike where it is the same."""
-    return {
-        "chunks=": sorted(options.chunks.items()),
-        "compressor=": options.compressor,
-        "zarr_format=": options.zarr_format,
-        "dimensions=": sorted(options.dimensions.items()),
-    }
+class Saving(Unfinished):
+    """A save in progress: the arrays are captured, and threads write the files.
 
-
-class Saving:
-    """A save that is under way: the arrays are captured, threads write the files.
-
-    Made by `save` with ``wait=False``. All processes wait for it, in the order of their saves;
-    until then there is no output. A save that is never waited for leaves none, and a
+    Created by `save` with ``wait=False``. All processes must wait for it, in the order of their
+    saves; the wait creates the output. If a save is never waited for, it leaves no output, and a
     `ResourceWarning` reports it. If a process leaves its ``with`` block by an exception of its own,
-    or ends its program, the others raise `PeerFailed`. If a process drops the save and goes on, the
-    others wait for it; see `set_timeout`.
+    or ends its program, the others raise `PeerFailed`. If a process drops the save and continues,
+    the others wait for it; see `set_timeout`.
 
     Examples
     --------
@@ -243,23 +191,22 @@ class Saving:
     np.float64(24.0)
     """
 
-    # Of the class: an interrupt may leave one without its own.
+    # On the class: after an interrupt, an object may lack its own.
     _writing: _Writing | None = None
     _output = ""
-    _process = -1
 
-    def __init__(self, job: Save, staging: Staging | None):
+    def __init__(self, job: Save, captured: list[StagedMoves]):
         self._comm, self._output = job.comm, job.output
-        self._process = os.getpid()
-        writing = _Writing(job, staging)
+        words = f"the save of {job.output} was not waited for"
+        self._begin(job.comm, job.output, words, "; there is no new output")
+        writing = _Writing(job, captured)
         self._written = writing.is_written
         self._writing = writing
-        unfinished.add(self, job.comm, f"the save of {job.output} was not waited for")
         threading.Thread(target=writing.run).start()
 
     @property
     def done(self) -> bool:
-        """Whether all that this process writes is written, or has failed. Local."""
+        """Whether everything that this process writes is written, or has failed. Local."""
         return self._written.is_set()
 
     @refused_by(ending)
@@ -269,7 +216,7 @@ class Saving:
         Raises
         ------
         Error
-            As `save`, on all processes; there is no new output then, an older one stays.
+            As `save`, on all processes. No new output is created, and an older one stays.
         PeerFailed
             A process left its ``with`` block by an exception, or ended.
         Timeout
@@ -277,18 +224,14 @@ class Saving:
         InvalidState
             `wait` was already called.
 
-        A call that is refused on one process, for arguments that it does not take, is refused on
-        all, and there is no output.
+        If one process passes wrong arguments to this call, it raises on all, and no output is
+        created.
         """
-        writing = self._writing
-        if writing is None:
+        if self._writing is None:
             raise InvalidState(f"wait() was already called for this save of {self._output}")
-        self._written.wait()
+        self._written.wait()  # an interrupt of it leaves it to be waited for again
         try:
-            with together(self._comm):
-                if writing.failure is not None:
-                    raise writing.failure
-            writing.job.finish()
+            self._end()
         finally:
             self._drop()
 
@@ -296,30 +239,20 @@ class Saving:
     def _is_over(self) -> bool:
         return self._writing is None
 
-    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
-        """End where this process's call to wait was refused: there is no output. Collective."""
-        try:
-            self._written.wait()
-            agree()
-        finally:
-            self._drop()
+    def _end(self) -> None:
+        self._written.wait()
+        with together(self._comm):
+            if self._writing.failure is not None:
+                raise self._writing.failure
+        self._writing.job.finish()
 
-    def _drop(self) -> None:
-        """Give back memory and place. Local."""
-        with uninterrupted():
-            writing, self._writing = self._writing, None
-            unfinished.remove(self)
-            if writing is not None:
-                writing.let_go()
+    def _stop(self) -> None:
+        self._written.wait()
 
-    def __del__(self) -> None:
-        """Warn if it was not waited for; there is no output then."""
-        if self._writing is None or self._process != os.getpid():  # a child's is its parent's
-            return
-        words = f"the save of {self._output} was not waited for; there is no new output"
-        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
-        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
-            self._drop()
+    def _release(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.let_go()
 
     def __repr__(self) -> str:
         if self._is_over:
@@ -327,46 +260,29 @@ class Saving:
         state = "to be waited for" if self.done else "being written"
         return f"Saving({self._output!r}, {state})"
 
-    def __enter__(self) -> Saving:
-        return self
-
-    @refused_by(leaving)
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
-        """Wait; if the block failed on any process, all fail, and there is no output."""
-        if self._writing is None:
-            return
-        if kind is None:
-            self.wait()
-            return
-        try:
-            leave_block(self._comm, self._output, error)
-            self._written.wait()
-        finally:
-            self._drop()
-
 
 class _Writing:
-    """What a thread writes, while a program goes on or has dropped the save.
+    """Work of a thread, while a program continues or has dropped the save.
 
     Attributes
     ----------
     job : Save
     failure : BaseException or None
     is_written : threading.Event
-        Set when all is written, or has failed.
+        Set when everything is written, or has failed.
     """
 
-    def __init__(self, job: Save, staging: Staging | None):
-        self.job, self._staging = job, staging
+    def __init__(self, job: Save, captured: list[StagedMoves]):
+        self.job, self._captured = job, captured
         self.failure: BaseException | None = None
         self.is_written = threading.Event()
         self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
     def run(self) -> None:
-        """Write all. Local; no MPI."""
+        """Write everything. Local; no MPI."""
         try:
-            if self._staging is not None:
-                self.job.write(self._staging.parts())
+            for moves in self._captured:
+                self.job.files.write(moves.parts(0))
             self.job.target.sync(self.job.temporary)
         except BaseException as e:
             self.failure = e
@@ -377,7 +293,7 @@ class _Writing:
                 self.is_written.set()
 
     def let_go(self) -> None:
-        """Give back memory and place where the other one of thread and program has let go. Local.
+        """Release memory and place if both thread and program have let go. Local.
 
         Without a lock: the garbage collector may call it within itself.
         """
@@ -385,6 +301,6 @@ class _Writing:
             with contextlib.suppress(IndexError):  # the other one was as fast
                 self._one_of_both.pop()
                 return
-        if self._staging is not None:
-            self._staging.free()
+        for moves in self._captured:
+            moves.free()
         self.job.close()

@@ -19,6 +19,7 @@ import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import (
+    addresses,
     direct_zarr,
     formats,
     hdf5,
@@ -26,22 +27,24 @@ from datamover.files import (
     hdf5_types,
     npy,
     state_dimensions,
+    zarr,
     zarr_format_2,
     zarr_group,
 )
+from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.names import can_be_in_zarr
+from datamover.files.names import can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
 from datamover.files.write_back import FileSystem
 
-#: Chunks of distributed arrays in Zarr are about this large when nobody says how large.
+#: Approximate default size of chunks of distributed arrays in Zarr.
 CHUNK_BYTES = 4 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class StoreOptions:
-    """Of a Zarr store: chunks by name, compressor, format. Names of dimensions, also of HDF5."""
+    """Options of a Zarr store: chunks by name, compressor, format; and names of dimensions."""
 
     chunks: dict[str, Shape]
     compressor: str | None
@@ -49,7 +52,7 @@ class StoreOptions:
     dimensions: dict[str, state_dimensions.Names]
 
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
-        """Give those of one array."""
+        """Return the options of one array."""
         chunks = self.chunks.get(name)
         if chunks is None and spec is not None:
             chunks = _cubic(spec)
@@ -57,7 +60,7 @@ class StoreOptions:
 
 
 def _cubic(spec: ArraySpec) -> Shape:
-    """Give nearly cubic chunks of at most CHUNK_BYTES."""
+    """Return nearly cubic chunks of at most CHUNK_BYTES."""
     chunks = [max(extent, 1) for extent in spec.shape]
     while math.prod(chunks) * spec.dtype.itemsize > CHUNK_BYTES and max(chunks) > 1:
         d = chunks.index(max(chunks))
@@ -66,7 +69,11 @@ def _cubic(spec: ArraySpec) -> Shape:
 
 
 class ZarrTarget:
-    """A Zarr group that is written. Every process has its own; the first makes it."""
+    """A Zarr group for writing, at a path or an address. Every process has its own.
+
+    The first creates it. At an address, metadata are written last, those of a group after those of
+    its arrays; they make the group visible.
+    """
 
     is_directory = True
 
@@ -75,15 +82,16 @@ class ZarrTarget:
         self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
         self._functions = formats.named("zarr")
+        self._at_address = addresses.is_address(path)
         self.specs: dict[str, ArraySpec] = {}
         self._options: dict[str, MoveOptions] = {}
         self._file_system = FileSystem()
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
-            raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
+            raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
         for name in (*state.items, *state.arrays):
             if not can_be_in_zarr(name, self._zarr_format):
-                raise Unsupported(f"{name!r} is a name that nothing in a Zarr group can have")
+                raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
         names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
             spec = ArraySpec(item.shape, item.dtype, dimension_names=names.get(name))
@@ -100,44 +108,45 @@ class ZarrTarget:
         self._options[name] = options
 
     def create(self, path: str) -> None:
-        """Make the group, and all in it but the elements of distributed arrays."""
-        self._make_group(path, self._state.values)
+        """Create the group with everything except the elements of distributed arrays."""
+        self._path = path
+        groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
+        empty: dict[str, Any] = {name: {} for name in sorted(groups)}
+        try:
+            self._late = zarr_group.make_all(path, self._state.values, empty, self._zarr_format)
+        except OSError as e:
+            if is_no_space(e):
+                raise IoError(no_space(path, e)) from e
+            raise
         for name, spec in self.specs.items():
-            *above, _ = name.split("/")
-            for end in range(1, len(above) + 1):
-                folder = os.path.join(path, *above[:end])
-                if not os.path.isdir(folder):
-                    os.mkdir(folder)
-                    self._make_group(folder, {})
-            folder = os.path.join(path, *name.split("/"))
-            os.mkdir(folder)
-            self._functions.create(folder, spec, self._options[name])
+            if not self._at_address:
+                os.mkdir(f"{path}/{name}")
+            self._functions.create(f"{path}/{name}", spec, self._options[name])
         for name, array in self._state.arrays.items():
             if array.size:
                 self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        self._file_system.open(path)
-        folder = os.path.join(path, *name.split("/"))
-        return self._functions.open_writer(folder, self.specs[name], self._options[name])
+        if not self._at_address:
+            self._file_system.open(path)
+        return self._functions.open_writer(f"{path}/{name}", self.specs[name], self._options[name])
 
     def sync(self, path: str) -> None:
-        """Bring all that is in the group to the disk."""
-        self._file_system.sync(path)
-        self._file_system.close()
+        """Sync the group to the disk; do nothing at an address, where the server has stored it."""
+        if not self._at_address:
+            self._file_system.sync(path)
+            self._file_system.close()
 
-    def _make_group(self, path: str, attributes: dict[str, Any]) -> None:
-        try:
-            zarr_group.make(path, attributes, self._zarr_format)
-        except OSError as e:
-            if is_no_space(e):
-                raise IoError(no_space(path, e)) from e
-            raise
+    def publish(self) -> None:
+        """Write all metadata at an address, which make the group visible."""
+        for name in self.specs:
+            self.open(self._path, name).publish()
+        addresses.put_all(self._path, self._late)
 
 
 def _of_json(state: State) -> State:
-    """Make NaN and infinities, which JSON has no numbers for, arrays of one element."""
+    """Convert NaN and infinities, which JSON cannot store, to arrays of one element."""
     arrays = {
         name: np.asarray(value)
         for name, value in state.values.items()
@@ -148,7 +157,7 @@ def _of_json(state: State) -> State:
 
 
 class Hdf5Target:
-    """An HDF5 file that is written: a contiguous dataset per array."""
+    """An HDF5 file for writing, with a contiguous dataset per array."""
 
     is_directory = False
 
@@ -160,7 +169,7 @@ class Hdf5Target:
         self.specs = {n: ArraySpec(item.shape, item.dtype) for n, item in state.items.items()}
 
     def create(self, path: str) -> None:
-        """Make the file, and all in it but the elements of distributed arrays."""
+        """Create the file with everything except the elements of distributed arrays."""
 
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
@@ -198,7 +207,7 @@ class NpyTarget:
     def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
         if options.dimensions:
-            raise InvalidArgument("an .npy file has no names of dimensions; Zarr and HDF5 have")
+            raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         (self._name, item), *_ = state.items.items()
@@ -210,7 +219,7 @@ class NpyTarget:
         npy.create(path, self.specs[self._name], MoveOptions())
 
     def open(self, path: str, name: str) -> Any:
-        """Open the file to be written."""
+        """Open the file for writing."""
         return _by_calls(npy.open_writer(path, self.specs[name], MoveOptions()))
 
     def sync(self, path: str) -> None:
@@ -219,7 +228,7 @@ class NpyTarget:
 
 
 def _by_calls(file: Any) -> Any:
-    """Have a flat file written by calls: mapped pages of several nodes would overwrite others."""
+    """Let a flat file be written by calls: mapped pages of several nodes would overwrite others."""
     file.maps_short_runs = False
     return file
 
@@ -234,104 +243,154 @@ def _sync_file(path: str) -> None:
 
 def _refuse_zarr_options(options: StoreOptions) -> None:
     if options.chunks or options.compressor is not None or options.zarr_format is not None:
-        raise InvalidArgument("chunks, compressor and zarr_format are for Zarr")
+        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
 
 
 def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
-    """Choose the format of an output by its name.
+    """Return the target for an output by its extension.
 
     Raises
     ------
     InvalidArgument
-        It says none.
+        The extension is unknown, or not written at addresses.
     """
     lower = path.lower()
     if lower.endswith(".zarr"):
         return ZarrTarget
+    if addresses.is_address(path):
+        raise InvalidArgument(
+            f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
+        )
     if lower.endswith((".h5", ".hdf5", ".he5")):
         return Hdf5Target
     if lower.endswith(".npy"):
         return NpyTarget
-    raise InvalidArgument(f"{path} does not say its format; end it in .zarr, .h5 or .npy")
+    raise InvalidArgument(f"the format of {path} is unknown; use the extension .zarr, .h5 or .npy")
 
 
 class Origin:
-    """A file or store that is read, of any of the formats. Every process has its own.
+    """A file or store of any format for reading. Every process has its own.
 
     Attributes
     ----------
     path : str
-    names : tuple of str
-        Of all arrays; a file of one array has the name None, which stands for any.
+    names : tuple of str, or None
+        Names of all arrays; a file of one array has the name None, which stands for any. None if
+        they are unknown, because not every server lists them.
     """
 
-    _fd = -1  # of the class: there may be nothing to open
+    _fd = -1  # on the class: there may be nothing to open
 
     def __init__(self, path: str):
-        self.path = path
-        # Kept open: what is removed gives its number to a new one else, which would look the same.
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        if npy.recognizes(path):
-            self.names, self._open = (None,), lambda name: npy.open_reader(path, MoveOptions())
-        elif hdf5.recognizes(path):
-            with hdf5.open_file(path) as file:
+        self.path, self._at_address = path, addresses.is_address(path)
+        self.names: tuple[str | None, ...] | None = (None,)
+        self._data: AddressBytes | None = None
+        self._scalars: list[str] = []
+        if not self._at_address:
+            formats.check_input_kind(path)
+            # Kept open: otherwise a new file could get the inode number of a removed one.
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._format = self._format_there()
+        if self._format == "zarr":
+            self._look_at_zarr()
+        elif self._format == "hdf5":
+            self._data = hdf5.bytes_at(path)
+            with hdf5.open_file(path, self._data) as file:
                 self.names = tuple(hdf5.datasets(file))
-            self._open = lambda name: hdf5.open_reader(path, name)
-        elif formats.named("zarr").recognizes(path):
-            self.names = (None,) if zarr_group.is_array(path) else tuple(zarr_group.arrays(path))
-            self._open = lambda name: _open_zarr(path, name)
-        else:
-            raise IoError(f"{path} is no Zarr store, HDF5 file or .npy file")
+        elif self._at_address:
+            self._data = AddressBytes(path)
+
+    def _format_there(self) -> str:
+        if self._at_address:
+            return formats.of_input(self.path, MoveOptions()).name
+        for candidate in formats.known().values():
+            if candidate.recognizes(self.path):
+                return candidate.name
+        raise IoError(f"{self.path} is not a Zarr store, HDF5 file or .npy file")
+
+    def _look_at_zarr(self) -> None:
+        self._metadata = self._read_metadata()
+        kind = self._metadata[0].get("node_type")
+        if kind not in ("array", "group"):
+            raise IoError(f"{self.path} is not a readable Zarr store: it has no metadata")
+        if kind == "array":
+            return
+        if addresses.scheme_of(self.path) in addresses.READ_ONLY:
+            self.names = None
+            return
+        found = [node for node in zarr_group.nodes(self.path) if node[1]["node_type"] == "array"]
+        self.names = tuple(name for name, _ in found)
+        self._scalars = [name for name, metadata in found if metadata.get("shape") == []]
+
+    def _read_metadata(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        found = zarr_group.metadata(self.path)
+        return found, zarr_group.attributes(self.path) if found else {}
 
     def open(self, name: str) -> Any:
-        """Open an array to be read.
+        """Open an array for reading.
 
         Raises
         ------
         IoError
-            There is none of that name.
+            The array does not exist.
         """
-        if self.names == (None,):
-            return self._open(None)
-        if name not in self.names:
+        is_one = self.names == (None,)
+        if not is_one and self.names is not None and name not in self.names:
             there = ", ".join(self.names) or "none"
             raise IoError(f"{self.path} has no array {name!r}; there are {there}")
-        return self._open(name)
+        if self._format == "hdf5":
+            return hdf5.open_reader(self.path, name, self._data)
+        if self._format == "npy":
+            if self._data is not None:
+                return npy.open_at_address(self._data)
+            return npy.open_reader(self.path, MoveOptions())
+        place = self.path if is_one else f"{self.path}/{name}"
+        if self._at_address:
+            return zarr.open_reader(place_of(place), MoveOptions())
+        # A plain array needs nothing else from zarr-python: each step opens it again.
+        return direct_zarr.opened(place) or zarr.open_reader(place, MoveOptions())
 
     def values(self) -> dict[str, Any]:
-        """Read attributes of the group or file, and arrays of no dimension."""
+        """Read attributes of the group or file, and arrays without dimensions."""
         if self.names == (None,):
             return {}
-        if os.path.isdir(self.path):
-            return {**zarr_group.attributes(self.path), **self._single_elements()}
-        with hdf5.open_file(self.path) as file:
+        if self._format == "zarr":
+            found = dict(self._metadata[1])
+            for name in self._scalars:
+                with contextlib.suppress(Unsupported):  # it may not be needed
+                    found[name] = whole(self.open(name))[()]
+            return found
+        with hdf5.open_file(self.path, self._data) as file:
             found = dict(hdf5.values_of(file.attrs))
             for name, dataset in hdf5.datasets(file).items():
                 if dataset.shape == ():
-                    with contextlib.suppress(Unsupported):  # it need not be wanted
-                        found[name] = _single_element(self.path, name, dataset)
+                    with contextlib.suppress(Unsupported):  # it may not be needed
+                        found[name] = self._single_element(name, dataset)
         return found
 
-    def _single_elements(self) -> dict[str, Any]:
-        found = {}
-        for name in self.names:
-            metadata = zarr_group.metadata(os.path.join(self.path, *name.split("/")))
-            if metadata.get("shape") == []:
-                try:
-                    found[name] = whole(self.open(name))[()]
-                except Unsupported:  # it need not be wanted
-                    continue
-        return found
+    def _single_element(self, name: str, dataset: Any) -> Any:
+        """Read an HDF5 dataset without dimensions."""
+        dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{self.path}:/{name}")
+        if hdf5.h5py().check_string_dtype(dtype):
+            return dataset.asstr(errors="backslashreplace")[()]
+        is_opaque = hdf5_types.is_opaque(dtype)  # h5py does not read all of these
+        return whole(self.open(name))[()] if is_opaque else dataset[()]
 
     def check_still_there(self) -> None:
-        """Refuse what was replaced while it was read: it may be of the old and the new.
+        """Raise if the file was replaced while it was read: elements may be of both versions.
 
         Raises
         ------
         IoError
         """
+        if self._data is not None:
+            self._data.check_unchanged()
+            return
         try:
-            same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+            if self._at_address:
+                same = repr(self._read_metadata()) == repr(self._metadata)
+            else:
+                same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except FileNotFoundError:
             same = False
         if not same:
@@ -342,23 +401,8 @@ class Origin:
             os.close(self._fd)
 
 
-def _single_element(path: str, name: str, dataset: Any) -> Any:
-    """Read a dataset of HDF5 of no dimension."""
-    dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{path}:/{name}")
-    if hdf5.h5py().check_string_dtype(dtype):
-        return dataset.asstr(errors="backslashreplace")[()]
-    is_opaque = hdf5_types.is_opaque(dtype)  # h5py does not read all of these
-    return whole(hdf5.open_reader(path, name))[()] if is_opaque else dataset[()]
-
-
-def _open_zarr(path: str, name: str | None) -> Any:
-    folder = path if name is None else os.path.join(path, *name.split("/"))
-    # A plain array needs nothing that zarr-python knows besides: each step opens it anew.
-    return direct_zarr.opened(folder) or formats.named("zarr").open_reader(folder, MoveOptions())
-
-
 def whole(reader: Any) -> np.ndarray:
-    """Read all of an array."""
+    """Read a whole array."""
     out = np.empty(reader.spec.shape, reader.spec.dtype, order=reader.spec.order)
     if out.size:
         reader.read((0,) * out.ndim, out)

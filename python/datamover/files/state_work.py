@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common parts of saving and loading: limits, threads, and the parts of a step."""
+"""Common parts of saves, loads and series: what needs no mover, and the moves of the rest."""
 
 from __future__ import annotations
 
@@ -8,107 +8,126 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from datamover.arguments import memory_limit
-from datamover.errors import WrongType
 from datamover.files import state_direct
-from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.agreement import threads_here, together
+from datamover.files.array_steps import StepPlan, slab_shape, steps_of
+from datamover.files.staged_moves import MAX_BYTES, Files, Part, StagedMove, StagedMoves
 from datamover.files.state_items import Item
-from datamover.files.state_steps import Slab, batches, check_fits, slabs_of
 from datamover.mpi import collectively, gathered
+from datamover.plans import redistribute
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py import MPI
 
-#: Memory of a process for its part of what is saved or loaded, when nobody says.
-MAX_BYTES = 1 << 28
-#: What a process holds of it at once, even where it may hold more: the same memory again costs less
-#: than fresh pages, each of which the system clears, and what it holds is still in the caches.
+#: Staging memory that a process uses at once even if it may use more: memory that is used again
+#: needs no fresh pages, which the system clears, and is still in the caches.
 STEP_BYTES = 1 << 26
-
-
-def limit_of(max_bytes: Any) -> int:
-    """Give the memory that a program allows, checked. Local."""
-    if max_bytes is None:
-        raise WrongType("max_bytes is None, it must be a number of bytes")
-    return memory_limit(max_bytes)
+#: Arrays that are open at once.
+MOST_AT_ONCE = 256
 
 
 class Work:
-    """What saving and loading have in common: limits, threads, open files of a step."""
+    """Limits, threads and open files of a save, a load or a series on one process."""
 
-    def __init__(self, comm: MPI.Comm, address: int):
+    def __init__(self, comm: MPI.Comm, address: int, to_file: bool):
         self.comm, self.address = comm, address
         self.is_first = comm.rank == 0
         self.ranks: tuple[int, ...] = ()
         self.max_bytes = MAX_BYTES
-        self.threads = 1
         self.items: dict[str, Item] = {}
-        self.splits: dict[str, state_direct.Split] = {}
+        self._to_file = to_file
         self._suiting: set[str] = set()
-        self._to_file = False
+        self._splits: dict[str, state_direct.Split] = {}
 
     def open(self, name: str) -> Any:
         """Open an array of the file."""
         raise NotImplementedError
 
-    def agree_on_direct(self, specs: Mapping[str, Any], to_file: bool) -> None:
-        """Settle which arrays may go straight between memory and the file. Collective."""
+    def agree_on_files(self, specs: Mapping[str, Any], direct: bool = True) -> None:
+        """Choose threads, and with `direct` arrays of which chunks need no mover. Collective."""
 
         def look() -> list[int]:
             return [
-                int(state_direct.suits(item, spec.dtype, spec.order, self.comm.rank, to_file))
+                int(state_direct.suits(item, spec.dtype, spec.order, self.comm.rank, self._to_file))
                 for item, spec in ((item, specs[name]) for name, item in self.items.items())
             ]
 
-        suits = gathered(self.address, collectively(self.address, look))
-        self._suiting = {
-            name for k, name in enumerate(self.items) if all(found[k] for found in suits)
-        }
-        self._to_file = to_file
+        if direct:
+            suits = gathered(self.address, collectively(self.address, look))
+            self._suiting = {
+                name for k, name in enumerate(self.items) if all(found[k] for found in suits)
+            }
+        self.files = Files(
+            lambda name: contextlib.closing(self.open(name)),
+            threads_here(self.address),
+            self.max_bytes // 4,
+        )
 
-    def steps(self, step_bytes: int | None = None) -> list[list[Slab]]:
-        """Say what of the arrays goes straight; cut the rest into slabs, say which go at once.
+    def plan(
+        self, dtypes: Mapping[str, np.dtype], step_bytes: int | None = None
+    ) -> list[list[StagedMove]]:
+        """Find the parts that need no mover; plan the other moves, grouped into those made at once.
 
-        No process holds more than `step_bytes` at once (STEP_BYTES where nobody says), or a chunk
-        where that is larger. Local, the same everywhere.
+        No process has more than `step_bytes` (by default STEP_BYTES) of staging memory, or a chunk
+        if that is larger. Collective, the same everywhere.
         """
         step_bytes = STEP_BYTES if step_bytes is None else step_bytes
         most_bytes = self.max_bytes // 2
-        found = []
-        for name, item in self.items.items():
-            with contextlib.closing(self.open(name)) as file:
-                chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
-                limit = min(most_bytes, max(step_bytes, chunk_bytes))
-                check_fits(name, file, self.ranks, limit)
-                if name not in self._suiting:
-                    found += slabs_of(name, file, self.ranks, limit)
-                    continue
-                split = state_direct.split(file, item.layout, self.ranks, self._to_file)
-                self.splits[name] = split
-                for box in split.rest:
-                    found += slabs_of(name, file, self.ranks, limit, box)
-        return batches(found, min(most_bytes, step_bytes))
+        groups: list[list[StagedMove]] = []
+        room = 0
+        with together(self.comm):
+            for name, item in self.items.items():
+                with contextlib.closing(self.open(name)) as file:
+                    chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
+                    limit = min(most_bytes, max(step_bytes, chunk_bytes))
+                    for plan in self._plans_of(name, item, file, limit):
+                        if plan.most_bytes > room or len(groups[-1]) == MOST_AT_ONCE:
+                            groups.append([])
+                            room = min(most_bytes, step_bytes)
+                        room -= plan.most_bytes
+                        move = StagedMove(name, item.array, plan, dtypes[name], file.spec.order)
+                        groups[-1].append(move)
+        return groups
 
-    def direct_parts(self) -> Iterator[tuple[str, Any, np.ndarray]]:
-        """Go through what goes straight: (name, index of the first element, array). Local."""
-        return state_direct.parts(self.splits, self.items, self.comm.rank)
+    def _plans_of(self, name: str, item: Item, file: Any, limit: int) -> Iterator[StepPlan]:
+        whole = item.layout.domain
+        if whole.empty:
+            return
+        slab_shape(repr(name), file, file.spec.shape, self.ranks, limit)  # a chunk has to fit
+        boxes = [whole]
+        if name in self._suiting:
+            split = state_direct.split(file, item.layout, self.ranks, self._to_file)
+            self._splits[name], boxes = split, split.rest
+        for box in boxes:
+            plan = redistribute(item.layout, item.layout, None, box, box)
+            yield steps_of(plan, repr(name), file, self._to_file, self.ranks, limit)
 
-    def do(self, parts: Iterator[tuple[str, Any, np.ndarray]], work: Any) -> None:
-        """Call `work` with (file, index, array) for each box of these parts of arrays."""
-        found = list(parts)
-        with contextlib.ExitStack() as opened:
-            files: dict[str, Any] = {}
+    def transfer(self, groups: list[list[StagedMove]]) -> None:
+        """Read or write all parts. Collective."""
+        self.transfer_direct()
+        for group in groups:
+            with self.staged(group) as moves:
+                self.execute(moves)
 
-            def tasks() -> Iterator[tuple[Any, Any, np.ndarray]]:
-                for name, lo, part in found:
-                    file = files[name]
-                    for at, piece in boxes(lo, part, file.granule, file.spec.order):
-                        yield file, at, piece
+    def transfer_direct(self) -> None:
+        """Read or write the parts that need no mover. Collective."""
+        with together(self.comm):
+            self._do(state_direct.parts(self._splits, self.items, self.comm.rank))
 
-            for name, _, _ in found:
-                if name not in files:
-                    files[name] = opened.enter_context(contextlib.closing(self.open(name)))
-            threads = threads_within(self.threads, files.values(), self.max_bytes // 4)
-            do_all(tasks(), lambda task: work(*task), threads)
+    def execute(self, moves: StagedMoves) -> None:
+        """Read or write the other parts of a group. Collective."""
+        for k in range(moves.num_steps):
+            if self._to_file:
+                moves.mover(k)()
+            with together(self.comm):
+                self._do(moves.parts(k))
+            if not self._to_file:
+                moves.mover(k)()
+
+    def _do(self, parts: Iterator[Part]) -> None:
+        (self.files.write if self._to_file else self.files.read)(parts)
+
+    def staged(self, moves: list[StagedMove], keeps: bool = False) -> StagedMoves:
+        """Make staging memory for moves. Collective."""
+        return StagedMoves(self.comm, moves, self._to_file, self.max_bytes // 4, keeps)

@@ -34,9 +34,9 @@ from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_store import late_store_at, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
-#: Elements of a chunk, or read at a time, of a dataset that has no chunks.
+#: Number of elements of a chunk, or that are read together, for a dataset without chunks.
 MOST_AT_A_TIME = 1 << 14
-#: Bytes that a string may have in HDF5 for each that it has in Python.
+#: Maximum bytes of a string in HDF5 for each byte in Python.
 GROWTH = 2
 
 Box = tuple[slice, ...]
@@ -57,16 +57,16 @@ def copy_to_zarr(
     ----------
     file : h5py.File
     name, where : str
-        Of the dataset in the file; and in errors.
+        Name of the dataset in the file, and in errors.
     path : str
         The new array, which may be at an address.
     options : MoveOptions
-        With `check`, what was written is read again.
+        With `check`, the written strings are read again.
 
     Returns
     -------
     dict
-        At an address, the metadata, by names of objects: they are to be written last.
+        At an address, the metadata, by names of objects, which must be written last.
 
     Raises
     ------
@@ -146,13 +146,13 @@ def chunks_of(dataset: Any) -> Shape:
 
 
 def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
-    """Return the chunks of a copy, or its shards; errors as of `open_strings`."""
+    """Return the chunks of a copy, or its shards. Raises the errors of `open_strings`."""
     traits = traits_of(open_strings(path))
     return traits.chunks if zarr_format == 2 else traits.shards or traits.chunks
 
 
 def open_strings(path: str) -> Any:
-    """Open a Zarr array of strings to be read.
+    """Open a Zarr array of strings for reading.
 
     Raises
     ------
@@ -167,8 +167,8 @@ def open_strings(path: str) -> Any:
             return zarr_python().open_array(store, mode="r")
     except (Unsupported, IoError):
         raise
-    except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
-        raise IoError(f"{path} is no Zarr array that can be read: {addresses.words_of(e)}") from e
+    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
+        raise IoError(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
 
 
 def _write(
@@ -181,7 +181,7 @@ def _write(
 ) -> dict[str, bytes]:
     """Write the strings that `read` returns for boxes as a Zarr array, chunk by chunk."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a type that is no part of Zarr v3 yet
+        warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
         made = _create(path, shape, kept, options)
         for box in _boxes(shape, made.shards or made.chunks):
             strings = read(box)
@@ -197,12 +197,12 @@ def _write(
 
 
 def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> Any:
-    """Make an array of strings with what is kept of the input, as far as the format has it."""
+    """Create an array of strings with the input's properties, as far as the format has them."""
     others = {k: v for k, v in kept.others.items() if k not in ("filters", "serializer")}
     shards = kept.shards
     if options.zarr_format == 2:
         shards = None
-        others.pop("fill_value", None)  # xarray takes it for missing there
+        others.pop("fill_value", None)  # xarray treats it as missing there
     kept = dataclasses.replace(kept, shards=shards, others=others)
     spec = ArraySpec(shape, np.dtype(object), kept=kept)
     said = zarr_output.arguments(spec, dataclasses.replace(options, chunks=None, shards=None))
@@ -221,7 +221,7 @@ def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> 
 
 
 def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:
-    """Cut an array into chunks, as far as it goes."""
+    """Cut an array into chunks, up to its end."""
     starts = (range(0, n, max(c, 1)) for n, c in zip(shape, unit, strict=True))
     for lo in itertools.product(*starts):
         yield tuple(slice(a, min(a + c, n)) for a, c, n in zip(lo, unit, shape, strict=True))
@@ -237,7 +237,7 @@ def _read(dataset: Any, box: Box, where: str) -> np.ndarray:
 def _read_zarr(array: Any, box: Box, path: str) -> np.ndarray:
     try:
         return np.asarray(array[box], object)
-    except Exception as e:  # whatever a codec says of bytes that it cannot decode
+    except Exception as e:  # codecs raise many types for bytes that they cannot decode
         unit = array.shards or array.chunks
         cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
         key = array.metadata.encode_chunk_key(cell)
@@ -245,7 +245,7 @@ def _read_zarr(array: Any, box: Box, path: str) -> np.ndarray:
 
 
 def _checked_bytes(strings: np.ndarray, options: MoveOptions, where: str) -> int:
-    """Return the bytes of strings in memory; refuse more than the limit."""
+    """Return the bytes of strings in memory; raise if they exceed the limit."""
     nbytes = sum(map(sys.getsizeof, strings.flat))
     if nbytes > options.max_bytes:
         raise NoMemory(
@@ -257,13 +257,13 @@ def _checked_bytes(strings: np.ndarray, options: MoveOptions, where: str) -> int
 
 @contextlib.contextmanager
 def _writing(made: Any, path: str) -> Iterator[None]:
-    """Have nothing written later where something fails, and say what fails at an address."""
+    """After a failure, let nothing be written later; convert errors at an address."""
     try:
         yield
     except BaseException as e:
         if not addresses.is_address(path):
             raise
-        first = made.store.abandon(e)  # what it writes later would stay
+        first = made.store.abandon(e)  # objects that it writes later would stay
         if isinstance(e, Exception) and isinstance(first, Exception):
             raise IoError(f"{path} cannot be written: {addresses.words_of(first)}") from first
         raise
@@ -275,4 +275,4 @@ def _compare(where: str, strings: np.ndarray, found: Any) -> None:
 
 
 def _differs(where: str) -> IoError:
-    return IoError(f"{where}: what is read again differs from what was written")
+    return IoError(f"{where}: the strings that are read again differ from those written")

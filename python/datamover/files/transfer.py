@@ -26,36 +26,36 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class MoveReport:
-    """What a move did; prints as a summary. Times in seconds, each that of the slowest process.
+    """Report of a move; prints as a summary. Times in seconds, each that of the slowest process.
 
     Attributes
     ----------
     spec : ArraySpec
-        Shape, dtype and order of the output; of several arrays, of the largest.
+        Shape, dtype and order of the output; for several arrays, those of the largest.
     bytes : int
-        Of the array, or of all arrays.
+        Bytes of the array, or of all arrays.
     processes, threads : int
-        Threads of each process.
+        Number of processes, and of threads of each process.
     passes, steps : int
         Passes over the data, two if there was an intermediate, and boxes of the output that were
         made one after the other.
     reads : int
-        Chunks or pieces of the input that were read; more than there are if memory was too little
-        to read each once, or several processes need the same.
+        Chunks or pieces of the input that were read. There are more than in the input if memory was
+        too little to read each once, or several processes need the same.
     read_bytes, written_bytes : int
-        Of all passes: bytes that were read, after decoding, and written, before encoding.
+        Bytes of all passes: read, after decoding, and written, before encoding.
     seconds : float
         From the opened input to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
-        Set-up is the reservation of disk space, memory, and the making of the mover. Reading,
-        copying and writing by threads overlap: of these, the mean of all threads.
+        Set-up is the reservation of disk space, memory, and the creation of the mover. Reading,
+        copying and writing by threads overlap; their times are means over all threads.
     check : str or None
-        The checksums by which the output was read again and compared; None: it was not.
+        The checksums by which the output was read again and compared; None if it was not.
     check_seconds : float
     num_arrays, elems : int
-        How many arrays were moved, and their elements together.
+        Number of moved arrays, and of their elements together.
     source, output : str
-        The files, with the dataset of HDF5 behind them.
+        The files, with the names of HDF5 datasets.
     """
 
     spec: ArraySpec
@@ -96,24 +96,24 @@ def move(
 ) -> MoveReport:
     """Move an array from one file to another, in parallel.
 
-    Collective over `comm`; without one (None) by this process alone, which then needs no MPI and
-    uses a thread per core. The output appears under its name when it is complete, on the disk, and
-    not before; on any error there is none, and an older one stays as it was.
+    Collective over `comm`. Without a communicator (None), this process works alone, without MPI and
+    with a thread per core. The output appears under its name once it is complete and on the disk.
+    An error leaves no new output, and an older one stays as it was.
 
     Parameters
     ----------
     comm : MPI.Comm or None
     source, output : path
-        .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
-        array or group, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it
-        is complete; one that is replaced is removed first. An input may be an .npy or HDF5 file at
-        an address too. A whole HDF5 file or Zarr group goes to Zarr, or to HDF5 at a path.
+        .npy, raw, Zarr or HDF5, under the same path on all processes; or the address of a Zarr
+        array or group, such as ``s3://bucket/name.zarr``. There, the metadata of an output are
+        written last, and a replaced output is removed first. An input may also be an .npy or HDF5
+        file at an address. A whole HDF5 file or Zarr group is moved to Zarr, or to HDF5 at a path.
     options : MoveOptions, optional
     progress : callable, optional
-        Called once with the bytes that this process will read and write; what it returns is called
+        Called once with the bytes that this process will read and write; its result is called
         with the bytes of each piece.
     **said
-        Fields of `MoveOptions`, in place of `options`.
+        Fields of `MoveOptions`, instead of `options`.
 
     Returns
     -------
@@ -123,16 +123,16 @@ def move(
     Raises
     ------
     IoError
-        Input missing, truncated or foreign; output there already, disk full, directory missing or
-        not writable.
+        The input is missing, truncated or not valid; the output exists; the disk is full; or a
+        directory is missing or not writable.
     InvalidArgument
-        Options that do not fit the array, or input and output the same.
+        Options do not fit the array, or input and output are the same.
     Unsupported
-        Elements without a fixed size, or of a dtype that the output's format has not.
+        Elements have no fixed size, or a dtype that the output's format does not have.
     NoMemory
         `max_bytes` is too little for the chunks.
 
-    All of them on all processes.
+    All errors are raised on all processes.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def move_between(
     options: MoveOptions,
     progress: Callable[[int], Progress] | None,
 ) -> MoveReport:
-    """Move between places, with options that were looked at. Collective."""
+    """Move between places, with checked options. Collective."""
     with together(comm):
         way = hierarchy.way(source, output, options)
         if way is None:
@@ -180,7 +180,7 @@ def move_array(
     progress: Callable[[int], Progress] | None,
     place: Any = None,
 ) -> MoveReport:
-    """Move one array; `place` is where it goes, if that is there already. Collective."""
+    """Move one array; `place` is the place of the output, if it already exists. Collective."""
     address = None if comm is None else comm_address(comm)
     job = Job(
         comm, source, output, options, place or output_place(source, output, options, address)
@@ -223,7 +223,7 @@ def _with_member(path: str, member: str | None) -> str:
 
 
 def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
-    """Give what is to be done, the same on all processes. Collective."""
+    """Return input, output and options, equal on all processes. Collective."""
     from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
     address = comm_address(comm)

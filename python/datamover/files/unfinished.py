@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects whose end all processes wait for, in a program that ends before.
+"""Objects that all processes end together: saves, open files and series.
 
-It reports to the others, which would wait forever for a process that is gone, and removes what is
-not complete.
+If one process drops its object, leaves its ``with`` block by an exception or ends its program, what
+is not complete is removed there. In the last two cases the others raise an error, because they
+would otherwise wait forever.
 """
 
 from __future__ import annotations
@@ -10,34 +11,108 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
+import warnings
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, Self
 
+from datamover.collective_calls import leaving, refused_by
+from datamover.files.agreement import leave_block
 from datamover.mpi import comm_address, core
+from datamover.uninterrupted import uninterrupted
 
-#: Such objects: communicator, the message for the other processes, and the number of the process.
-_objects: weakref.WeakKeyDictionary[Any, tuple[Any, str, int]] = weakref.WeakKeyDictionary()
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
-
-def add(held: Any, comm: Any, what: str) -> None:
-    """Note an object that is to be ended, and has `_drop`. Local.
-
-    `what` is in the error that the others get otherwise.
-    """
-    where = f"on process {comm.rank} of {comm.size}"
-    _objects[held] = comm, f"{what} {where}: its program ended", os.getpid()
+#: Those that are not ended, with the error message of the other processes.
+_objects: weakref.WeakKeyDictionary[Unfinished, str] = weakref.WeakKeyDictionary()
 
 
-def remove(held: Any) -> None:
-    """Note that an object is ended, or given up. Local."""
-    _objects.pop(held, None)
+class Unfinished:
+    """An object that all processes end together."""
+
+    _process = -1  # of the class: an interrupt may leave an object without its own
+
+    def _begin(self, comm: MPI.Comm, path: str, words: str, lost: str = "") -> None:
+        """Register it as an object that all processes must end. Local.
+
+        Parameters
+        ----------
+        comm : mpi4py.MPI.Comm
+        path : str
+        words, lost : str
+            What is wrong if that does not happen, and what is lost then.
+        """
+        self._ends_on, self._place_of_end, self._dropped = comm, path, f"{words}{lost}"
+        self._process = os.getpid()
+        where = f"on process {comm.rank} of {comm.size}"
+        _objects[self] = f"{words} {where}: its program ended"
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether it is ended."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """Complete what it makes. Collective."""
+        raise NotImplementedError
+
+    def _stop(self) -> None:
+        """End what this process does for it. Local."""
+
+    def _release(self) -> None:
+        """Give everything back, and remove what is not complete. Local, any number of times."""
+        raise NotImplementedError
+
+    def _drop(self) -> None:
+        """End it on this process. Local."""
+        with uninterrupted():
+            _objects.pop(self, None)
+            self._release()
+
+    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
+        """End it if this process passed wrong arguments to the call that ends it. Collective.
+
+        See `ending`.
+        """
+        try:
+            agree()
+        finally:
+            self._stop()
+            self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    @refused_by(leaving)
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """End it; if the block failed on one process, all fail, and nothing is completed."""
+        if self._is_over:
+            return
+        try:
+            if kind is None:
+                self._end()
+            else:
+                leave_block(self._ends_on, self._place_of_end, error)
+                self._stop()
+        finally:
+            self._drop()
+
+    def __del__(self) -> None:
+        """Warn, as Python's files do, if it was not ended."""
+        if self._process != os.getpid() or self._is_over:  # in a child, it belongs to the parent
+            return
+        warnings.warn(self._dropped, ResourceWarning, stacklevel=2, source=self)
+        if not sys.is_finalizing():  # otherwise the next program that writes there removes the rest
+            self._drop()
 
 
 @atexit.register
 def _report() -> None:
-    for held, (comm, words, process) in list(_objects.items()):
-        if process == os.getpid():  # a child's is its parent's
-            with contextlib.suppress(Exception):  # MPI has ended, for one
-                core().fail(comm_address(comm), words)
+    for held, words in list(_objects.items()):
+        if held._process == os.getpid():
+            with contextlib.suppress(Exception):  # for example because MPI has ended
+                core().fail(comm_address(held._ends_on), words)
             with contextlib.suppress(Exception):
                 held._drop()

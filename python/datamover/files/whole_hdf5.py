@@ -13,17 +13,17 @@ from datamover.files.formats import ArraySpec, Shape
 
 
 class WholeHdf5:
-    """A file, or what lies at an address. Every process has its own.
+    """A file, or an object at an address. Every process has its own.
 
     Attributes
     ----------
     source : str
     file, tree
-        While it is open.
+        Set while it is open.
     arrays, copied : dict
         See `hierarchy.Way`.
     as_stored : bool
-        As of `hdf5_types.dtype_of`.
+        See `hdf5_types.dtype_of`.
     """
 
     as_stored = False
@@ -38,7 +38,7 @@ class WholeHdf5:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Open it, and look at what is in it."""
+        """Open it, and read its contents."""
         self._data = hdf5.bytes_at(self.source)
         with hdf5.open_file(self.source, self._data) as self.file:
             self.tree = hdf5.tree(self.file)
@@ -69,27 +69,27 @@ class WholeHdf5:
                 name.encode()
             except UnicodeEncodeError:
                 raise Unsupported(
-                    f"{self.source} has {name!r}, which is no UTF-8; move its datasets one by one"
+                    f"{self.source} has {name!r}, which is not UTF-8; move its datasets one by one"
                 ) from None
 
     @property
     def groups(self) -> Iterable[str]:
-        """Give the names of groups."""
+        """Return the names of groups."""
         return self.tree.groups
 
     def datasets(self) -> dict[str, Any]:
-        """Give the datasets that go to the output, by name."""
+        """Return the datasets that are moved to the output, by name."""
         return self.tree.datasets
 
     def is_copied(self, dataset: Any) -> bool:
-        """Tell whether no mover takes a dataset, and one process copies it."""
+        """Return whether movers do not support a dataset, so that one process copies it."""
         raise NotImplementedError
 
     def check(self) -> None:
-        """Refuse what cannot be in the output."""
+        """Reject contents that the output cannot have."""
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
-        """Refuse what lies at an address and was replaced: of one file all datasets are to be."""
+        """Raise if an object at an address was replaced: all datasets must be of one file."""
         if self._data is not None:
             self._data.check_unchanged()

@@ -23,9 +23,9 @@ class WholeZarr:
     arrays, copied : dict
         See `hierarchy.Way`.
     attributes : dict
-        Of the group itself.
+        Attributes of the group itself.
     groups : dict
-        The attributes of those in it, by name.
+        The attributes of the groups in it, by name.
     """
 
     def __init__(self, source: str):
@@ -37,7 +37,7 @@ class WholeZarr:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Look at what is in it."""
+        """Read its contents."""
         self.attributes = zarr_group.attributes(self.source)
         for name, found in zarr_group.nodes(self.source):
             where = self.where(name)
@@ -53,19 +53,19 @@ class WholeZarr:
         yield
 
     def where(self, name: str) -> str:
-        """Give the path or address of what is in it."""
+        """Return the path or address of a member."""
         return addresses.inside(self.source, name)
 
     def is_copied(self, metadata: dict[str, Any]) -> bool:
-        """Tell whether no mover takes an array, and one process copies it."""
+        """Return whether movers do not support an array, so that one process copies it."""
         return zarr_group.has_strings(metadata)
 
     def check(self) -> None:
-        """Refuse what cannot be in the output."""
+        """Reject contents that the output cannot have."""
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
-        """Chunks are files or objects of their own: nothing tells of all of them."""
+        """Do nothing: chunks are separate files or objects, which cannot all be checked."""
 
 
 def _shape(where: str, metadata: dict[str, Any]) -> Shape:

@@ -17,20 +17,20 @@ import os
 import threading
 from collections.abc import Callable
 
-#: Pieces shorter than this are left to the sync at the end: a call for each would cost too much.
+#: Minimum size of pieces: shorter ones are left to the sync, because a call costs too much.
 MIN_BYTES = 1 << 18
-#: So many pieces may wait for the disk; where there are more it is busy anyway.
+#: Maximum number of pieces that wait for the disk; with more, it is busy anyway.
 MOST_WAITING = 64
 SYNC_FILE_RANGE_WRITE = 2
 THREAD = "datamover write-back"
 
 
 def begin(fd: int, position: int, nbytes: int) -> None:
-    """Have the system begin to write a piece of a file to the disk; does not wait.
+    """Let the system begin to write a piece of a file to the disk, without waiting.
 
-    Only whole pages: those at the ends may be written to once more. Where a piece ends with its
-    file, the rest of the page may be counted as of it. Where the system has no descriptor or thread
-    for it, the piece is left to the sync.
+    Only whole pages: those at the ends may be written again. If a piece ends with its file, the
+    rest of the page may count as part of it. If the system has no descriptor or thread left, the
+    piece is left to the sync.
     """
     first = -(-position // mmap.PAGESIZE) * mmap.PAGESIZE
     length = (position + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
@@ -40,29 +40,29 @@ def begin(fd: int, position: int, nbytes: int) -> None:
 
 
 def give_up() -> None:
-    """Leave the rest to the sync; when this returns, nothing here has a file open."""
+    """Leave the rest to the sync; when this returns, this module has no file open."""
     _queue.empty()
 
 
 class FileSystem:
-    """The file system that holds a directory, to be synced; opened when first something is written.
+    """The file system of a directory, for a sync; opened at the first write.
 
-    The system tells of all errors since it was opened.
+    The sync reports all errors since it was opened.
     """
 
-    _fd = -1  # of the class: an interrupt may leave one without its own
+    _fd = -1  # on the class: after an interrupt, an object may lack its own
 
     def __init__(self) -> None:
         self._opening = threading.Lock()
 
     def open(self, path: str) -> None:
-        """Be told of errors from now on, where that is not so yet."""
+        """Open it, unless it is open, so that the sync reports errors from now on."""
         with self._opening:
             if self._fd < 0:
                 self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def sync(self, path: str) -> None:
-        """Bring all its files to the disk: one call for all of them."""
+        """Sync all its files to the disk in one call."""
         self.open(path)
         if ctypes.CDLL(None, use_errno=True).syncfs(self._fd) != 0:
             code = ctypes.get_errno()
@@ -70,7 +70,7 @@ class FileSystem:
 
     def close(self) -> None:
         """Close the directory; it may be opened again."""
-        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
 
@@ -79,7 +79,7 @@ class FileSystem:
 
 
 def sync_file_system(path: str) -> None:
-    """Bring the file system that holds a directory to the disk."""
+    """Sync the file system of a directory."""
     file_system = FileSystem()
     try:
         file_system.sync(path)
@@ -88,9 +88,9 @@ def sync_file_system(path: str) -> None:
 
 
 class _Queue:
-    """Pieces that a thread of their own, which is there while there are any, hands to the disk.
+    """Pieces that a separate thread, which exists while there are any, passes to the disk.
 
-    The call waits where the disk has much to do: those who make more shall not.
+    The call waits if the disk is busy, which the threads that write must not.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class _Queue:
                 self._start()
 
     def _start(self) -> None:
-        """Start the thread, which comes to the pieces when the caller lets go of them."""
+        """Start the thread, which gets the pieces when the caller releases them."""
         try:
             threading.Thread(target=self._serve, name=THREAD).start()
             self._is_served = True
@@ -116,12 +116,12 @@ class _Queue:
             raise
 
     def drop(self) -> None:
-        """Forget what waits; the caller holds the pieces."""
+        """Drop waiting pieces; the caller holds the lock."""
         while self._waiting:
             _close(self._waiting.popleft()[0])
 
     def empty(self) -> None:
-        # An interrupt at the wrong moment leaves a lock taken, for ever: none where none need be.
+        # An interrupt at the wrong moment leaves a lock taken forever: no lock if none is needed.
         if not self._waiting and not self._is_served:
             return
         with self._changed:
@@ -137,13 +137,13 @@ class _Queue:
                     self._changed.notify_all()
                     return
                 fd, first, length = self._waiting.popleft()
-            # An error shows in the sync at the end.
+            # The sync at the end reports an error.
             _sync_file_range()(fd, first, length, SYNC_FILE_RANGE_WRITE)
             _close(fd)
 
 
 def _close(fd: int) -> None:
-    """Close a duplicate; what a file system says then, it says at the close of the file too."""
+    """Close a duplicate; its errors are reported at the close of the file too."""
     with contextlib.suppress(OSError):
         os.close(fd)
 
@@ -152,7 +152,7 @@ _queue = _Queue()
 
 
 def _forget() -> None:
-    """Begin anew in a forked process, where the thread is not."""
+    """Reset in a forked process, which does not have the thread."""
     global _queue
     _queue.drop()
     _queue = _Queue()
@@ -163,7 +163,7 @@ os.register_at_fork(after_in_child=_forget)
 
 @functools.cache
 def _sync_file_range() -> Callable[..., int] | None:
-    """Give Linux' call; None where the C library has none."""
+    """Return Linux' call; None if the C library does not have it."""
     function = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if function is not None:
         function.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)

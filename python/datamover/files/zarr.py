@@ -25,23 +25,23 @@ from datamover.files.zarr_store import abandonable_store, late_store_at, zarr_py
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, traits_of
 
 log = logging.getLogger("datamover")
-#: What says that a directory is an array or a group.
+#: Files that make a directory an array or a group.
 METADATA = ("zarr.json", ".zarray", ".zgroup")
-#: At most so many arrays of a group are named in an error.
+#: Maximum number of arrays of a group that an error names.
 SHOWN_ARRAYS = 10
 
 
 def recognizes(path: str) -> bool:
-    """Tell whether a directory holds Zarr's metadata."""
+    """Return whether a directory contains Zarr's metadata."""
     return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
 
 
 def open_reader(path: str, options: MoveOptions) -> ZarrArray:
-    """Open an array; groups and other things are refused."""
+    """Open an array; raise for groups and anything else."""
     zarr = zarr_python()
     at_address = addresses.is_address(path)
     if not at_address and not os.path.isdir(path):
-        raise IoError(f"{path} is no directory; a Zarr array is one")
+        raise IoError(f"{path} is not a directory; a Zarr array is one")
     if not at_address:
         for name in zarr_group.METADATA:  # zarr-python would wait for a pipe
             zarr_group.content_of(path, name)
@@ -50,31 +50,31 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = zarr.open(store, mode="r", use_consolidated=False)
-    except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
+    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
         if not at_address and not recognizes(path):
             raise IoError(
                 f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array"
             ) from None
         words = addresses.words_of(e)
-        raise IoError(f"{path} is no Zarr array that can be read: {words}") from e
+        raise IoError(f"{path} is not a readable Zarr array: {words}") from e
     if not isinstance(found, zarr.Array):
         raise IoError(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     check_dtype(found.dtype, path)
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
-        raise IoError(f"{path} has chunks of {found.shards or found.chunks}: they hold nothing")
+        raise IoError(f"{path} has empty chunks of {found.shards or found.chunks}")
     return ZarrArray(found, path, found.dtype, _traits(found, path))
 
 
 def _traits(array: Any, path: str) -> ZarrTraits:
     try:
         return traits_of(array)
-    except (TypeError, ValueError, LookupError, AttributeError) as e:  # of foreign metadata
-        raise IoError(f"{path} is no Zarr array that can be read: {addresses.words_of(e)}") from e
+    except (TypeError, ValueError, LookupError, AttributeError) as e:  # foreign metadata
+        raise IoError(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
-    """Say how an array of a group is named, and which there are, where that is soon known."""
+    """Return how to name an array of a group, and the first names, if they are quickly known."""
     if at_address:
         return f"name one of its arrays, as {path}/NAME"
     members = group.members(max_depth=None)
@@ -88,7 +88,7 @@ def _how_to_name(group: Any, path: str, at_address: bool) -> str:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Write the metadata; chunks come when they are written. At an address metadata come last."""
+    """Write the metadata, but no chunks. At an address, metadata are written last."""
     tell_left_out_of_json(attributes_of(spec.kept))
     if found := list(titled(spec.dtype)):
         log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
@@ -106,7 +106,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
 def open_writer(
     path: str, spec: ArraySpec, options: MoveOptions
 ) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array that `create` made."""
+    """Open an array that `create` created."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
@@ -120,7 +120,7 @@ def open_writer(
 
 
 def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array to be read; its chunks are read by the library's threads if it is plain."""
+    """Open an array for reading; the library's threads read its chunks if it is plain."""
     found = open_reader(path, options)
     if addresses.is_address(path):
         return found
@@ -128,7 +128,7 @@ def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
 
 
 def preview(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Return an array as `open_writer` would, without a place: to be looked at only."""
+    """Return the array of `open_writer` without a place, for planning only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         store: dict[str, Any] = {}

@@ -31,11 +31,11 @@ class ZarrArray:
     array : zarr.Array
     path : str
     dtype : numpy.dtype
-        Of the elements as they are read or written; zarr brings them into the store's byte order.
+        Dtype of the elements that are read or written; zarr converts the byte order.
     traits : ZarrTraits, optional
-        What a copy is to keep.
+        Properties that a copy keeps.
     store : optional
-        Where the array is written.
+        The store to which the array is written.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ZarrArray:
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
-        #: What a shard consists of, each of which can be read by itself; None without shards.
+        #: Extents of the parts of a shard, which can be read separately; None without shards.
         self.parts: Shape | None = tuple(array.chunks) if array.shards else None
         if math.prod(self.granule) * dtype.itemsize > DEFAULT_CHUNK_BYTES:
             return_large_blocks()
@@ -57,7 +57,7 @@ class ZarrArray:
         self._store = store
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Chunks, or shards where there are some."""
+        """Return the extents of a chunk, or of a shard."""
         return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
@@ -69,14 +69,14 @@ class ZarrArray:
             for box in self._boxes(lo, out.shape):
                 here = tuple(slice(b.start - a, b.stop - a) for a, b in zip(lo, box, strict=True))
                 elements[here] = self._array[box]
-        except Exception as e:  # whatever a codec says of bytes that it cannot decode
+        except Exception as e:  # codecs raise many types for bytes that they cannot decode
             where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
             raise IoError(
                 f"{self._path} cannot be read {where}: {addresses.words_of(cause)}"
             ) from e
 
     def _boxes(self, lo: Shape, shape: Shape) -> Iterator[tuple[slice, ...]]:
-        """Cut a box at the ends of large chunks: of one box, zarr decodes all chunks at once."""
+        """Cut a box at the ends of large chunks: zarr decodes all chunks of a box together."""
         whole = tuple(slice(a, a + n) for a, n in zip(lo, shape, strict=True))
         if math.prod(self.granule) * self.spec.dtype.itemsize < DEFAULT_CHUNK_BYTES:
             yield whole
@@ -88,7 +88,7 @@ class ZarrArray:
             )
 
     def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
-        """Refuse files of no bytes, which zarr reads as if there were none."""
+        """Raise for empty files, which zarr reads like missing ones."""
         for key, _ in self._chunks(lo, shape):
             with contextlib.suppress(FileNotFoundError):
                 if os.path.getsize(os.path.join(self._path, key)) == 0:
@@ -104,7 +104,7 @@ class ZarrArray:
         return None
 
     def _chunks(self, lo: Shape, shape: Shape) -> Iterator[tuple[str, tuple[slice, ...]]]:
-        """Go through the chunks (or shards) of a box: their names and what they hold."""
+        """Yield the chunks (or shards) of a box: their names and contents."""
         cells = [
             range(a // g, -(-(a + n) // g)) for a, n, g in zip(lo, shape, self.granule, strict=True)
         ]
@@ -113,12 +113,12 @@ class ZarrArray:
             yield self._array.metadata.encode_chunk_key(cell), box
 
     def check_unchanged(self) -> None:
-        """Chunks are files or objects of their own: nothing tells of all of them."""
+        """Do nothing: chunks are separate files or objects, which cannot all be checked."""
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
         elements = array.view(self.spec.dtype)
-        if elements.dtype.names:  # zarr stores the bytes of these as they stand in memory
+        if elements.dtype.names:  # zarr stores their bytes as in memory
             elements = elements.astype(self._array.dtype)
         try:
             target = self._array
@@ -134,7 +134,7 @@ class ZarrArray:
             raise
 
     def sync(self) -> None:
-        """Bring the file system that holds the store to the disk: one call for all chunks."""
+        """Sync the file system of the store: one call for all chunks."""
         if not addresses.is_address(self._path):
             sync_file_system(self._path)
 
@@ -143,17 +143,17 @@ class ZarrArray:
         self._store.publish()
 
     def held_metadata(self) -> dict[str, bytes]:
-        """Give what `publish` would write, by names of objects."""
+        """Return what `publish` would write, by names of objects."""
         return self._store.held()
 
     def close(self) -> None:
-        """Nothing is open between calls."""
+        """Do nothing: no file is open between calls."""
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
-    """Tell whether some elements are equal to the fill value and have other bytes: -0.0, a NaN.
+    """Return whether elements equal the fill value but have other bytes, such as -0.0 or a NaN.
 
-    zarr compares numbers, and leaves a chunk out where all are equal.
+    zarr compares numbers, and leaves a chunk out if all are equal.
     """
     dtype = elements.dtype
     if dtype.kind not in "fc" and dtype.names is None:
@@ -168,7 +168,7 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
 
 
 def _writing_every_chunk(array: Any) -> Any:
-    """Give an open array that also writes chunks of which all elements equal the fill value."""
+    """Return an open array that also writes chunks in which all elements equal the fill value."""
     said = {"write_empty_chunks": True}
     if hasattr(array, "with_config"):
         return array.with_config(said)
@@ -180,7 +180,7 @@ def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
 
 
 def raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
-    """Where an error says that the disk is full, say which, and what would be needed."""
+    """If an error reports a full disk, raise one that names the disk and the needed space."""
     if isinstance(e, OSError) and is_no_space(e):
         words = no_space(path, e, spec.nbytes)
         raise IoError(f"{words} (the array before compression)") from e

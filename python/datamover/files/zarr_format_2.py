@@ -21,18 +21,18 @@ from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_
 
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
-    """Give options that say a Zarr output's format; errors as of `format_at`."""
+    """Return options with a Zarr output's format. Raises the errors of `format_at`."""
     return dataclasses.replace(options, zarr_format=format_at(output, options.zarr_format))
 
 
 def format_at(output: str, said: int | None) -> int:
-    """Give the format of a Zarr output: as said, else that of the group it goes into, else 3.
+    """Return the format of a Zarr output: the option, or that of the enclosing group, or 3.
 
     Raises
     ------
     InvalidArgument
-        No such format, or another one than that of the group: Zarr would not find it there. Nor
-        would it within an array.
+        The format is unknown, or differs from that of the group, where Zarr would not find it; or
+        the output is inside an array, where Zarr would not find it either.
     """
     is_integer = isinstance(said, (int, np.integer))
     if said is not None and not (is_integer and said in (2, 3)):
@@ -45,36 +45,36 @@ def format_at(output: str, said: int | None) -> int:
     if above is not None and said not in (None, above):
         raise InvalidArgument(
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
-            f"leave {formats.option('zarr_format', said)} away, or write elsewhere"
+            f"omit {formats.option('zarr_format', said)}, or write elsewhere"
         )
     return int(said or above or 3)
 
 
 def metadata_files(zarr_format: int) -> int:
-    """Give how many files an array or group has besides chunks."""
+    """Return the number of files of an array or group without chunks."""
     return 2 if zarr_format == 2 else 1
 
 
 def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
-    """Give arguments of zarr-python's `create_array` for what an array has besides elements.
+    """Return arguments of zarr-python's `create_array` for the properties of an array.
 
     Parameters
     ----------
     spec : ArraySpec
-        What is kept as `ZarrTraits`.
+        Its `kept` has the properties as `ZarrTraits`.
     shards : tuple of int, optional
-        Said, or those of the input.
+        The requested shards, or those of the input.
     said : codec, None, "auto" or "kept"
-        Of format 3; "kept" is the input's.
+        The codec in terms of format 3; "kept" is the input's.
 
     Raises
     ------
     InvalidArgument, Unsupported
-        Format 2 has not what was said, or what the input has.
+        Format 2 does not have an option, or a property of the input.
     """
     if shards is not None:
         raise InvalidArgument(
-            f"shards {shards}: Zarr format 2 has none; say {formats.option('chunks')} alone"
+            f"shards {shards}: Zarr format 2 has none; pass {formats.option('chunks')} alone"
         )
     found: dict[str, Any] = {"zarr_format": 2, "order": "C", "filters": None}
     kept: ZarrTraits | None = spec.kept
@@ -97,12 +97,12 @@ def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
 
 
 def _described(attributes: dict[str, Any], names: Any, spec: ArraySpec) -> dict[str, Any]:
-    """Give attributes with the names of dimensions; with these, as xarray has it, a fill value.
+    """Return attributes with the names of dimensions, and with these xarray's fill value.
 
-    xarray takes each element that equals it for missing: where nothing is missing there is none.
+    xarray treats each element that equals it as missing, so without missing elements there is none.
     """
     if spec.shape == () and names is None:
-        names = ()  # xarray asks for them, of one element too
+        names = ()  # xarray requires them, for one element too
     if names is None:
         return {"attributes": dict(attributes)}
     found = attributes | {DIMENSIONS_V2: list(names)}
@@ -116,13 +116,15 @@ def _described(attributes: dict[str, Any], names: Any, spec: ArraySpec) -> dict[
 
 
 def _refuse_codecs(kept: ZarrTraits) -> None:
-    """Refuse what stands between elements and compressor, and has no place in format 2."""
+    """Reject codecs before the compressor, which format 2 does not have."""
     serializer = kept.others.get("serializer")
     own = [] if serializer is None else [serializer.to_dict()["name"]]
     names = [_name(codec) for codec in kept.others.get("filters") or ()]
     names += [name for name in own if name != "bytes"]
     if names:
-        raise Unsupported(f"the input has the codecs {', '.join(names)}: Zarr format 2 has not")
+        raise Unsupported(
+            f"the input has the codecs {', '.join(names)}, which Zarr format 2 does not have"
+        )
 
 
 def _name(codec: Any) -> str:
@@ -130,12 +132,12 @@ def _name(codec: Any) -> str:
 
 
 def compressor(codecs: Any) -> Any:
-    """Give numcodecs' compressor that writes the same as codecs of format 3; None and "auto" stay.
+    """Return numcodecs' compressor for codecs of format 3; None and "auto" stay.
 
     Raises
     ------
     Unsupported
-        There is none.
+        There is none that writes the same bytes.
     """
     if codecs is None or isinstance(codecs, str):
         return codecs
@@ -145,8 +147,8 @@ def compressor(codecs: Any) -> Any:
     names = [_name(codec) for codec in codecs]
     if len(names) > 1 or names[0] not in ("zstd", "gzip", "blosc"):
         raise Unsupported(
-            f"the input has the codecs {', '.join(names)}: Zarr format 2 has not; "
-            f"say {formats.option('compressor')}"
+            f"the input has the codecs {', '.join(names)}, which Zarr format 2 does not have; "
+            f"pass {formats.option('compressor')}"
         )
     said = codecs[0].to_dict()["configuration"]
     if names[0] == "zstd":

@@ -14,17 +14,17 @@ from datamover.errors import IoError, Unsupported
 from datamover.files import addresses
 from datamover.files.json_values import dumps
 
-#: Objects that are the metadata of a group, not something in it.
+#: Objects with the metadata of a group, which are not members.
 METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")
 
 
 def metadata(path: str) -> dict[str, Any]:
-    """Read a Zarr node's metadata; an empty dictionary where it has none.
+    """Read a Zarr node's metadata; return an empty dictionary if it has none.
 
     Raises
     ------
     IoError
-        They cannot be read, or are no JSON object, or a server does not answer.
+        They cannot be read or are not a JSON object, or a server does not answer.
     """
     for name in ("zarr.json", ".zarray", ".zgroup"):
         found = _object_in(path, name, "metadata")
@@ -34,7 +34,7 @@ def metadata(path: str) -> dict[str, Any]:
 
 
 def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
-    """Read a JSON object from a file of a node; None where there is no such file."""
+    """Read a JSON object from a file of a node; return None if the file does not exist."""
     data = content_of(path, name)
     if data is None:
         return None
@@ -43,17 +43,17 @@ def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as e:
         raise IoError(f"{path} has {what} that cannot be read: {e}") from e
     if not isinstance(found, dict):
-        raise IoError(f"{path} has {what} that are no JSON object")
+        raise IoError(f"{path} has {what} that are not a JSON object")
     return found
 
 
 def content_of(path: str, name: str) -> bytes | None:
-    """Read a file, or object, directly in a node; None where there is none.
+    """Read a file, or object, directly in a node; return None if it does not exist.
 
     Raises
     ------
     IoError
-        It is there and cannot be read, or a server does not answer.
+        It exists and cannot be read, or a server does not answer.
     """
     if addresses.is_address(path):
         return addresses.get(path, name)
@@ -65,7 +65,7 @@ def content_of(path: str, name: str) -> bytes | None:
     try:
         with open(place, "rb", buffering=0, opener=opener) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "it is no file")
+                raise OSError(errno.EINVAL, "it is not a file")
             return file.readall()
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -74,23 +74,23 @@ def content_of(path: str, name: str) -> bytes | None:
 
 
 def is_array(path: str) -> bool:
-    """Tell whether a node is an array."""
+    """Return whether a node is an array."""
     return metadata(path).get("node_type") == "array"
 
 
 def is_group(path: str) -> bool:
-    """Tell whether there is a group in a directory, or at an address."""
+    """Return whether there is a group in a directory, or at an address."""
     is_there = addresses.is_address(path) or os.path.isdir(path)
     return is_there and metadata(path).get("node_type") == "group"
 
 
 def format_of(path: str) -> int | None:
-    """Give the Zarr format of a group; None where there is none.
+    """Return the Zarr format of a group; None if there is none.
 
     Raises
     ------
     IoError
-        As of `metadata`, but not where a store does not let this process look.
+        As for `metadata`, but not if a store denies access.
     """
     found = _metadata_around(path)
     if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
@@ -99,10 +99,10 @@ def format_of(path: str) -> int | None:
 
 
 def _metadata_around(path: str) -> dict[str, Any]:
-    """Read metadata; an empty dictionary if a store does not let this process look.
+    """Read metadata; return an empty dictionary if a store denies access.
 
-    Stores refuse so to tell that there is nothing, too. Nothing is looked for at addresses that can
-    only be read: an output there is refused for that reason.
+    Stores also deny access to objects that do not exist. Addresses that can only be read are not
+    searched: an output there is rejected for that reason.
     """
     if addresses.is_address(path) and addresses.scheme_of(path) in addresses.READ_ONLY:
         return {}
@@ -115,29 +115,29 @@ def _metadata_around(path: str) -> dict[str, Any]:
 
 
 def array_around(path: str) -> str | None:
-    """Give the array in whose directory something lies, or in what address directly; else None.
+    """Return the array that contains a path in its directory, or directly an address; or None.
 
-    Errors as of `format_of`.
+    Raises the errors of `format_of`.
     """
     above = os.path.dirname(path)
     while above and above != os.path.dirname(above):
         if _metadata_around(above).get("node_type") == "array":
             return above
-        if addresses.is_address(above):  # each one is asked for over the network
+        if addresses.is_address(above):  # each one takes a request over the network
             return None
         above = os.path.dirname(above)
     return None
 
 
 def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through the groups that something is in, innermost first: places and metadata.
+    """Yield the enclosing groups, innermost first: places and metadata.
 
-    They end where a store does not let this process look.
+    They end if a store denies access.
 
     Raises
     ------
     IoError
-        Metadata that cannot be read, or a server that does not answer.
+        Metadata cannot be read, or a server does not answer.
     """
     at_address = addresses.is_address(path)
     above = os.path.dirname(path)
@@ -150,19 +150,19 @@ def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through all that is in a group and the groups in it: names and metadata.
+    """Yield all members of a group and the groups in it: names and metadata.
 
     Raises
     ------
     IoError
-        Metadata that cannot be read, or a group that is within itself by a link.
+        Metadata cannot be read, or a group is inside itself by a link.
     Unsupported
-        A server lists nothing, and the group does not say what is in it.
+        A server cannot list, and the group has no consolidated metadata.
     """
     if addresses.scheme_of(path) in addresses.READ_ONLY:
         yield from _consolidated(path)
         return
-    walks = [_inside(path, "")]  # groups may lie deeper than Python calls itself
+    walks = [_inside(path, "")]  # groups may be deeper than Python's recursion limit
     above = [_real(path)]
     while walks:
         name, found = next(walks[-1], ("", None))
@@ -175,7 +175,7 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             folder = f"{path}/{name}"
             real = _real(folder)
             if real in above:
-                raise IoError(f"{folder} is a link to a group that it lies in")
+                raise IoError(f"{folder} is a link to a group that contains it")
             above.append(real)
             walks.append(_inside(folder, name + "/"))
 
@@ -188,7 +188,7 @@ def _inside(path: str, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _folders(path: str) -> list[str]:
-    """Name what may be an array or group in a group."""
+    """Return the names of possible arrays or groups in a group."""
     if addresses.is_address(path):
         there = set(addresses.listed(path)) - {*METADATA}
         return sorted(name for name in there if _is_name(name))
@@ -197,19 +197,19 @@ def _folders(path: str) -> list[str]:
 
 
 def _is_name(name: str) -> bool:
-    """Tell whether a name leads to what is in a group, not elsewhere."""
+    """Return whether a name leads to a member of a group, not elsewhere."""
     return all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def _real(path: str) -> str:
-    """Give what is the same for two names of a directory; an address has one name."""
+    """Return a value that is equal for two names of a directory; an address has one name."""
     return path if addresses.is_address(path) else os.path.realpath(path)
 
 
 def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through what a group's consolidated metadata name, as `nodes`: a server lists nothing.
+    """Yield the members in a group's consolidated metadata, as `nodes`, if a server cannot list.
 
-    They may be older than what is there: of each node its own metadata are read.
+    They may be outdated, so the own metadata of each node are read.
     """
     said = metadata(path)
     found = said.get("consolidated_metadata")
@@ -218,7 +218,7 @@ def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     named = found.get("metadata") if isinstance(found, dict) else None
     if not isinstance(named, dict):
         raise Unsupported(
-            f"{path} is a Zarr group without consolidated metadata, and its server lists nothing: "
+            f"{path} is a Zarr group without consolidated metadata, and its server cannot list: "
             f"name one of its arrays, as {path}/NAME"
         )
     if said.get("zarr_format") == 2:
@@ -235,7 +235,7 @@ def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def has_strings(metadata: dict[str, Any]) -> bool:
-    """Tell by an array's metadata whether its elements are strings of any length."""
+    """Return, from an array's metadata, whether its elements are strings of any length."""
     if "data_type" in metadata:
         return metadata["data_type"] == "string"
     filters = metadata.get("filters") or ()
@@ -244,7 +244,7 @@ def has_strings(metadata: dict[str, Any]) -> bool:
 
 
 def has_short_strings(metadata: dict[str, Any]) -> bool:
-    """Tell by an array's metadata whether its elements are strings of so many code points."""
+    """Return, from an array's metadata, whether its elements are strings of fixed length."""
     said = metadata.get("data_type")
     if isinstance(said, dict):
         return said.get("name") == "fixed_length_utf32"
@@ -252,7 +252,7 @@ def has_short_strings(metadata: dict[str, Any]) -> bool:
 
 
 def arrays(path: str) -> Iterator[str]:
-    """Go through the arrays of a group and of the groups in it, by name."""
+    """Yield the names of the arrays of a group and of the groups in it."""
     for name, found in nodes(path):
         if found["node_type"] == "array":
             yield name
@@ -264,18 +264,18 @@ def attributes(path: str) -> dict[str, Any]:
     Raises
     ------
     IoError
-        They cannot be read, or are no JSON object.
+        They cannot be read, or are not a JSON object.
     """
     found = metadata(path)
     if "attributes" not in found:
         return _object_in(path, ".zattrs", "attributes") or {}
     if not isinstance(found["attributes"], dict):
-        raise IoError(f"{path} has attributes that are no JSON object")
+        raise IoError(f"{path} has attributes that are not a JSON object")
     return found["attributes"]
 
 
 def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
-    """Give what makes a group, by names of files or objects; the last one makes it visible."""
+    """Return the files or objects of a group, by name; the last one makes it visible."""
     if zarr_format == 3:
         found = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
         return {"zarr.json": dumps(found).encode()}
@@ -286,7 +286,7 @@ def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
 
 
 def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
-    """Make a directory that is there a group."""
+    """Make an existing directory a group."""
     for name, data in objects(attributes, zarr_format).items():
         with open(os.path.join(path, name), "wb") as file:
             file.write(data)
@@ -295,12 +295,13 @@ def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
 def make_all(
     place: str, attributes: dict[str, Any], groups: dict[str, dict[str, Any]], zarr_format: int
 ) -> dict[str, bytes]:
-    """Make a group and those in it, of which `groups` has the attributes by name.
+    """Create a group and the groups in it; `groups` has their attributes by name.
 
     Returns
     -------
     dict
-        At an address nothing is made: objects by name that will, the last one the group itself.
+        At an address nothing is created. Instead, the objects that will create the groups, by name;
+        the last one is the group itself.
     """
     if addresses.is_address(place):
         found: dict[str, bytes] = {}

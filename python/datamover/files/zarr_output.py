@@ -19,7 +19,7 @@ from datamover.files.ordinary_layout import DTYPES
 from datamover.files.zarr_store import zarr_python
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
-#: Chunks are about this large when nobody says how large they are to be.
+#: Approximate default size of chunks.
 DEFAULT_CHUNK_BYTES = 1 << 20
 
 
@@ -33,33 +33,33 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     if options.shards is not None and not spec.shape:
         raise InvalidArgument("an array of one element has no shards")
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
-        raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
+        raise InvalidArgument(f"shards {options.shards} are not multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
         )
     stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
-    arguments(spec, options)  # refuses what the format has not
+    arguments(spec, options)  # raises for options that the format does not have
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            create_in({}, spec, options)  # in memory: tells whether Zarr knows the dtype
+            create_in({}, spec, options)  # in memory: checks whether Zarr supports the dtype
             kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
                 stored, spec.dtype, shards is not None, options.zarr_format or 3
             )
     except (OSError, MemoryError):
         raise
-    except Exception as e:  # zarr and its codecs have many words for what they cannot hold
+    except Exception as e:  # zarr and its codecs raise many types for unsupported dtypes
         raise Unsupported(f"Zarr cannot hold {held}: {addresses.words_of(e)}") from e
     if not kept:
-        raise Unsupported(f"Zarr cannot hold {held}: values come back as others")
+        raise Unsupported(f"Zarr cannot hold {held}: values change when they are read again")
     return dataclasses.replace(spec, order="C")
 
 
 def check_dtype(dtype: Any, where: str) -> None:
-    """Refuse elements that have no fixed size in bytes, or none."""
+    """Reject elements without a fixed size in bytes, or of 0 bytes."""
     if not isinstance(dtype, np.dtype) or dtype.hasobject or dtype.kind == "T":
         raise Unsupported(f"{where} has dtype {dtype}: its elements have no fixed size in bytes")
     if dtype.itemsize == 0:
@@ -67,7 +67,7 @@ def check_dtype(dtype: Any, where: str) -> None:
 
 
 def stored_dtype(dtype: np.dtype) -> np.dtype:
-    """Return how elements of a dtype stand in a Zarr array: records packed, in little endian.
+    """Return the dtype of elements in a Zarr array: records packed, in little endian.
 
     Zarr's records have no byte order of their own and no gaps.
 
@@ -91,7 +91,7 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
-    """Name the fields that have titles, and those within them."""
+    """Yield the names of fields with titles, also inside other fields."""
     for name in dtype.names or ():
         field, *_ = found = dtype.fields[name]
         if len(found) > 2:
@@ -100,7 +100,7 @@ def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
 
 
 def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
-    """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
+    """Return whether elements written to a Zarr array in memory are read again unchanged."""
     samples = _samples(given).astype(stored)
     store: dict[str, Any] = {}
     shards = (4,) if in_shards else None
@@ -113,7 +113,7 @@ def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_forma
 
 
 def _samples(dtype: np.dtype) -> np.ndarray:
-    """Three elements whose bytes differ."""
+    """Return three elements with different bytes."""
     if dtype.names:
         samples = np.zeros(3, dtype)
         for name in dtype.names:
@@ -130,7 +130,7 @@ def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
         return
     if len(boxes) != len(spec.shape):
         raise InvalidArgument(
-            f"{what} {boxes} have {len(boxes)} dimensions, the output has {len(spec.shape)}: "
+            f"{what} {boxes} have {len(boxes)} dimensions; the output has {len(spec.shape)}: "
             f"{spec.shape}"
         )
     if any(extent < 1 for extent in boxes):
@@ -140,7 +140,7 @@ def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
-    """Return the chunks that were said; else the input's; else nearly cubic ones of a megabyte."""
+    """Return the requested chunks, the input's, or nearly cubic ones of a megabyte."""
     if options.chunks is not None:
         return tuple(options.chunks)
     if spec.kept is not None:
@@ -155,14 +155,14 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
 
 
 def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
-    """Return the shards that were said; else the input's, where its chunks are kept."""
+    """Return the requested shards, or the input's if its chunks are kept."""
     if options.shards is None and options.chunks is None and spec.kept is not None:
         return spec.kept.shards
     return options.shards
 
 
 def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
-    """Return the arguments of zarr-python's `create_array` besides shape, dtype and chunks."""
+    """Return the arguments of zarr-python's `create_array` except shape, dtype and chunks."""
     if options.zarr_format == 2:
         said = "kept" if options.compressor is None else compressors_of(options.compressor)
         return zarr_format_2.arguments(spec, _shards(spec, options), said)
@@ -182,7 +182,7 @@ def arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
 
 
 def compressors_of(name: str) -> Any:
-    """Give the compressor of a name as zarr-python takes it."""
+    """Return the compressor of a name in zarr-python's form."""
     from zarr import codecs
 
     by_name = {"zstd": codecs.ZstdCodec, "gzip": codecs.GzipCodec, "blosc": codecs.BloscCodec}
@@ -192,7 +192,7 @@ def compressors_of(name: str) -> Any:
 
 
 def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
-    """Make the array in a store of zarr-python's."""
+    """Create the array in a zarr-python store."""
     said = arguments(spec, options)
     said["attributes"] = valid(said.get("attributes", {}))
     return zarr_python().create_array(

@@ -10,12 +10,12 @@ from typing import Any
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses
 
-#: Tasks of zarr's loop that wait for all others to end, but not for each other.
+#: Tasks of zarr's loop that wait for the end of all others, but not for each other.
 _WAITING: set[Any] = set()
 
 
 def zarr_python() -> Any:
-    """Give the package zarr. Raises Unsupported where it is missing."""
+    """Return the package zarr. Raises Unsupported if it is missing."""
     try:
         import zarr
     except ImportError as e:
@@ -24,7 +24,7 @@ def zarr_python() -> Any:
 
 
 async def others_end() -> None:
-    """Wait for the other tasks of zarr's loop, which complain where they are left alone."""
+    """Wait for the other tasks of zarr's loop, which otherwise print warnings."""
     import asyncio
 
     this = asyncio.current_task()
@@ -36,11 +36,11 @@ async def others_end() -> None:
 
 
 class _Abandonable:
-    """Mixed into a store: it can be told to write nothing more. Zarr writes from its own thread."""
+    """Mixin of a store that can stop all writes. Zarr writes from its own thread."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._abandoned: BaseException | None = None  # for what reason
+        self._abandoned: BaseException | None = None  # the reason
         self._writing = 0
         self._loop: Any = None
         self._changed = threading.Condition()
@@ -61,9 +61,9 @@ class _Abandonable:
                 self._changed.notify_all()
 
     def abandon(self, reason: BaseException) -> BaseException:
-        """Wait until nothing is being written; refuse what comes later.
+        """Wait until nothing is being written; reject later writes.
 
-        Returns the first reason: of several threads the others fail since the store is given up.
+        Returns the first reason: the other threads fail because the store is given up.
         """
         import asyncio
 
@@ -83,7 +83,7 @@ def _abandonable_class() -> type:
 
 
 def abandonable_store(path: str) -> Any:
-    """Open the store of a directory so that it can be given up."""
+    """Open the store of a directory as one that can be given up."""
     return _abandonable_class()(path)
 
 
@@ -95,5 +95,5 @@ def _late_class() -> type:
 
 
 def late_store_at(address: str) -> Any:
-    """Open the store at an address so that metadata are held back."""
+    """Open the store at an address as one that holds back metadata."""
     return _late_class()(addresses.store_at(address, read_only=False))

@@ -30,21 +30,21 @@ class ZarrToHdf5(WholeZarr):
     """See `hierarchy.Way`."""
 
     def is_copied(self, metadata: dict[str, Any]) -> bool:
-        """Strings, which HDF5 has of any length."""
+        """Return whether it has strings, which HDF5 stores with any length."""
         return zarr_group.has_strings(metadata) or zarr_group.has_short_strings(metadata)
 
     def check(self) -> None:
-        """Refuse names that are no UTF-8."""
+        """Reject names that are not UTF-8."""
         for name in (*self.arrays, *self.copied, *self.groups):
             try:
                 name.encode()
             except UnicodeEncodeError:
                 raise Unsupported(
-                    f"{self.source} has {name!r}, which is no UTF-8; rename it"
+                    f"{self.source} has {name!r}, which is not UTF-8; rename it"
                 ) from None
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Give input, output and options of one array."""
+        """Return input, output and options of one array."""
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] else None,
@@ -54,7 +54,7 @@ class ZarrToHdf5(WholeZarr):
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> dict[str, bytes]:
-        """Make all but the elements that movers take."""
+        """Create everything except the elements that are moved."""
 
         def fill(made: Any) -> None:
             hdf5_traits.write_of_json(self.source, made, self.attributes)
@@ -78,7 +78,7 @@ class ZarrToHdf5(WholeZarr):
         for name in hdf5_scales.name_dimensions(made, dimensions):
             log.warning(
                 "%s/%s: its dimensions %s get labels, which xarray does not read: another array "
-                "beside it has such a one of another length, or something else has that name",
+                "of the group has one with another length, or another object has that name",
                 self.source, name, dimensions[name],
             )  # fmt: skip
 

@@ -18,27 +18,27 @@ class ZarrToZarr(WholeZarr):
     zarr_format = 3
 
     def check(self) -> None:
-        """Refuse names that zarr-python takes for others."""
+        """Reject names that zarr-python changes."""
         for name in (*self.arrays, *self.copied, *self.groups):
             if not can_be_in_zarr(name, self.zarr_format):
                 raise Unsupported(
-                    f"{self.source} has {name!r}, which nothing in a Zarr group can be called; "
+                    f"{self.source} has {name!r}, which is not a valid name in a Zarr group; "
                     "rename it"
                 )
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Give input, output and options of one array."""
+        """Return input, output and options of one array."""
         said = dataclasses.replace(options, input_format="zarr", output_format="zarr")
         return self.where(name), f"{place}/{name}", said
 
     def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """They stay."""
+        """Return the chunks, which stay."""
         return strings.chunks_in_zarr(self.where(name), options.zarr_format)
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> dict[str, bytes]:
-        """Make the groups with their attributes, and copy strings."""
+        """Create the groups with their attributes, and copy strings."""
         groups = zarr_group.make_all(place, self.attributes, self.groups, options.zarr_format)
         made: dict[str, bytes] = {}
         for name in self.copied:

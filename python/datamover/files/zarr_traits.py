@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Properties of a Zarr array, besides its elements, that a copy of it in Zarr keeps."""
+"""Properties of a Zarr array, in addition to its elements, that a copy in Zarr keeps."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from datamover.files.formats import Shape
 from datamover.files.json_values import numbers
 from datamover.files.native_attributes import FILL_VALUE, MISSING, HeldAttributes
 
-#: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
+#: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
 
 
 def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
-    """Give a missing value as xarray has it in Zarr v3: of floats, a double's bytes in base64.
+    """Return a missing value in xarray's form for Zarr v3: for floats, a double's bytes in base64.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
 
 
 def missing_from_zarr(value: Any, dtype: np.dtype) -> Any:
-    """The way back; what is something else, or no value of that type, stays as it is."""
+    """Convert back; values of another form, or not of that type, stay unchanged."""
     value = numbers(value)
     try:
         if dtype.kind == "f" and isinstance(value, float):
@@ -56,7 +56,7 @@ def _double(text: str) -> float:
 
 
 def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
-    """Give attributes for elements that were converted to that type: as these became, it does."""
+    """Return attributes for converted elements; values of missing ones are converted like them."""
     found = dict(attributes)
     for name in MISSING:
         if name in found:
@@ -79,7 +79,7 @@ def _missing_converted(name: str, value: Any, dtype: np.dtype) -> Any:
 def attributes_of_v2(
     attributes: dict[str, Any], fill_value: Any, is_of_xarray: bool, dtype: np.dtype
 ) -> dict[str, Any]:
-    """Give attributes for v3 of an array of v2, whose fill value xarray takes for missing."""
+    """Return attributes in v3 for an array of v2, whose fill value xarray treats as missing."""
     if not is_of_xarray or fill_value is None or dtype.kind not in "iuf":
         return attributes
     plain = float(fill_value) if dtype.kind == "f" else int(fill_value)
@@ -93,13 +93,13 @@ class ZarrTraits:
     Attributes
     ----------
     chunks, shards : tuple of int
-        Per dimension; shards are None where there are none.
+        Extents per dimension; shards are None if there are none.
     dimension_names : tuple of str, or None
     compressors : tuple of codecs, or "auto" where those of the array are unknown to Zarr v3
     others : dict
-        What no permutation of dimensions changes.
+        Properties that a permutation of dimensions does not change.
     of_format_2 : dict, optional
-        Of an array of format 2, what a copy of that format is to have in place of the above.
+        For an array of format 2, the properties of a copy in that format, instead of the above.
     """
 
     chunks: Shape
@@ -110,7 +110,7 @@ class ZarrTraits:
     of_format_2: dict[str, Any] | None = None
 
     def permuted(self, axes: Shape) -> ZarrTraits:
-        """Give those of the array whose dimension k is dimension axes[k] of this one."""
+        """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
 
         def permute(by_dimension):
             return None if by_dimension is None else tuple(by_dimension[a] for a in axes)
@@ -123,7 +123,7 @@ class ZarrTraits:
         )
 
     def converted(self, dtype: np.dtype) -> ZarrTraits:
-        """Give those of the array with elements of another type; codecs may depend on it."""
+        """Return the properties for elements of another type; codecs may depend on it."""
         with np.errstate(all="ignore"):
             fill = np.asarray(self.others.get("fill_value", 0)).astype(dtype)[()]
         kept = {k: v for k, v in self.others.items() if k in ("attributes", "chunk_key_encoding")}
@@ -143,7 +143,7 @@ def attributes_of(kept: ZarrTraits | None) -> dict[str, Any]:
 
 
 def _compressors_for(codecs: Any, dtype: np.dtype) -> Any:
-    """Give codecs for elements of another type; "auto" where some are not known to suit it."""
+    """Return codecs for elements of another type; "auto" if some may not suit it."""
     if codecs is None or isinstance(codecs, str):
         return codecs
     names = [codec.to_dict()["name"] for codec in codecs]
@@ -156,14 +156,14 @@ def _compressors_for(codecs: Any, dtype: np.dtype) -> Any:
 
 
 def _blosc_for(codec: Any, itemsize: int) -> Any:
-    """Blosc is told of the size of elements."""
+    """Return a blosc codec for elements of this size."""
     from zarr import codecs
 
     return codecs.BloscCodec(**{**codec.to_dict()["configuration"], "typesize": itemsize})
 
 
 def traits_of(array: Any) -> ZarrTraits:
-    """Read what an open array of Zarr v2 or v3 has."""
+    """Read the properties of an open array of Zarr v2 or v3."""
     return _of_v2(array) if array.metadata.zarr_format == 2 else _of_v3(array)
 
 
@@ -172,7 +172,7 @@ def _of_v3(array: Any) -> ZarrTraits:
     stored = tuple(metadata.chunk_grid.chunk_shape)
     inner = _innermost(metadata.codecs, stored)
     codecs = {} if inner is None else {"filters": inner.filters, "serializer": inner.serializer}
-    if array.dtype.names:  # the byte order in which records stand is not the codec's
+    if array.dtype.names:  # the codec does not define the byte order of records
         codecs.pop("serializer", None)
     return ZarrTraits(
         chunks=stored if inner is None else inner.chunks,
@@ -189,7 +189,7 @@ def _of_v3(array: Any) -> ZarrTraits:
 
 
 class _Innermost(NamedTuple):
-    """The smallest chunks that an array consists of, and their codecs, as `create_array` has them.
+    """The smallest chunks of an array, and their codecs, in the form of `create_array`.
 
     `chunks` are in the dimensions of the array.
     """
@@ -202,21 +202,21 @@ class _Innermost(NamedTuple):
 
 
 def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
-    """Look through shards at what is in them; None where a codec around them is not known.
+    """Return the chunks inside of shards; None if a codec around them is unknown.
 
-    Codecs around shards become the chunks' own: that holds the same elements, and zarr-python,
-    as others, makes arrays only of shards that no codec is around.
+    Codecs around shards become the chunks' own: this stores the same elements, and zarr-python,
+    like others, only creates arrays of shards without a codec around them.
 
     Raises
     ------
     ValueError
-        Shards are no multiples of what is in them. zarr-python reads them, except for the rest.
+        Shards are not multiples of their chunks. zarr-python reads them, except for the rest.
     """
     from zarr.abc.codec import ArrayBytesCodec
     from zarr.codecs import ShardingCodec, TransposeCodec
 
     filters, compressors, are_in_shards = (), (), False
-    axes = range(len(chunks))  # of the array, in the order in which the next codec has them
+    axes = range(len(chunks))  # dimensions of the array, in the order of the next codec
     while True:
         at = next(k for k, codec in enumerate(chain) if isinstance(codec, ArrayBytesCodec))
         filters, serializer, compressors = (
@@ -234,7 +234,7 @@ def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
             axes = [axes[k] for k in codec.order]
         of_axis = dict(zip(axes, serializer.chunk_shape, strict=True))
         if any(n < 1 or chunks[d] % n for d, n in of_axis.items()):
-            raise ValueError(f"shards of {chunks} are no multiples of the chunks in them")
+            raise ValueError(f"shards of {chunks} are not multiples of the chunks in them")
         chunks = tuple(of_axis[d] for d in range(len(chunks)))
         chain, are_in_shards = serializer.codecs, True
 
@@ -251,7 +251,7 @@ def _of_v2(array: Any) -> ZarrTraits:
         shards=None,
         dimension_names=tuple(names) if named else None,
         compressors=_compressors_of_v2(array),
-        # Chunks that are not there are read as zeros where v2 has no fill value.
+        # Missing chunks are read as zeros if v2 has no fill value.
         others={
             "attributes": attributes_of_v2(attributes, fill, named, array.dtype),
             "fill_value": _zero(array.dtype) if fill is None else fill,

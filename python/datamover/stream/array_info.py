@@ -13,14 +13,14 @@ from datamover.stream import wire
 
 @dataclasses.dataclass(frozen=True)
 class ArrayInfo:
-    """What an array of a stream is.
+    """Description of an array that a stream sends.
 
     Attributes
     ----------
     name : str
     dtype : dtype
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Of the sending processes.
+        The layout on the sending processes.
     """
 
     name: str
@@ -34,5 +34,5 @@ class ArrayInfo:
 
     @classmethod
     def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
-        """Read what the engine says of an array. Raises IoError where NumPy has no such dtype."""
+        """Convert the engine's description. Raises IoError if NumPy has no such dtype."""
         return cls(name, wire.dtype_of_text(dtype), layout)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Wanted:
-    """An array that this process gets its part of, in every step."""
+    """A requested array, of which this process gets its part in every step."""
 
     def __init__(self, target: Layout | XArray, rank: int):
         self.target, self._rank = target, rank
@@ -36,13 +36,13 @@ class _Wanted:
         self.is_x_array = isinstance(target, XArray)
 
     def text_of_dtype(self) -> str:
-        """Give the dtype that the array must have, as JSON; "" for any."""
+        """Return the dtype that the array must have, as JSON; "" for any."""
         if not self.is_x_array:
             return ""
         return wire.text_of_dtype(self.target.dtype)
 
     def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
-        """Put the elements of a step where they belong; give what the user gets."""
+        """Unpack the elements of a step; return the array for the user."""
         if self.is_x_array:
             end.unpack(name, *self.target.memory())
             return self.target
@@ -71,23 +71,23 @@ def connect(
     address : str
         Where the stream's process 0 listens, "tcp://host:port".
     comm : mpi4py.MPI.Comm, optional
-        The processes that receive; this one alone without it, and then without MPI.
+        The processes that receive. By default, this process alone, without MPI.
     token : str, optional
         The token that the stream requires, given on process 0. By default, that of the environment
         variable DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine
         has stored.
     timeout : float, optional
-        Seconds to wait for somebody to listen there; None: for ever.
+        Seconds to wait for the stream to open the address; None waits forever.
     ahead : int, optional
-        Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
-        the credit that the stream is granted: nothing else comes. Without it two, or as many as
-        together have at most 8 MiB for this process, at most 16 (not with `newest`, nor where the
-        stream drops its oldest steps: those that were granted would be older).
+        Credit: number of steps for which each process reserves memory, beyond the one that the
+        program is working on; 1 to 64. The stream sends no others. By default two, or as many as
+        fit in 8 MiB for this process, at most 16. The default is two with `newest`, or if the
+        stream drops its oldest steps, because more granted steps would be older.
     local : bool
-        Whether messages of processes on this machine may come through shared memory.
+        Whether processes on this machine may send messages through shared memory.
     newest : bool
-        Whether this consumer wants the newest step only, whatever the stream's policy is: one step
-        waits for it, is dropped for the next one, and nobody waits for this consumer.
+        Whether this consumer gets the newest step only, whatever the policy of the stream: one
+        step waits for it and is replaced by the next one, and `send` never waits for it.
 
     Returns
     -------
@@ -96,15 +96,15 @@ def connect(
     Raises
     ------
     Timeout
-        Nobody listens there.
+        No stream listens at the address.
     IoError
-        Somebody else listens there.
+        Another program than a stream listens at the address.
     InvalidState
         The stream has ended.
     InvalidArgument
         The stream requires another token, or an argument is not valid.
     PeerFailed
-        The stream ends meanwhile, or serves as many as it can.
+        The stream ends during the call, or has as many consumers as it can serve.
 
     Examples
     --------
@@ -124,13 +124,13 @@ def connect(
 
 
 class _Taken(threading.local):
-    """A step that was taken, and not returned to the thread that has taken it."""
+    """A step that was taken, but not yet returned to the thread that took it."""
 
     step: tuple[int, dict[str, Any]] | None = None
 
 
 class Consumer:
-    """The receiving end of a stream; made by `connect`."""
+    """The receiving end of a stream; created by `connect`."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Consumer:
     ):
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
-        self._turn = threading.Lock()  #: who holds it takes a step
+        self._turn = threading.Lock()  #: held while a step is taken
         self._unpacked: tuple[int, dict[str, Any]] | None = None  #: a step that is not taken yet
         self._taken = _Taken()
         with self._refusing():
@@ -164,7 +164,7 @@ class Consumer:
 
     @contextlib.contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Have what is raised here be raised by the collective call that the others make."""
+        """Raise an error of this block also in the collective call of the other processes."""
         try:
             yield
         except BaseException as error:
@@ -172,7 +172,7 @@ class Consumer:
 
     @property
     def _comm(self) -> MPI.Comm | None:
-        """Whom a call tells that ends where no agreement does; see `collective_calls`."""
+        """Communicator to notify if a call ends outside of an agreement; see `collective_calls`."""
         return self._group.comm
 
     @property
@@ -182,10 +182,10 @@ class Consumer:
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def arrays(self, timeout: float | None = None) -> dict[str, ArrayInfo]:
-        """Ask which arrays the stream has sent so far, at least one. Collective.
+        """Return the arrays that the stream has sent so far, at least one. Collective.
 
-        Waits for the first array alone, not for the end of its step: others of that step may not
-        be known yet.
+        Waits for the first array, but not for the end of its step: other arrays of that step may
+        be missing.
 
         Raises
         ------
@@ -203,27 +203,26 @@ class Consumer:
         targets: Mapping[str, Layout | XArray] | None = None,
         timeout: float | None = None,
     ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Say what is wanted, and iterate over the steps that begin from now on. Collective.
+        """Request arrays, and iterate over the steps that begin from now on. Collective.
 
-        The saying is collective; each process then gets the same steps in the same order, without
-        waiting for the others. Steps end when the stream is closed. Threads take turns: each step
-        goes to one of them, and `timeout` counts from when its turn comes.
+        Only the call is collective. Each process then gets the same steps in the same order,
+        without waiting for the others. The iteration ends when the stream is closed. Threads take
+        turns: each step goes to one of them, and `timeout` counts from the beginning of its turn.
 
         Parameters
         ----------
         targets : mapping of name to layout or XArray, optional
-            For each array that is wanted, how it is to lie on the processes of `comm`. Each index
-            of a layout gets the element that is sent with the same index, so that a floor plan may
-            take a part of an array. An `XArray` is written in every step, once all of it has come.
-            With a layout there are new arrays in each, which the program may keep; what comes in
-            order is received where it belongs.
-            Without it every array is wanted, whole, also those that are sent first later, and each
-            comes as a step of its own, with the number of its step; only where one process
-            receives.
+            The layout of each requested array on the processes of `comm`. Each index of a layout
+            gets the element that is sent with the same index, so a floor plan may request a part of
+            an array. An `XArray` is written in every step, once all of the step has arrived. With
+            a layout, each step has new arrays, which the program may keep; contiguous parts are
+            received in place. By default, every array is requested, whole, including those that
+            are sent for the first time later. Each array is then a step of its own, with the number
+            of its step. The default works if one process receives.
         timeout : float, optional
-            Seconds to wait for a step; for ever without it. Before the first step of an array this
-            process connects to those that send it, which takes up to 10 seconds more where one of
-            them does not answer.
+            Seconds to wait for a step; by default forever. Before the first step of an array, this
+            process connects to the senders, which takes up to 10 seconds more if one of them does
+            not answer.
 
         Yields
         ------
@@ -231,23 +230,23 @@ class Consumer:
             The number that the sending program gave it.
         arrays : dict
             This process's part of each array that was sent in the step: an ndarray; a mapping of
-            block to ndarray where it holds several blocks; the `XArray` that was given.
+            block to ndarray if it has several blocks; or the given `XArray`.
 
         Raises
         ------
         Mismatch
-            Indices that are not sent, or processes that want different things; at the end of a
-            stream that sent none of the arrays, but others.
+            Indices are not sent, processes pass different targets, or the stream ended without
+            any of the requested arrays, but with others.
         WrongType
-            An `XArray` of another dtype.
+            An `XArray` has another dtype.
         InvalidArgument
-            No targets, where several processes receive; one `XArray` for two arrays.
+            Several processes pass no targets, or one `XArray` is the target of two arrays.
         PeerFailed
             A sending process failed; a receiving process was killed, or left without taking this
             step.
         Timeout
-            No step came in time; it may be asked for again. The stream was closed, after its own
-            time, before this process had all of a step, which others may have.
+            No step arrived in time; the next call waits for it again. Or the stream was closed
+            with a timeout before this process had received all of a step, which others may have.
         IoError
             A message arrived damaged.
         """
@@ -287,7 +286,7 @@ class Consumer:
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        """Return a step. If Ctrl-C comes before, this thread's next call returns it."""
+        """Return a step. After Ctrl-C, the next call of this thread returns it."""
         taken = self._taken
         if taken.step is None:
             with self._turn:
@@ -297,10 +296,10 @@ class Consumer:
         return step
 
     def _take(self, limit: float | None) -> None:
-        """Take a step, and note it as this thread's.
+        """Take a step, and store it for this thread.
 
-        An interruption may come after any call. What was done before is then done again to no
-        effect: the engine returns a step until it is taken, and takes it once.
+        An interruption may arrive after any call. Repeating the calls before it has no effect: the
+        engine returns a step until it is taken, and takes it once.
         """
         if self._unpacked is None:
             found = self._end.next(limit)
@@ -311,7 +310,7 @@ class Consumer:
         self._taken.step, self._unpacked = self._unpacked, None
 
     def _arrays_of(self, found: list[tuple[str, str]]) -> dict[str, Any]:
-        """Unpack the arrays of the step that came, of these names and dtypes."""
+        """Unpack the arrays of the received step, with these names and dtypes."""
         try:
             return {
                 name: self._target(name).unpack(self._end, name, dtype) for name, dtype in found
@@ -321,13 +320,13 @@ class Consumer:
             raise
 
     def _target(self, name: str) -> _Wanted:
-        """Give what is wanted of an array of the step; where all are, the first time too."""
+        """Return the request for an array; if all are requested, create it the first time."""
         if name not in self._wanted:
             self._wanted[name] = _Wanted(self._end.layout(name), self._group.rank)
         return self._wanted[name]
 
     def _fail(self, error: BaseException) -> None:
-        """Leave by an error, which the others get in place of steps that were not taken here."""
+        """Leave with an error, which the others get instead of steps that were not taken here."""
         said = error_of(error)
         self._end.fail(said.code, str(said))
 
@@ -357,20 +356,20 @@ class Consumer:
 
 
 def _check_x_arrays(targets: Mapping[str, Layout | XArray], rank: int) -> None:
-    """Check that there is memory for each array that is to be put into an `XArray`."""
+    """Check that each `XArray` still has memory, and is the target of one array only."""
     names: dict[int, str] = {}
     for name, target in targets.items():
         if not isinstance(target, XArray):
             continue
         target.require_rank(rank)
-        target.memory()  # an error where it has been freed
+        target.memory()  # raises if it has been freed
         first = names.setdefault(id(target), name)
         if first != name:
             raise InvalidArgument(f"{first!r} and {name!r} have the same XArray as target")
 
 
 class _Steps(Iterator[tuple[int, dict[str, Any]]]):
-    """The steps that come. No generator: after a `Timeout` or Ctrl-C the next one can be had."""
+    """Iterator over steps. Unlike a generator, it continues after a `Timeout` or Ctrl-C."""
 
     def __init__(self, consumer: Consumer, limit: float | None):
         self._consumer, self._limit = consumer, limit

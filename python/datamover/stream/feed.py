@@ -35,22 +35,22 @@ from datamover.stream.view import (
     why_not_shown,
 )
 
-#: Magic, CRC32C of all that follows it, bytes of the name, rows, columns, every how many-th element
-#: of each dimension is there, number of the view, 0, step, steps that were taken so far. Then the
+#: Magic, CRC32C of everything after it, bytes of the name, rows, columns, stride of the elements in
+#: each dimension, number of the view, 0, step, steps taken so far. Then the
 #: name in UTF-8, zeros up to a multiple of 8, the elements as float32, row by row; little-endian.
 HEADER = struct.Struct("<4sIIIIIIiqQ")
 MAGIC = b"DMF1"
-#: Of larger planes every second element is sent, or every third ...
+#: Larger planes are sent with every second element only, or every third, and so on.
 MAX_ELEMS = 1 << 24
-#: What the canvases of browsers take.
+#: Limit of browsers' canvases.
 MAX_EXTENT = 1 << 13
-#: No screen shows more, and each step costs the sending program its packing.
+#: Screens show no more, and the sending program has to pack each step.
 MAX_STEPS_PER_SECOND = 60
-#: So long one attempt to reach a stream takes, and the time until the next one.
+#: Seconds of one attempt to reach a stream, and between two attempts.
 CONNECT_SECONDS = 1.0
 RETRY_SECONDS = 0.3
 JOIN_SECONDS = 2.0
-#: Between two requests for the arrays of a stream, which may send more later.
+#: Seconds between two requests for the arrays of a stream, which may send others later.
 ARRAYS_SECONDS = 1.0
 
 _VIEW_NUMBERS = itertools.count(1)
@@ -58,7 +58,7 @@ _VIEW_NUMBERS = itertools.count(1)
 
 @dataclasses.dataclass
 class Newest:
-    """A step of a view, as it came."""
+    """A step of a view, as received."""
 
     count: int
     step: int
@@ -70,18 +70,18 @@ class Newest:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """What there is to say of a feed.
+    """State of a feed.
 
     Attributes
     ----------
     state : {"connecting", "waiting", "running", "ended", "failed"}
     words : str
-        Why it failed.
+        The reason, if it failed.
     view : View, optional
     owners : dict, optional
-        As `owners_of`.
+        The result of `owners_of`.
     view_number : int
-        Differs from that of every other view in this process, also of another run of the program.
+        Unique in this process, also over several runs of the sending program.
     """
 
     state: str
@@ -92,7 +92,7 @@ class Status:
 
 
 def message_of(newest: Newest) -> bytearray:
-    """Give a step as a message for a page; made once."""
+    """Return a step as a message for a page; built once."""
     if newest.message is None:
         every = -(-max(newest.plane.shape) // MAX_EXTENT)
         while newest.plane[::every, ::every].size > MAX_ELEMS:
@@ -120,16 +120,16 @@ class Feed:
     Parameters
     ----------
     address : str
-        The stream's.
+        Address of the stream.
     wish : View, optional
-        What to keep. Until that is sent, and without a wish, the first view of the first array that
+        The view to keep. By default, and until it is sent, the first view of the first array that
         can be shown.
     name : str, optional
-        The array whose first view is the wish.
+        The array whose first view to keep.
     learn : callable
-        Called in the thread with all arrays that are known, by name.
+        Called in the thread with all known arrays, by name.
     changed : callable
-        Called in the thread when there is something new.
+        Called in the thread when the step or the state changes.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Feed:
             source.close()
 
     def join(self) -> None:
-        """Wait until it is left; not for somebody at the stream's address who says nothing."""
+        """Wait until the stream is left, unless the program at its address does not answer."""
         self._thread.join(JOIN_SECONDS)
 
     def _say(self, state: str, words: str = "", **rest: Any) -> None:
@@ -194,16 +194,16 @@ class Feed:
                 self._say("failed", str(error))
             except (
                 Exception
-            ) as error:  # a defect, which the page should say rather than stand still
+            ) as error:  # a defect, which the page reports instead of stopping silently
                 self._say("failed", f"{type(error).__name__}: {error}")
             self._stop.wait(RETRY_SECONDS)
 
     def _follow(self) -> bool:
-        """Take the steps of one run of the sending program, or until another view is there."""
+        """Take the steps of one run of the sending program, or until another view is requested."""
         with connect(self._address, timeout=CONNECT_SECONDS, ahead=1, newest=True) as source:
             self._source = source
             try:
-                # Where it is set, nobody will close this connection.
+                # If it is set, no other thread closes this connection.
                 return not self._stop.is_set() and self._take_steps(source)
             finally:
                 for key, value in source.counters().items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stream viewer in a browser, for `datamover stream --frames`.
 
-One process, a consumer of the stream, serves one page, which gets the newest step whenever it has
-granted one. Input from browsers is not trusted.
+One process is a consumer of the stream and serves one page. The page gets the newest step for each
+frame that it has granted. Input from browsers is not trusted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from datamover.stream.view import View, view_of_words, why_not_shown
 try:
     from aiohttp import WSCloseCode, WSMsgType, web
     from aiohttp.http_exceptions import HttpProcessingError
-except ImportError:  # told when it is needed
+except ImportError:  # reported when it is needed
     web = None
 
 log = logging.getLogger("datamover")
@@ -44,16 +44,16 @@ FILES = {
     "/crc32c.js": ("crc32c.js", "text/javascript"),
 }
 MAX_PAGES = 16
-#: Connections that have not said hello, which the first message of a page does.
+#: Connections that have not sent the first message of a page.
 MAX_GUESTS = 16
 MAX_MESSAGE_BYTES = 4096
 MAX_MESSAGES_PER_SECOND = 300
 MAX_GRANTED = 2
 HELLO_SECONDS = 10.0
-#: Of a connection that is no page's; browsers ask for the next file over another one.
+#: Seconds of a connection that does not belong to a page; browsers open another for the next file.
 REQUESTS_SECONDS = 10.0
 LOOK_SECONDS = 1.0
-#: Each change of the view is another connection to the stream.
+#: Each change of the view opens another connection to the stream.
 VIEW_SECONDS = 0.1
 FIGURES_SECONDS = 1.0
 
@@ -71,13 +71,13 @@ def show(
     Parameters
     ----------
     address : str
-        The stream's, "tcp://host:port". It need not be there yet, and may end and come again.
+        Address of the stream, "tcp://host:port". The stream may start later, and end and restart.
     at : str
-        The page's, "http://host:port". Port 0 is one that the system chooses.
+        Address of the page, "http://host:port". The system chooses a port for port 0.
     name : str, optional
-        The array that is shown at first.
+        The array that is shown first.
     announce : callable
-        Called once with the address to open, which has the token.
+        Called once with the address to open, which contains the token.
     open_to_all : bool
         Whether browsers need no token.
 
@@ -86,9 +86,9 @@ def show(
     Unsupported
         The package aiohttp is missing.
     InvalidArgument
-        An address that makes no sense.
+        An address is not valid.
     IoError
-        The page's address is taken.
+        The page's address is in use.
     """
     frames = Frames(address, at, name, open_to_all=open_to_all)
     with contextlib.suppress(KeyboardInterrupt):
@@ -104,7 +104,7 @@ async def _show(frames: Frames, announce: Callable[[str], None]) -> None:
 
 
 def parse_page_address(at: str) -> tuple[str, int]:
-    """Give host and port of "http://host:port". Raises InvalidArgument."""
+    """Return host and port of "http://host:port". Raises InvalidArgument."""
     try:
         parts = urllib.parse.urlsplit(at)
         host, port = parts.hostname, parts.port
@@ -112,7 +112,9 @@ def parse_page_address(at: str) -> tuple[str, int]:
         host, port, parts = None, None, urllib.parse.urlsplit("")
     rest = parts.path.strip("/") + parts.query + parts.fragment + (parts.username or "")
     if parts.scheme != "http" or not host or port is None or rest:
-        raise InvalidArgument(f'{at!r} is no address of a page; one is "http://127.0.0.1:8000"')
+        raise InvalidArgument(
+            f'{at!r} is not a valid page address; pass one like "http://127.0.0.1:8000"'
+        )
     if is_any(host):
         raise InvalidArgument(
             f"{host} means all interfaces; pass the name or address that browsers use"
@@ -121,7 +123,7 @@ def parse_page_address(at: str) -> tuple[str, int]:
 
 
 class _Page:
-    """A browser that looks."""
+    """An open page in a browser."""
 
     def __init__(self, socket: Any, connection: Any):
         self.socket, self.connection = socket, connection
@@ -153,11 +155,11 @@ class Frames:
         self._arrays: list[dict[str, Any]] = []
         self._feeds: list[Feed] = []
         self._pages: set[_Page] = set()
-        self._guests: dict[asyncio.Task, None] = {}  # in order of their coming
+        self._guests: dict[asyncio.Task, None] = {}  # in the order of their arrival
         self._files = {path: (PAGE / file).read_bytes() for path, (file, _) in FILES.items()}
 
     async def start(self) -> str:
-        """Begin to serve; give the page's address, with the token behind #."""
+        """Start serving; return the page's address, with the token after #."""
         self._loop = asyncio.get_running_loop()
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/frames", self._talk)
@@ -188,8 +190,8 @@ class Frames:
 
     async def close(self) -> None:
         """End all connections."""
-        # Each in a task of its own: where a page goes while a frame is being sent to it, aiohttp
-        # cancels all who wait for that connection.
+        # Each in a task of its own: if a page leaves while a frame is being sent to it, aiohttp
+        # cancels all tasks that wait for that connection.
         for guest in self._guests:
             guest.cancel()
         goodbyes = [page.socket.close(code=WSCloseCode.GOING_AWAY) for page in self._pages]
@@ -204,9 +206,9 @@ class Frames:
             await asyncio.to_thread(feed.join)
 
     async def _end_idle(self) -> None:
-        """End connections that are no pages' after a while: each takes a file from this process.
+        """End connections without a page after a while, because each uses a file of this process.
 
-        aiohttp waits for the first request, and the rest of it, for ever.
+        aiohttp waits forever for the first request, and for the rest of it.
         """
         since: dict[Any, float] = {}
         while True:
@@ -218,7 +220,7 @@ class Frames:
                 if now - came > REQUESTS_SECONDS and one not in talking:
                     one.force_close()
 
-    # Feeds: one for each view that somebody looks at, and the one that was looked at last.
+    # Feeds: one for each view that a page shows, and the one that was shown last.
 
     def _new_feed(self, view: View | None) -> Feed:
         return Feed(self._address, view, self._name, self._learn, self._changed)
@@ -256,7 +258,7 @@ class Frames:
         for page in self._pages:
             page.wake.set()
 
-    # What browsers ask for.
+    # Requests of browsers.
 
     @staticmethod
     def _one(request: Any, header: str) -> str:
@@ -264,7 +266,7 @@ class Frames:
         return values[0] if len(values) == 1 else ""
 
     def _guard_host(self, request: Any) -> None:
-        # A name of somebody else's that leads here would make their page this one's origin.
+        # If a foreign name led here, a foreign page would have the same origin as this one.
         if self._one(request, "Host").lower() not in self._hosts:
             raise web.HTTPForbidden(text="this page has another address\n")
 
@@ -328,8 +330,8 @@ class Frames:
         return socket
 
     async def _welcome(self, page: _Page) -> None:
-        """Take the first message, which must have the token if there is one."""
-        if len(self._guests) >= MAX_GUESTS:  # who never says hello keeps nobody out
+        """Read the first message, which must contain the token if there is one."""
+        if len(self._guests) >= MAX_GUESTS:  # connections that send nothing keep no page out
             next(iter(self._guests)).cancel()
         guest = asyncio.current_task()
         self._guests[guest] = None
@@ -369,7 +371,7 @@ class Frames:
             page.wake.set()
 
     async def _send(self, page: _Page) -> None:
-        """Tell a page what is new, and send it the newest step when it has granted one."""
+        """Send a page each change of state, and the newest step when it has granted one."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(page.wake.wait(), FIGURES_SECONDS)
@@ -419,9 +421,9 @@ class Frames:
 
 
 def _log_without_strangers() -> logging.Logger:
-    """Give aiohttp a logger that drops a traceback for each request that is no HTTP.
+    """Return a logger for aiohttp that drops the tracebacks of requests that are not HTTP.
 
-    Whoever reaches the port may send any number of them.
+    Any program that reaches the port may send any number of them.
     """
     log = logging.getLogger("datamover.frames")
     log.addFilter(_is_of_the_server)

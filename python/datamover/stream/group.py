@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Group:
     """The processes of one end: those of a communicator, or this one alone (None).
 
-    All waiting is the library's own: with deadlines, told of failures, interruptible.
+    Waits are the library's own: they have timeouts, notice failures and can be interrupted.
     """
 
     def __init__(self, comm: MPI.Comm | None):
@@ -31,15 +31,15 @@ class Group:
             self.rank, self.size = comm.rank, comm.size
 
     def members(self) -> Together | None:
-        """Give these processes as the engine's streams want them. Collective."""
+        """Return these processes in the form that the engine's streams take. Collective."""
         if self._address is None:
             return None
         from datamover.mpi import core
 
-        return core().together(self._address)  # also of one process: MPI goes on while it waits
+        return core().together(self._address)  # also for one process: MPI progresses while it waits
 
     def together(self, work: Callable[[], Any]) -> Any:
-        """Run `work` everywhere; where it raises anywhere, raise that everywhere. Collective."""
+        """Run `work` on all processes; if it raises on one, raise that on all. Collective."""
         if self.size == 1:
             return work()
         from datamover.mpi import collectively
@@ -47,13 +47,13 @@ class Group:
         return collectively(self._address, work)
 
     def refuse(self, error: BaseException) -> NoReturn:
-        """Raise this everywhere, where the others call `together`. Collective."""
+        """Raise this on all processes, while the others call `together`. Collective."""
         from datamover.mpi import core
 
         self.take_part(lambda code, words: core().agree(self._address, code, words), error)
 
     def take_part(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
-        """Raise this here, and everywhere else by `refuse`. Collective."""
+        """Raise this here, and on the other processes by `refuse`. Collective."""
         from datamover.mpi import error_of, take_part_with
 
         if self.size == 1:
@@ -61,9 +61,10 @@ class Group:
         take_part_with(lambda _, *said: refuse(*said), 0, error)
 
     def tell_failure(self, error: BaseException, *, of_manager: bool = False) -> None:
-        """Have the other processes' next call of a sending end raise an error. Collective.
+        """Make the next call of a sending end raise an error on the other processes. Collective.
 
-        That call's stream ends there, or all of its manager, since this process sends no more.
+        The stream of that call ends there, or all streams of its manager, because this process
+        sends nothing more.
         """
         if self.size == 1:
             return

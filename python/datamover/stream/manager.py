@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class Manager:
-    """Give a few of many streams their buffers, while the others hold none.
+    """Share a few sets of buffers among many streams.
 
-    A stream takes a place in the call that sends, where somebody wants what is sent, and keeps it,
-    with the memory of its messages, until another stream needs it. Then the `send` of that one
-    waits, whatever the policies, for a stream whose consumers have taken all or have gone. A stream
-    whose consumer stalls keeps its place; the others share those that are left, or `stall` says
-    when the consumer is ended. As long as a step is not complete its stream keeps its place.
+    A stream takes a place in the `send` that first has a consumer to send to. It keeps the place,
+    and the memory of its messages, until another stream needs it. The `send` of that stream then
+    waits, whatever the policies, for a stream whose consumers have received everything or have
+    left. A stream whose consumer stalls keeps its place, and the others share the remaining ones;
+    with `stall`, such a consumer is ended. A stream keeps its place until its step is complete.
 
-    Collective to make, to open a stream and to close.
+    Creating a manager, opening a stream and closing are collective.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or None
         The processes that send; None for this one alone, without MPI.
     active : int
-        Most streams that hold buffers at a time.
+        Maximum number of streams that hold buffers at the same time.
     unit : {"step", "array"}
         The unit after which a stream yields to others that wait. With "array", consumers get each
         array as a step of its own. It matters if threads send, each on a communicator of its own:
         the streams of one thread take turns in the order of its calls.
     stall : float, optional
-        Ends consumers, with `Timeout`, that have taken nothing for so many seconds while another
-        stream waits for their stream's place. Never without it.
+        Seconds after which a consumer that has received nothing, while another stream waits for
+        the place of its stream, is ended with `Timeout`. By default never.
 
     Raises
     ------
@@ -87,19 +87,19 @@ class Manager:
     def open(
         self, name: str, address: str, *, comm: MPI.Comm | None = None, **options: Any
     ) -> Stream:
-        """Open a stream, under a name that no other open one of these has. Collective.
+        """Open a stream, under a name that no other open stream of this manager has. Collective.
 
         Parameters
         ----------
         name : str
         address : str
-            Where process 0 listens, another one for each stream.
+            Where process 0 listens; different for each stream.
         comm : mpi4py.MPI.Comm, optional
-            The processes of this stream, of which the first is the manager's, where a thread of
-            its own sends it (`with` the stream, so that the others hear of its failure); the
-            manager's without it.
+            The processes of this stream, if a thread of its own sends it. Its process 0 must be
+            that of the manager. Use the stream in a `with` block, so that the other processes are
+            notified of a failure. By default, the manager's communicator.
         **options
-            Those of `datamover.Stream`.
+            Options of `datamover.Stream`.
 
         Returns
         -------
@@ -122,9 +122,9 @@ class Manager:
         return MappingProxyType(self._streams)
 
     def counters(self) -> dict[str, int]:
-        """Count for all streams what `Stream.counters` counts for one. Local.
+        """Return the sums of `Stream.counters` over all streams. Local.
 
-        On process 0 `active` says how many hold a place now.
+        On process 0, `active` is the number of streams that have a place now.
         """
         counts: dict[str, int] = {}
         for stream in self._streams.values():
@@ -134,12 +134,12 @@ class Manager:
 
     @refused_by(lambda given, _, error: given[0]._refuse_close(error))
     def close(self, timeout: float | None = 30.0) -> None:
-        """Close all streams, in the order of their opening, as `Stream.close`. Collective."""
+        """Close all streams in the order of their opening; see `Stream.close`. Collective."""
         for stream in self._streams.values():
             stream.close(timeout)
 
     def _refuse_close(self, error: BaseException) -> NoReturn:
-        """Have it be an error of all that this process cannot close; see `Stream`. Collective."""
+        """Raise on all processes that this one cannot close; see `Stream`. Collective."""
         for stream in self._streams.values():
             if not stream._end.is_closed:
                 stream._refuse(error)
@@ -150,7 +150,7 @@ class Manager:
 
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
-        """Close the streams; after an exception end them at once, and tell the other processes."""
+        """Close the streams; after an exception end them at once, and notify the others."""
         if os.getpid() != self._process:
             return
         if error is None:

@@ -23,16 +23,16 @@ from datamover.layouts import (
 
 
 class LocalMemory:
-    """Where this process keeps its blocks of an array.
+    """Memory of this process's blocks of an array.
 
     Attributes
     ----------
     memory : MemorySpan or ndarray
-        All of it.
+        The memory of all blocks.
     layout : MemoryLayout
         Offsets from the beginning of `memory`.
     kept : object
-        What a span is the memory of.
+        The owner of a span's memory.
     """
 
     __slots__ = ("kept", "layout", "memory")
@@ -42,12 +42,12 @@ class LocalMemory:
 
 
 def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> LocalMemory:
-    """Find where the elements of an array that was given lie.
+    """Return the memory of an array's elements.
 
     Raises
     ------
     Mismatch
-        Its shape or blocks are not the layout's, or are those of another process.
+        Its shape or blocks differ from the layout's, or are those of another process.
     """
     if isinstance(array, XArray):
         array.require_rank(rank)
@@ -77,16 +77,16 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
 
 
 class KnownMemory:
-    """Remembers where the elements of one array lie: most programs send the same one every time."""
+    """Cache of the memory of one array: most programs send the same array every time."""
 
     def __init__(self) -> None:
         self._dtype: np.dtype | None = None
         self._place: ArrayPlace | None = None
         self._local: LocalMemory | None = None
-        self.words = ("", 0)  #: of its dtype
+        self.words = ("", 0)  #: its dtype and bytes per element
 
     def find(self, array: Any) -> LocalMemory | None:
-        """Give what is remembered, where a bare ndarray lies where the last one did."""
+        """Return the cached memory if a plain ndarray has the address and shape of the last one."""
         is_bare = self._place is not None and type(array) is np.ndarray
         is_bare = is_bare and (array.dtype is self._dtype or array.dtype == self._dtype)
         if is_bare and self._place.is_of(array):
@@ -94,17 +94,17 @@ class KnownMemory:
         return None
 
     def remember(self, array: Any, local: LocalMemory, words: tuple[str, int]) -> None:
-        """Take note of where an array lies, and its dtype in words. The array is not kept."""
+        """Store the memory of an array, and the words of its dtype. The array is not kept."""
         self._place = None
         if type(array) is np.ndarray:
-            with contextlib.suppress(WrongType):  # buffers have no dates
+            with contextlib.suppress(WrongType):  # dates have no buffers
                 self._place = ArrayPlace(array)
                 self._dtype, self.words = array.dtype, words
                 self._local = LocalMemory(local.memory, local.layout)
 
 
 class NewArrays:
-    """Makes arrays of this process's blocks: one, or a mapping where it holds several."""
+    """Makes arrays of this process's blocks: one, or a mapping if it has several."""
 
     def __init__(self, layout: Layout, rank: int, dtype: np.dtype):
         self.dtype = dtype
@@ -120,7 +120,7 @@ class NewArrays:
         self._empty = (0,) * dims
 
     def arrays_in(self, memory: np.ndarray) -> np.ndarray | dict[int, np.ndarray]:
-        """Give the arrays that lie in memory of `layout`."""
+        """Return the arrays in memory of this layout."""
         views = {
             block: np.empty(extents, self.dtype)
             if strides is None

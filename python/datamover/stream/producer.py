@@ -36,18 +36,18 @@ log = logging.getLogger("datamover")
 
 
 class SentArray:
-    """An array that was sent before: its layout, and where its elements lay."""
+    """An array that was sent before: its layout, and the memory of its elements."""
 
     def __init__(self, layout: Layout):
         self.layout, self.memory = layout, KnownMemory()
 
 
 class Stream:
-    """The sending end of a stream: arrays go, step by step, to whoever listens.
+    """The sending end of a stream, which sends arrays step by step to its consumers.
 
-    Consumers may come, leave, fail and come again at any time; each gets every step from the first
-    one that begins after it has come, except those that the policy drops for it. Collective to
-    make, to send and to close.
+    Consumers may connect, leave, fail and connect again at any time. Each gets every step from the
+    first one that begins after it has connected, except those that the policy drops for it.
+    Opening, sending and closing are collective.
 
     Parameters
     ----------
@@ -55,28 +55,31 @@ class Stream:
         The processes that send; None for this one alone, without MPI.
     address : str
         Where process 0 listens: "tcp://host:port", with an address of this machine that consumers
-        can reach; port 0 for any that is free, which `address` then tells. The other processes
-        listen at ports of their own.
+        can reach. Port 0 selects a free port, which the attribute `address` contains. The other
+        processes listen at ports of their own.
     pathways : int
-        Connections from each sending to each receiving process, which share a message; 1 to 16.
+        Connections from each sending to each receiving process, among which a message is divided;
+        1 to 16.
     policy : {"block", "drop_oldest"}
         Action of `send` if a consumer's queue is full: wait, or drop the consumer's oldest waiting
         step.
     queue_steps : int
-        Most steps that wait for a consumer beyond those that it has asked for.
+        Maximum number of steps that wait for a consumer, beyond those for which it has granted
+        credit.
     queue_bytes : int or None
-        Most bytes that wait for a consumer, of all processes together, None for no limit; as many
-        more may be on their way to it. A consumer for which one step takes more is refused.
+        Maximum number of bytes that wait for a consumer, of all processes together; None for no
+        limit. The same amount again may be in flight to it. A consumer for which one step needs
+        more is rejected.
     consumers : int
-        The first `send` waits until so many consumers have asked for arrays. By default it does not
-        wait, and steps that are sent before a consumer is there go to nobody. Pass 1 if the other
-        program needs every step, as one that also sends to this program does.
+        The number of consumers for which the first `send` waits. By default it does not wait, and
+        steps that are sent without a consumer are discarded. Pass 1 if the other program needs
+        every step, for example because it also sends to this program.
     token : str, optional
         The secret that consumers must present, 16 to 256 printable ASCII characters. By default,
-        one is made, which consumers of the same user on the machine of process 0 find by
+        a new one, which consumers of the same user on the machine of process 0 find by
         themselves. Others need it as `token=` or in DATAMOVER_STREAM_TOKEN.
     timeout : float, optional
-        Seconds after which a wait for consumers gives up; never without it.
+        Seconds after which a wait for consumers raises `Timeout`; by default never.
     local : bool
         Whether consumers on this machine get messages through shared memory.
     open : bool
@@ -85,14 +88,14 @@ class Stream:
     Attributes
     ----------
     address : str
-        Where consumers connect to.
+        The address to which consumers connect.
     token : str
         "" if everybody may connect.
 
     Raises
     ------
     IoError
-        The address cannot be listened at.
+        The stream cannot listen at the address.
     InvalidArgument
         An address, policy, token or number is not valid.
 
@@ -129,7 +132,7 @@ class Stream:
     ):
         self._group = Group(comm)
         self._sent: dict[str, SentArray] = {}
-        self._raised: BaseException | None = None  # the other processes know of it
+        self._raised: BaseException | None = None  # the other processes were notified of it
         with self._refusing():
             wire.parse_address(address)
             options = (
@@ -153,7 +156,7 @@ class Stream:
 
     @contextlib.contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Have what is raised here be raised by the collective call that the others make."""
+        """Raise an error of this block also in the collective call of the other processes."""
         try:
             yield
         except BaseException as error:
@@ -168,38 +171,36 @@ class Stream:
         step: int | None = None,
         layout: Layout | None = None,
     ) -> None:
-        """Send an array of a step to all consumers that want it. Collective.
+        """Send an array of a step to all consumers that requested it. Collective.
 
         Returns when the array may be written again: it has been packed, once for each consumer
-        that gets it, and travels meanwhile. Of many steps that are alike and come within
-        microseconds, processes may be up to 16 ahead of one whose call fails, and raise its error
-        then.
+        that gets it, and is sent in the background.
 
         Parameters
         ----------
         name : str
-            Consumers ask for it by this name. All steps have the same dtype and layout of it.
+            The name by which consumers request it. Its dtype and layout are the same in all steps.
         array : XArray, ndarray, mapping of block to ndarray, UserArrays or None
-            This process's part, as movers take it.
+            This process's part, as for movers.
         step : int, optional
             The number of the step. Arrays that are sent one after the other with the same number
-            are one step; without a number each is a step of its own, numbered from the last one on.
+            are one step. By default, each is a step of its own, numbered from the last one on.
         layout : BlockCyclic, FloorPlan or IndexList, optional
-            Of arrays that are no `XArray`; needed once.
+            The layout of an array that is not an `XArray`; required the first time.
 
         Raises
         ------
         Mismatch
-            Shape, layout, name or step that differ between processes or from the step before.
+            Shape, layout, name or step differ between processes or from the previous step.
         WrongType
-            The dtype differs from the step before.
+            The dtype differs from that of the previous step.
         InvalidArgument
-            An array that was sent in this step before.
+            The array was already sent in this step.
         Timeout
-            Consumers took nothing in time, with policy "block", or those of a manager's other
-            streams.
+            The consumers received nothing in time, with policy "block", or those of a manager's
+            other streams.
         InvalidState
-            The stream is closed, or waits for what its own thread has to send first.
+            The stream is closed, or waits for data that its own thread must send first.
         """
         try:
             self._send(name, array, step, layout)
@@ -208,7 +209,7 @@ class Stream:
             raise
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
-        if self._end.is_closed:  # for all, who make no further calls
+        if self._end.is_closed:  # on all processes, which make no further calls
             raise InvalidState("the stream is closed")
         try:
             said, local, words = self._part(name, array, layout)
@@ -224,9 +225,9 @@ class Stream:
     def _part(
         self, name: str, array: Any, layout: Any
     ) -> tuple[Layout | None, LocalMemory, tuple[str, int]]:
-        """Find this process's part: layout, memory; dtype and bytes of an element.
+        """Return this process's part: layout, memory; dtype and bytes of an element.
 
-        Of the layout that the array had before nothing is said.
+        The layout is None if it is the one that the array had before.
         """
         known = self._sent.get(name) if isinstance(name, str) else None
         if known is not None and layout is known.layout and type(array) is np.ndarray:
@@ -267,15 +268,15 @@ class Stream:
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def end_step(self) -> None:
-        """End the step that was sent last: nothing more comes of it. Collective.
+        """End the step that was sent last. Collective.
 
-        Consumers get it now, without arrays that they want and that were not sent. What is sent
-        next is a step of its own, also where it has the same number.
+        Consumers get it now, without requested arrays that were not sent. The next array begins a
+        new step, even if it has the same number.
 
         Raises
         ------
         Mismatch
-            Another process makes another call.
+            The processes make different calls.
         InvalidState
             The stream is closed.
         """
@@ -286,9 +287,9 @@ class Stream:
             raise
 
     def _refuse(self, error: BaseException) -> NoReturn:
-        """Have a call that this process cannot make be an error of all. Collective."""
+        """Raise on all processes the error of a call that this one cannot make. Collective."""
         if self._end.is_closed:
-            raise error  # there are no calls of the others
+            raise error  # the others make no calls
         try:
             self._group.take_part(self._end.refuse, error)
         except BaseException as raised:
@@ -297,33 +298,35 @@ class Stream:
 
     @property
     def _comm(self) -> MPI.Comm | None:
-        """Whom a call tells that ends where no agreement does; see `collective_calls`."""
+        """Communicator to notify if a call ends outside of an agreement; see `collective_calls`."""
         return self._group.comm
 
     def counters(self) -> dict[str, int]:
-        """Count bytes kept and sent by this process, on process 0 also consumers. Local.
+        """Return counters of bytes of this process, and on process 0 of consumers. Local.
 
-        `bytes_kept` wait for consumers or are on their way; `bytes_held` are these and memory that
-        is there to be packed into again. `connections_refused` were ended by this process: what
-        came over them made no sense, or not in time, or there were too many.
-        A consumer counts in `consumers_came` when the first step begins after it has called
-        `steps()`. After that it counts in exactly one of `consumers`, while it gets steps;
-        `consumers_left`, when all its processes left without an error or the stream has ended; and
-        `consumers_lost`, when one of its processes failed, was killed or was refused. A program
-        that connects and never gets a step, such as `datamover stream ADDRESS --info`, is not
-        counted. `steps_dropped` were dropped, for all consumers together; what `close` cuts on its
-        way, of which nobody here knows whether it came, its consumer alone counts.
+        - `bytes_kept`: bytes that wait for consumers or are being sent.
+        - `bytes_held`: these, and memory that is kept for reuse.
+        - `connections_refused`: connections that this process closed, because their input was
+          malformed or late, or because there were too many.
+        - `consumers_came`: consumers, counted when the first step begins after they have called
+          `steps()`. Each also counts in exactly one of the next three. A program that connects and
+          never gets a step, such as `datamover stream ADDRESS --info`, is not counted.
+        - `consumers`: those that get steps now.
+        - `consumers_left`: those whose processes all left without an error, or whose stream ended.
+        - `consumers_lost`: those of which a process failed, was killed or was rejected.
+        - `steps_dropped`: dropped steps, for all consumers together. If `close` interrupts a step
+          while it is sent, only its consumer counts it.
         """
         return self._end.counters()
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def close(self, timeout: float | None = 30.0) -> None:
-        """Wait until consumers have what was sent to them, then end the stream. Collective.
+        """Wait until consumers have received everything, then end the stream. Collective.
 
-        What they have not taken after `timeout` seconds (None: wait for ever) they do not get; it
-        counts as dropped. A second call does nothing, nor does one in a forked process. Where the
-        arguments of a process are wrong, such as a `timeout` of 0, all raise that, also from other
-        calls that they make, and the stream stays open.
+        After `timeout` seconds (None waits forever), the remaining steps are dropped and counted
+        as such. A second call has no effect, and neither has one in a forked process. If an
+        argument of one process is wrong, such as a `timeout` of 0, all processes raise that error,
+        even from other calls, and the stream stays open.
         """
         if self._end.is_closed:
             return
@@ -349,7 +352,7 @@ class Stream:
 
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
-        """Close the stream; after an exception end it at once, and tell the other processes."""
+        """Close the stream; after an exception end it at once, and notify the other processes."""
         if os.getpid() != self._process:  # a forked process that ends: the stream is its parent's
             return
         if error is None:
@@ -376,14 +379,14 @@ def _report_access(address: str, token: str, *, is_given: bool) -> None:
 
 
 def _text(value: Any, name: str) -> str:
-    """Give a text that can be told."""
+    """Return a printable text. Raises InvalidArgument."""
     if not text(value, name).isprintable():
         raise InvalidArgument(f"{name} is not printable text")
     return value
 
 
 def _count(value: Any, name: str) -> int:
-    """Give an integer; whether it makes sense the engine says."""
+    """Return an integer; the engine checks whether it makes sense."""
     count = integer(value, name)
     if not 0 <= count <= wire.MAX_NUMBER:
         raise InvalidArgument(f"{name} is {count}; it must be 0 to {wire.MAX_NUMBER}")
@@ -392,5 +395,5 @@ def _count(value: Any, name: str) -> int:
 
 @functools.cache
 def _said_of(dtype: np.dtype) -> tuple[str, int]:
-    """Write a dtype down for the engine, with the bytes of an element."""
+    """Return a dtype as the text for the engine, and the bytes of an element."""
     return wire.text_of_dtype(dtype), dtype.itemsize

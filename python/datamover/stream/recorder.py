@@ -20,6 +20,7 @@ from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import consolidated, zarr_group, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.growing_array import create
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_store import zarr_python
 from datamover.layouts import Layout
@@ -30,13 +31,11 @@ from datamover.uninterrupted import uninterrupted
 #: Timeout for a requested array to be sent, counted from the start, if none is given.
 PATIENCE_SECONDS = 10.0
 MAX_FILE_NAME_BYTES = 255
-#: Steps whose numbers share a chunk.
-STEPS_IN_CHUNK = 1024
 
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """What a recording holds."""
+    """Counters of a recording."""
 
     steps: int
     bytes: int
@@ -59,7 +58,7 @@ def describe(address: str, timeout: float | None) -> str:
 
 
 def _nobody(so_far: Recorded) -> None:
-    """Report nothing."""
+    """Ignore the counters."""
 
 
 def record(
@@ -68,7 +67,7 @@ def record(
     names: Sequence[str],
     steps: int | None,
     timeout: float | None,
-    tell: Callable[[Recorded], None] = _nobody,
+    report: Callable[[Recorded], None] = _nobody,
 ) -> Recorded:
     """Write the steps of a stream to a Zarr group, until the stream ends or `steps` are written.
 
@@ -76,20 +75,20 @@ def record(
     ----------
     address : str
     to : str
-        "zarr:PATH" of a new group, which gets an array for each name, steps along its first
+        "zarr:PATH" of a new group. It gets an array for each name, with the steps along the first
         dimension.
     names : sequence of str
         The arrays; by default all, including those that are first sent later.
     steps : int, optional
     timeout : float, optional
         Seconds to wait for the stream, and for each step.
-    tell : callable, optional
-        Called with what is recorded so far, after each array.
+    report : callable, optional
+        Called with the counters so far, after each array.
 
     Raises
     ------
     InvalidArgument
-        `to` is not "zarr:PATH", or an array that is not sent.
+        `to` is not "zarr:PATH", or an array is not sent.
     IoError
         The path exists, or cannot be written, for example because the disk is full.
     """
@@ -101,7 +100,7 @@ def record(
     group = _Group(Path(path))
     group.check_names(set(names))
     with _naming_output(path), connect(address, timeout=timeout) as source:
-        return _record(source, group, names, steps, timeout, tell)
+        return _record(source, group, names, steps, timeout, report)
 
 
 def _record(
@@ -110,12 +109,12 @@ def _record(
     names: Collection[str],
     steps: int | None,
     timeout: float | None,
-    tell: Callable[[Recorded], None],
+    report: Callable[[Recorded], None],
 ) -> Recorded:
     """Record the arrays of these names, or all of them.
 
-    Arrays of a step may come one by one: then nobody knows that a step is complete before the next
-    one begins, unless all its names were given.
+    If all arrays are recorded, they arrive one by one, and a step is only known to be complete
+    when the next one begins.
     """
     count = nbytes = 0
     last: int | None = None
@@ -133,11 +132,11 @@ def _record(
             if count == steps:
                 break
             count, last, seen = count + 1, step, set()
-        with uninterrupted(*ENDING):  # what is recorded is whole, and reported
+        with uninterrupted(*ENDING):  # whatever is recorded is complete, and reported
             for name, array in arrays.items():
                 group.append(name, step, array)
                 nbytes += array.nbytes
-            tell(Recorded(count, nbytes, source.dropped))
+            report(Recorded(count, nbytes, source.dropped))
         seen |= arrays.keys()
         if count == steps and (names or count > 1) and seen >= known:
             break
@@ -172,7 +171,7 @@ def _naming_output(path: str) -> Iterator[None]:
         yield
     except Error:
         raise
-    except FileExistsError as error:  # since it was looked for
+    except FileExistsError as error:  # created since the check
         raise IoError(f"{error.filename or path} already exists") from error
     except OSError as error:
         if is_no_space(error):
@@ -217,7 +216,7 @@ class _Group:
         return name, f"{name}.steps"
 
     def check_names(self, arrays: Collection[str]) -> None:
-        """Refuse arrays that would have the same name in the group."""
+        """Reject arrays that would have the same name in the group."""
         names = [name for array in arrays for name in self._stored_names(array)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -239,7 +238,7 @@ class _Group:
             data.append(stored[None])
             steps.append(np.array([step]))
         except Exception:
-            # xarray reads them only if both are as long. If this fails too, it is as before.
+            # xarray reads them only if both have one length. If this fails too, nothing changes.
             with contextlib.suppress(Exception):
                 data.resize((count, *array.shape))
                 steps.resize((count,))
@@ -256,17 +255,14 @@ class _Group:
     def _created(self, name: str, array: np.ndarray) -> tuple[Any, Any]:
         """Create an array and that of its steps, which xarray takes for its coordinate."""
         if not self._arrays:
-            self._path.mkdir(parents=True)  # of two recorders at once one alone makes it
+            self._path.mkdir(parents=True)  # only one of two recorders succeeds
             consolidated.remove_around(os.path.realpath(self._path))
             zarr_group.make(str(self._path), {})
         name, name_of_steps = self._stored_names(name)
-        dims = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
-        spec = ArraySpec((0, *array.shape), array.dtype, dimension_names=dims)
-        chunks = (1, *zarr_output.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions()))
-        steps = ArraySpec((0,), np.dtype("i8"), dimension_names=dims[:1])
+        names = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
+        chunks = zarr_output.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions())
+        place = str(self._path / name)
         return (
-            zarr_output.create_in(str(self._path / name), spec, MoveOptions(chunks=chunks)),
-            zarr_output.create_in(
-                str(self._path / name_of_steps), steps, MoveOptions(chunks=(STEPS_IN_CHUNK,))
-            ),
+            create(place, array.shape, array.dtype, names, chunks),
+            create(str(self._path / name_of_steps), (), "i8", names[:1]),
         )

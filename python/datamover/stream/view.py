@@ -14,7 +14,7 @@ from datamover.holdings import Holdings
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
 from datamover.stream.array_info import ArrayInfo
 
-#: Owners are told for so many intervals per dimension; of finer layouts a sample.
+#: Maximum number of intervals per dimension with owners; finer layouts are sampled.
 MAX_INTERVALS = 512
 
 
@@ -25,9 +25,9 @@ class View:
     Attributes
     ----------
     name : str
-        The array's.
+        Name of the array.
     axes : tuple of int
-        The dimensions that run down and across, ascending; the one of a 1-dimensional array.
+        The dimensions that run down and across, ascending; the only one of a 1-dimensional array.
     at : tuple of int
         The index in every other dimension, counted from its lower end; 0 in those that are shown.
     """
@@ -37,17 +37,17 @@ class View:
     at: tuple[int, ...]
 
     def extents(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Give rows and columns for an array of a shape."""
+        """Return rows and columns for an array of a shape."""
         rows_and_columns = (1, *(shape[axis] for axis in self.axes))
         return rows_and_columns[-2], rows_and_columns[-1]
 
     def as_words(self) -> dict[str, Any]:
-        """Give what a page is told."""
+        """Return the description for a page."""
         return {"name": self.name, "axes": list(self.axes), "at": list(self.at)}
 
 
 def why_not_shown(info: ArrayInfo) -> str:
-    """Say why an array has no picture; "" where it has."""
+    """Return why an array cannot be shown; "" if it can."""
     if info.dtype.kind not in "biufcV" or info.dtype.names or info.dtype.subdtype:
         return f"elements of type {info.dtype} are not numbers"
     if info.dtype.kind == "V" and not _is_number(info.dtype):
@@ -63,7 +63,7 @@ def _is_number(dtype: np.dtype) -> bool:
 
 
 def first_view(info: ArrayInfo) -> View:
-    """Give what is shown of an array at first: its last two dimensions, in the middle of others."""
+    """Return the first view of an array: its last two dimensions, in the middle of the others."""
     dims = len(info.shape)
     axes = tuple(range(max(dims - 2, 0), dims))
     at = tuple(0 if d in axes else n // 2 for d, n in enumerate(info.shape))
@@ -71,14 +71,14 @@ def first_view(info: ArrayInfo) -> View:
 
 
 def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
-    """Read which view a page wants; nothing in it is trusted.
+    """Read the view that a page requests; the input is not trusted.
 
     Raises
     ------
     InvalidArgument
-        It is no view of any array.
+        It is not a valid view of any array.
     Mismatch
-        It is none of the arrays that are known now, as after another run of the program.
+        It does not fit any array known now, for example after another run of the program.
     """
     name, axes, at = words.get("name"), words.get("axes"), words.get("at")
     if not isinstance(name, str):
@@ -106,7 +106,7 @@ def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
 
 
 def layout_of_view(view: View, info: ArrayInfo) -> Layout:
-    """Give the layout of a consumer of one process that wants this plane."""
+    """Return the layout of a consumer of one process that requests this plane."""
     shape = np.array(info.shape)
     if len(shape) == len(view.axes):
         return whole_of(info.layout)
@@ -116,13 +116,14 @@ def layout_of_view(view: View, info: ArrayInfo) -> Layout:
 
 
 def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
-    """Say which process of the sending program owns which part of a view.
+    """Return which process of the sending program owns which part of a view.
 
     Returns
     -------
     dict
-        `rows` and `columns`: where intervals begin, and the last one ends; `owners`: a rank for
-        each pair of intervals, -1 for nobody, row by row; `exact`: whether none was left out.
+        `rows` and `columns`: the begins of the intervals, and the end of the last one; `owners`:
+        a rank for each pair of intervals, -1 for none, row by row; `exact`: whether none was left
+        out.
     """
     cuts = [_cuts(info.layout, axis, n) for axis, n in enumerate(info.shape)]
     exact = all(cuts[axis] is not None for axis in view.axes)
@@ -144,7 +145,7 @@ def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
 
 
 def _cuts(layout: Layout, axis: int, extent: int) -> np.ndarray | None:
-    """Give all places along a dimension where the owner may change; None where they are many."""
+    """Return all places along a dimension where the owner may change; None if they are many."""
     if isinstance(layout, BlockCyclic):
         block = layout.block[axis] if layout.grid[axis] > 1 else extent
         if extent > block * MAX_INTERVALS:

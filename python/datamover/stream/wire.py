@@ -17,7 +17,7 @@ from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 
 __all__ = ["crc32c"]  # besides what is defined here
 
-#: Where a consumer finds the token if it is not given.
+#: Environment variable with the token, if it is not passed.
 TOKEN_VARIABLE = "DATAMOVER_STREAM_TOKEN"
 MAX_NAME_BYTES = 256
 MAX_ELEM_BYTES = 1 << 16
@@ -27,7 +27,7 @@ MAX_AHEAD_STEPS = 64
 
 
 def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMBER) -> int:
-    """Give an integer of a frame. Raises IoError where it is none or outside its limits."""
+    """Return an integer of a frame. Raises IoError if it is missing or outside its limits."""
     value = words.get(key)
     if type(value) is not int or not least <= value <= most:
         raise IoError(f"{key!r} of a frame must be an integer from {least} to {most}")
@@ -36,7 +36,7 @@ def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMB
 
 def text_of_dtype(dtype: np.dtype) -> str:
     """Write a dtype as JSON. Raises Unsupported if that cannot be read again."""
-    with contextlib.suppress(Error, ValueError):  # NumPy does so of fields that overlap
+    with contextlib.suppress(Error, ValueError):  # NumPy raises it for fields that overlap
         text = json.dumps(np.lib.format.dtype_to_descr(dtype), separators=(",", ":"))
         if dtype_of_text(text) == dtype:
             return text
@@ -79,7 +79,7 @@ def _with_tuples(words: Any, depth: int = 0) -> Any:
 
 
 def parse_address(address: Any) -> tuple[str, int]:
-    """Give host and port of "tcp://host:port". Raises InvalidArgument."""
+    """Return host and port of "tcp://host:port". Raises InvalidArgument."""
     if not isinstance(address, str) or not address.isprintable():
         raise InvalidArgument(
             f"{address!r} is not a valid stream address; pass one like 'tcp://127.0.0.1:5777'"

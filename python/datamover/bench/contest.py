@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Timing of contenders in Python on several processes: they take turns."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+#: Turns of a contender in any case.
+LEAST_TURNS = 3
+#: Turns of a contender on one process, and the time after which there are no more.
+TURNS, LONGEST_SECONDS = 9, 2.0
+
+
+class Contest:
+    """Contenders of one case; process 0 prints a line for each.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    seconds : float
+        How long all contenders together are measured.
+    barrier : callable, optional
+        Meets all processes before each turn. By default, `comm.Barrier`.
+    **facts
+        Entries of all rows: case, phase, bytes and others.
+    """
+
+    def __init__(
+        self, comm: Any, seconds: float, barrier: Callable[[], Any] | None = None, **facts: Any
+    ):
+        self.comm, self.seconds, self.facts = comm, seconds, facts
+        self.barrier = barrier or comm.Barrier
+        self.works: dict[str, Callable[[], Any]] = {}
+        self.samples: dict[str, list[float]] = {}
+
+    def add(
+        self, name: str, work: Callable[[], Any], right: Callable[[], bool] | None = None
+    ) -> None:
+        """Let a contender take part if its first call, which is not timed, does what it should.
+
+        Parameters
+        ----------
+        name : str
+        work : callable
+            Called in each turn. If it returns False, on any process, the contender is left out.
+        right : callable, optional
+            Returns whether the first call was right on this process.
+        """
+        fine = self._turn(work)[1]
+        if self._all(fine and (right is None or right())):
+            self.works[name], self.samples[name] = work, []
+        else:
+            self.leave_out(name, "wrong data")
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Note that a contender does not take part."""
+        self._print({"left_out": name, "case": self.facts["case"], "reason": reason})
+
+    def run(self) -> None:
+        """Measure in turns until the time is over, after one turn of each that does not count."""
+        for name in list(self.works):
+            self._take(name)
+        self.samples = {name: [] for name in self.works}
+        begin, turns, late = time.perf_counter(), 0, False
+        while self.works and (turns < LEAST_TURNS or not late):
+            for name in list(self.works):
+                self._take(name)
+            turns += 1
+            late = self.comm.bcast(time.perf_counter() - begin > self.seconds)
+
+    def _take(self, name: str) -> None:
+        """Time a turn of a contender; leave it out if it was wrong."""
+        seconds, fine = self._turn(self.works[name])
+        self.samples[name].append(seconds)
+        if not fine:
+            self.leave_out(name, "wrong data in a later turn")
+            del self.works[name]
+
+    def print(self, name: str, calls: int = 1, **more: Any) -> None:
+        """Print the row of a contender that took part, with further entries."""
+        samples = [seconds / calls for seconds in self.samples[name]]
+        row = {**self.facts, "contender": name, "processes": self.comm.size, **more}
+        self._print({**row, "samples": samples})
+
+    def print_all(self) -> None:
+        """Print the rows of all that took part."""
+        for name in self.works:
+            self.print(name)
+
+    def _turn(self, work: Callable[[], Any]) -> tuple[float, bool]:
+        """Return the seconds on the slowest process, and whether all were right."""
+        from mpi4py import MPI
+
+        self.barrier()
+        begin = time.perf_counter()
+        right = work() is not False
+        mine = time.perf_counter() - begin
+        self.barrier()
+        return self.comm.allreduce(mine, MPI.MAX), self._all(right)
+
+    def _all(self, right: bool) -> bool:
+        from mpi4py import MPI
+
+        return self.comm.allreduce(right, MPI.LAND)
+
+    def _print(self, line: dict[str, Any]) -> None:
+        if self.comm.rank == 0:
+            print(json.dumps(line), flush=True)
+
+
+def timed(work: Callable[[], Any], **facts: Any) -> dict[str, Any]:
+    """Return the row of a contender on one process, after a call that does not count.
+
+    Short work is repeated within a turn for a millisecond; long work has fewer turns.
+
+    Parameters
+    ----------
+    work : callable
+    **facts
+        Entries of the row: case, phase, contender, bytes and others.
+    """
+    work()
+    samples, begin = [], time.perf_counter()
+    while not samples or (len(samples) < TURNS and time.perf_counter() - begin < LONGEST_SECONDS):
+        repeats, start = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < 1e-3 or repeats == 0:
+            work()
+            repeats += 1
+        samples.append(elapsed / repeats)
+    return {**facts, "processes": 1, "samples": samples}
+
+
+def main(measure: Callable[..., None]) -> None:
+    """Measure the cases of the command line, a list of arguments of `measure` after `comm` each."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank == 0:
+        print(json.dumps({"mpi": MPI.Get_library_version()}), flush=True)
+    for arguments in json.loads(sys.argv[1]):
+        measure(comm, *arguments)

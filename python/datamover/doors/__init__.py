@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Doors: the layouts and the memory of distributed arrays of other libraries.
+
+A module here knows the arrays of one library or protocol. It is imported when it meets one of them,
+and reads attributes alone, so that no library has to be installed. Each has these functions:
+
+- ``takes(x)``: whether this is one of its arrays;
+- ``describe(x, shape)``: a layout, if this process knows it all, or its own `parts.Boxes` or
+  `parts.Indices`;
+- ``comm_of(x, ghosts)``: the communicator by which processes put their parts together; None if
+  each knows the layout;
+- ``memory(x)``: the arrays of this process's blocks, in ascending order, and their ghosts;
+- ``ghosted(x)`` (optional): the `parts.Indices` of the local array with its ghosts.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
+from datamover.layouts import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from mpi4py import MPI
+
+#: The module here for classes of a library, by the first word of their module.
+_LIBRARIES = {
+    "mpi4py_fft": "fft",
+    "pylops_mpi": "pylops",
+    "petsc4py": "petsc",
+    "dolfinx": "dolfinx",
+    "torch": "dtensor",
+    "jax": "jax",
+    "jaxlib": "jax",
+}
+#: The module here for objects with an attribute.
+_PROTOCOLS = {
+    "__distributed_layout__": "protocol",
+    "__partitioned__": "partitioned",
+    "__distarray__": "distarray",
+}
+
+
+def layout_of(
+    x: Any,
+    comm: MPI.Comm | None = None,
+    *,
+    shape: int | Sequence[int] | None = None,
+    ghosts: bool = False,
+    partners: Sequence[Layout] = (),
+) -> Layout:
+    """Return the layout of a distributed array of another library.
+
+    Movers take the array itself, in place: ``dm.Mover(plan, x, y, comm=comm)``.
+
+    Parameters
+    ----------
+    x : array
+        An array, or the description of one: petsc4py ``Vec``, ``DMDA``, ``IS`` and ``LGMap``;
+        DOLFINx ``Function`` and ``IndexMap``; mpi4py-fft ``DistArray`` and ``Pencil``; pylops-mpi
+        ``DistributedArray``; PyTorch ``DTensor``; JAX arrays and ``NamedSharding``; an object with
+        ``__distributed_layout__``, ``__partitioned__`` (heat) or ``__distarray__``; an `XArray` or
+        a layout.
+    comm : mpi4py.MPI.Comm, optional
+        The processes. By default those of the array, or of MPI.COMM_WORLD if the array does not
+        have a communicator. If you pass it, the call is collective for every array, all processes
+        raise what any raises, and they compare their layouts.
+    shape : int or sequence of int, optional
+        Shape of the global array for those that do not have one: an ``IS`` or ``LGMap`` (by
+        default, the largest index + 1) and a ``NamedSharding``.
+    ghosts : bool
+        Whether to return the layout of the local array with its ghosts, of a DOLFINx ``IndexMap``
+        or ``Function`` or a ghosted ``Vec``: an `IndexList` as by `index_lists`. It can be moved to
+        and from the layout without ghosts, and `partners`.
+    partners : sequence of layouts, optional
+        For layouts of indices: the layouts that you move to and from. No process then holds the
+        indices of all others (see `index_lists`).
+
+    Returns
+    -------
+    BlockCyclic, FloorPlan, IndexList or FlatCyclic
+        Collective for arrays of which each process knows only its own part
+        (`other libraries </other_libraries>`_ lists them), else local.
+
+    Raises
+    ------
+    WrongType
+        `x` does not have a layout.
+    Mismatch
+        The parts of the processes overlap, leave elements out, or belong to different arrays; the
+        communicator has another number of processes.
+    InvalidArgument
+        The array cannot be read, for example because it was freed.
+    Unsupported
+        A distribution that no layout describes, such as partial sums.
+
+    Examples
+    --------
+    >>> import numpy as np, datamover as dm
+    >>> class Rows:
+    ...     def __init__(self, mine):
+    ...         self.mine = mine
+    ...
+    ...     def __distarray__(self):
+    ...         return {"__version__": "0.10.0", "buffer": self.mine, "dim_data": ({}, {})}
+    >>> dm.layout_of(Rows(np.zeros((3, 4))))
+    <FloorPlan of 1 blocks in Region((0, 0), (3, 4)) on 1 processes>
+    """
+    from .parts import settled
+
+    def describe() -> Any:
+        own = x if isinstance(x, Layout) else getattr(x, "layout", None)
+        if isinstance(own, Layout):  # also of an XArray, which need not be loaded
+            return own
+        door = _required(x)
+        if not ghosts:
+            return _asked(x, lambda: door.describe(x, _point(shape)))
+        if not hasattr(door, "ghosted"):
+            raise Unsupported(f"ghosts=True is not supported for a {_name(x)}: use dm.halo")
+        return _asked(x, lambda: door.ghosted(x))
+
+    if comm is None:
+        comm = _communicator(x, ghosts)
+    if comm is None:
+        return describe()
+    return settled(comm, describe, partners)
+
+
+def memory_of(x: Any) -> tuple[Any, Any] | None:
+    """Give the arrays of this process's blocks, and their ghosts; None for other objects."""
+    door = door_of(x)
+    return None if door is None else _asked(x, lambda: door.memory(x))
+
+
+def door_of(x: Any) -> ModuleType | None:
+    """Find the module here that knows an object, if there is one."""
+    if x is None or type(x) is np.ndarray:
+        return None
+    for kind in type(x).__mro__:
+        name = _LIBRARIES.get(kind.__module__.partition(".")[0])
+        if name is not None:
+            door = import_module(f".{name}", __name__)
+            if door.takes(x):
+                return door
+    for attribute, name in _PROTOCOLS.items():
+        if hasattr(type(x), attribute):
+            return import_module(f".{name}", __name__)
+    return None
+
+
+def _communicator(x: Any, ghosts: bool) -> Any:
+    """Find the one by which parts are put together; None if each process knows the layout."""
+    if isinstance(x, Layout) or isinstance(getattr(x, "layout", None), Layout):
+        return None
+    door = _required(x)
+    return _asked(x, lambda: door.comm_of(x, ghosts))
+
+
+def _required(x: Any) -> ModuleType:
+    door = door_of(x)
+    if door is None:
+        raise WrongType(
+            f"a {_name(x)} does not have a layout; make one, such as dm.BlockCyclic, and pass the "
+            "array of this process to movers"
+        )
+    return door
+
+
+def _asked(x: Any, read: Callable[[], Any]) -> Any:
+    """Read attributes of an object; what the library raises becomes an error of this one's."""
+    try:
+        return read()
+    except Error:
+        raise
+    except Exception as error:
+        raise InvalidArgument(
+            f"a {_name(x)} cannot be read as a distributed array: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _name(x: Any) -> str:
+    kind = type(x)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _point(shape: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    from datamover.arguments import integers
+
+    return None if shape is None else integers(shape, "shape")

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of distributed arrays, as each process describes its own, and the layouts of them all."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.arguments import integers
+from datamover.errors import InvalidArgument, Mismatch, OutOfRange
+from datamover.layouts import FloorPlan, IndexList, Layout, Region
+from datamover.mpi import collectively, comm_address, gathered
+from datamover.own_lists import index_lists
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Shape = tuple[int, ...]
+
+
+def world() -> MPI.Comm:
+    """Give the communicator of arrays that do not have one of all their processes."""
+    from datamover.mpi_modules import load_mpi4py
+
+    return load_mpi4py().COMM_WORLD
+
+
+@dataclasses.dataclass
+class Boxes:
+    """The boxes that this process holds of an array.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the array.
+    boxes : sequence of (start, stop)
+        In the order of the local arrays.
+    replicated : bool
+        Whether several processes may hold the same box.
+    stacked : int, optional
+        A dimension along which the boxes, which start at 0, follow each other in order of rank.
+    """
+
+    shape: Shape
+    boxes: Sequence[tuple[Sequence[int], Sequence[int]]]
+    replicated: bool = False
+    stacked: int | None = None
+
+    def __post_init__(self) -> None:
+        self.shape = integers(self.shape, "a shape")
+        self.boxes = [
+            (integers(start, "a start"), integers(stop, "a stop")) for start, stop in self.boxes
+        ]
+
+
+@dataclasses.dataclass
+class Indices:
+    """The flat indices of the elements that this process holds, in the order of its local array.
+
+    Attributes
+    ----------
+    shape : tuple of int or None
+        Of the array; None for the largest index + 1.
+    indices : array of int
+    partners : tuple of layouts or descriptions
+        Without ghosts, of a local array with ghosts.
+    """
+
+    shape: Shape | None
+    indices: Any
+    partners: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Before others wait for them: what are not integers, and one row of them, is refused here.
+        self.indices = np.ravel(self.indices).astype(np.int64, casting="safe")
+
+
+@dataclasses.dataclass
+class Placed:
+    """The layout of the whole array, and which rank of it this process is."""
+
+    layout: Layout
+    rank: int
+
+
+def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layout]) -> Layout:
+    """Put the descriptions of all processes together, or raise the same on all. Collective."""
+    address = comm_address(comm)
+    mine = collectively(address, describe)
+    # First what must be the same everywhere, then the parts.
+    headers = gathered(address, collectively(address, lambda: _header(mine, comm)))
+    _require_same(headers)
+    if isinstance(mine, Boxes):
+        return _floor_plan(mine, gathered(address, _numbers(mine)))
+    if isinstance(mine, Placed):
+        return mine.layout
+    if not isinstance(mine, Indices):
+        return mine
+    shape = mine.shape
+    if shape is None:
+        shape = (1 + max(int(top[0]) for top in gathered(address, [_top(mine.indices)])),)
+    others = [settled(comm, lambda other=p: other, ()) for p in mine.partners]
+    if others or partners:
+        return index_lists(comm, shape, mine.indices, partners=[*others, *partners])[0]
+    return IndexList(shape, gathered(address, mine.indices))
+
+
+def _header(mine: Any, comm: MPI.Comm) -> list[int]:
+    if isinstance(mine, Boxes):
+        if not mine.shape:
+            raise InvalidArgument("an array without dimensions does not have a layout")
+        stacked = -1 if mine.stacked is None else mine.stacked
+        return [0, 2 * stacked + mine.replicated, *mine.shape]
+    if isinstance(mine, Indices):
+        return [1, *(mine.shape or ())]
+    layout = mine.layout if isinstance(mine, Placed) else mine
+    if layout.nprocs != comm.size:
+        raise Mismatch(
+            f"the array is distributed over {layout.nprocs} processes, the communicator has "
+            f"{comm.size}"
+        )
+    if isinstance(mine, Placed) and mine.rank != comm.rank:
+        raise Mismatch(f"process {comm.rank} holds the part of process {mine.rank} of the array")
+    digest = hashlib.sha256(pickle.dumps(layout)).digest()
+    return [2, int.from_bytes(digest[:7], "little")]
+
+
+def _require_same(headers: Sequence[np.ndarray]) -> None:
+    for rank, header in enumerate(headers):
+        if header.tolist() != headers[0].tolist():
+            known = {header[0], headers[0][0]} == {0}
+            raise Mismatch(
+                f"processes 0 and {rank} describe different arrays"
+                + (f": of shapes {_shape(headers[0])} and {_shape(header)}" if known else "")
+            )
+
+
+def _shape(header: np.ndarray) -> Shape:
+    return tuple(header[2:].tolist())
+
+
+def _top(indices: Any) -> int:
+    return int(np.max(indices, initial=-1))
+
+
+def _numbers(mine: Boxes) -> list[int]:
+    return [n for start, stop in mine.boxes for corner in (start, stop) for n in corner]
+
+
+def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
+    """Make the layout of all boxes, which must hold each element, once if not replicated."""
+    dims, shape = len(mine.shape), mine.shape
+    if any(len(of_rank) % (2 * dims) for of_rank in numbers):
+        raise Mismatch(f"parts of an array of shape {shape} must have {dims} dimensions")
+    boxes = [of_rank.reshape(-1, 2, dims) for of_rank in numbers]
+    if mine.stacked is not None:
+        ends = np.cumsum([of_rank[-1, 1, mine.stacked] for of_rank in boxes])
+        for of_rank, end in zip(boxes[1:], ends, strict=False):
+            of_rank[:, :, mine.stacked] += end
+    owners = np.repeat(np.arange(len(boxes)), [len(of_rank) for of_rank in boxes])
+    boxes = np.concatenate(boxes)
+    for (start, stop), owner in zip(boxes.tolist(), owners, strict=True):
+        sides = zip(start, stop, shape, strict=True)
+        if not all(0 <= a <= b <= n for a, b, n in sides):
+            raise OutOfRange(
+                f"process {owner} holds {start} to {stop} of an array of shape {shape}"
+            )
+    if len(boxes) == 0:
+        raise Mismatch(f"no process holds a part of the array of shape {shape}")
+    plan = FloorPlan(boxes, owners, nprocs=len(numbers))
+    _require_partition(plan, boxes, mine.replicated, shape)
+    return plan
+
+
+def _require_partition(plan: FloorPlan, boxes: np.ndarray, replicated: bool, shape: Shape) -> None:
+    held, seen = 0, set()
+    for block, (start, stop) in enumerate(boxes.tolist()):
+        size = math.prod(b - a for a, b in zip(start, stop, strict=True))
+        key = (*start, *stop)
+        if size == 0 or (replicated and key in seen):
+            continue
+        seen.add(key)
+        held += size
+        for other in plan.find(Region(start, stop)):
+            same = replicated and (boxes[other] == boxes[block]).all()
+            if other != block and not same:
+                ranks = sorted((plan.owner(block), plan.owner(other)))
+                raise Mismatch(
+                    f"processes {ranks[0]} and {ranks[1]} both hold elements of "
+                    f"{plan.region(block) & plan.region(other)}"
+                )
+    if held != math.prod(shape):
+        raise Mismatch(
+            f"the parts of all processes hold {held} of the {math.prod(shape)} elements of shape "
+            f"{shape}"
+        )

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of other libraries as both ends of movers: random distributions, compared with NumPy.
+
+The libraries' classes are stand-ins (`foreign_arrays`) with the attributes that they document.
+"""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import foreign_arrays as foreign
+import numpy as np
+import pytest
+from foreign_arrays import box_values
+from mpi4py import MPI
+
+import datamover as dm
+
+
+def cuts(rng, extent, parts):
+    """Ends of random ranges, some of them empty."""
+    inner = np.sort(rng.integers(0, extent + 1, parts - 1))
+    return [0, *inner.tolist(), extent]
+
+
+def random_shape(rng, dims=None):
+    return tuple(rng.integers(1, 8, dims or int(rng.integers(1, 4))).tolist())
+
+
+def even(extent, parts, at):
+    """Start and extent of a part as mpi4py-fft and pylops-mpi cut: larger ones first."""
+    n, more = divmod(extent, parts)
+    return at * n + min(at, more), n + (at < more)
+
+
+class Case:
+    """A foreign array, the flat indices of its elements here, and its memory.
+
+    `values` is the array that the library shows its user, and `wanted` what it is to hold.
+    """
+
+    def __init__(self, x, shape, values, wanted, **options):
+        self.x, self.shape, self.options = x, shape, options
+        self.values, self.wanted = values, wanted
+
+
+def vec(comm, rng):
+    ends = cuts(rng, 13, comm.size)
+    wanted = np.arange(ends[comm.rank], ends[comm.rank + 1])
+    values = np.zeros(len(wanted))
+    return Case(foreign.Vec(comm, ends, values), (13,), values, wanted)
+
+
+def grid(comm, rng, dof=None):
+    dims = int(rng.integers(1, 4))
+    procs = rng.permutation([comm.size, *(1,) * (dims - 1)])
+    widths = [rng.integers(1, 4, p).tolist() for p in procs]
+    da = foreign.DMDA(comm.rank, widths, dof=int(rng.integers(1, 3)))
+    shape = tuple(reversed(da.getSizes())) + ((da.dof,) if da.dof > 1 else ())
+    own = list(reversed(da.getRanges())) + ([(0, da.dof)] if da.dof > 1 else [])
+    return da, shape, own
+
+
+def vec_of_grid(comm, rng):
+    da, shape, own = grid(comm, rng)
+    wanted = box_values(shape, *zip(*own, strict=True)).ravel()
+    values = np.zeros(wanted.size)
+    return Case(foreign.Vec(comm, None, values, da), shape, values, wanted)
+
+
+def index_set(comm, rng):
+    order = rng.permutation(17)
+    wanted = order[comm.rank :: comm.size]
+    values = np.zeros(len(wanted))
+    case = Case(foreign.IS(comm, wanted), (17,), values, wanted, shape=17)
+    case.memory = values
+    return case
+
+
+def function(comm, rng):
+    ends, width = cuts(rng, 11, comm.size), int(rng.integers(1, 4))
+    own = (ends[comm.rank], ends[comm.rank + 1])
+    others = np.setdiff1d(np.arange(11), np.arange(*own))
+    index_map = foreign.IndexMap(comm, own, 11, others[::2])
+    x = foreign.Function(index_map, width)
+    wanted = np.arange(own[0] * width, own[1] * width)
+    return Case(x, (11 * width,), x.x.array[: len(wanted)], wanted)
+
+
+def dist_array(comm, rng):
+    components = () if rng.random() < 0.5 else (2,)
+    shape = (comm.size + 2, *random_shape(rng))
+    start, extent = even(shape[0], comm.size, comm.rank)
+    zeros = (0,) * (len(shape) - 1)
+    pencil = foreign.Pencil(shape, (start, *zeros), (extent, *shape[1:]))
+    x = foreign.DistArray.make(pencil, components)
+    lo, whole = (*(0,) * len(components), start, *zeros), components + shape
+    wanted = box_values(whole, lo, [a + n for a, n in zip(lo, x.shape, strict=True)])
+    return Case(x, whole, x.view(np.ndarray), wanted)
+
+
+def pylops(comm, rng):
+    shape = random_shape(rng)
+    axis = int(rng.integers(len(shape)))
+    ends = cuts(rng, shape[axis], comm.size)
+    lo, hi = [0] * len(shape), list(shape)
+    lo[axis], hi[axis] = ends[comm.rank], ends[comm.rank + 1]
+    wanted = box_values(shape, lo, hi)
+    x = foreign.DistributedArray(comm, shape, axis, np.zeros(wanted.shape))
+    return Case(x, shape, x.local_array, wanted)
+
+
+def broadcast(comm, rng):
+    shape = random_shape(rng)
+    local, wanted = np.zeros(shape), box_values(shape, (0,) * len(shape), shape)
+    partition = str(rng.choice(["BROADCAST", "UNSAFE_BROADCAST"]))
+    return Case(foreign.DistributedArray(comm, shape, 0, local, partition), shape, local, wanted)
+
+
+def chunks(extent, parts):
+    """Ranges as torch.chunk cuts them, and empty ones after those."""
+    width = max(1, -(-extent // parts))
+    return [(min(i * width, extent), min((i + 1) * width, extent)) for i in range(parts)]
+
+
+def mesh_of(comm, rng):
+    """A mesh of all processes, in random order, and what each dimension of it cuts."""
+    grid = (comm.size,) if comm.size % 2 or rng.random() < 0.5 else (2, comm.size // 2)
+    return rng.permutation(comm.size).reshape(grid)
+
+
+def sharded_box(mesh, rank, shape, dims):
+    """The box of a rank, cut after cut as torch.distributed.tensor does it."""
+    place = [int(at[0]) for at in np.nonzero(mesh == rank)]
+    box = [[0, n] for n in shape]
+    for along, dim in enumerate(dims):
+        if dim is not None:
+            lo, hi = box[dim]
+            a, b = chunks(hi - lo, mesh.shape[along])[place[along]]
+            box[dim] = [lo + a, lo + b]
+    return [a for a, _ in box], [b for _, b in box]
+
+
+def dtensor(comm, rng):
+    shape, mesh = random_shape(rng), mesh_of(comm, rng)
+    dims = [None if rng.random() < 0.2 else int(rng.integers(len(shape))) for _ in mesh.shape]
+    lo, hi = sharded_box(mesh, comm.rank, shape, dims)
+    wanted = box_values(shape, lo, hi)
+    values = np.zeros(wanted.shape)
+    placements = [foreign.Replicate() if d is None else foreign.Shard(d) for d in dims]
+    return Case(foreign.DTensor(shape, mesh, placements, values), shape, values, wanted)
+
+
+def partitioned(comm, rng):
+    shape = random_shape(rng)
+    ends = cuts(rng, shape[0], 2 * comm.size)
+    boxes = [((a, *(0,) * (len(shape) - 1)), (b, *shape[1:])) for a, b in itertools.pairwise(ends)]
+    owners = rng.permutation([*range(comm.size)] * 2)
+    wanted = [
+        box_values(shape, *box) for box, o in zip(boxes, owners, strict=True) if o == comm.rank
+    ]
+    values = [np.zeros(w.shape) for w in wanted]
+    x = foreign.Partitioned(shape, boxes, owners, values, comm.rank)
+    return Case(x, shape, values, wanted)
+
+
+def distarray_blocks(comm, rng):
+    shape, ghost = (3 * comm.size, *random_shape(rng, 1)), int(rng.integers(0, 2))
+    first, last = comm.rank == 0, comm.rank == comm.size - 1
+    pad = [0 if first else ghost, 0 if last else ghost]
+    own = (3 * comm.rank, 3 * comm.rank + 3)
+    start, stop = own[0] - pad[0], own[1] + pad[1]
+    values = np.zeros((stop - start, shape[1]))
+    place = {"proc_grid_rank": comm.rank, "proc_grid_size": comm.size}
+    x = foreign.Exported(
+        values,
+        {"dist_type": "b", "size": shape[0], "start": start, "stop": stop, "padding": pad, **place},
+        {},
+    )
+    inner = values[pad[0] : len(values) - pad[1]]
+    return Case(x, shape, inner, box_values(shape, (own[0], 0), (own[1], shape[1])))
+
+
+def cyclic_indices(extent, block, procs, at):
+    return [i for i in range(extent) if i // block % procs == at]
+
+
+def distarray_cyclic(comm, rng):
+    shape, block = random_shape(rng, 2), int(rng.integers(1, 4))
+    rows = cyclic_indices(shape[0], block, comm.size, comm.rank)
+    wanted = box_values(shape, (0, 0), shape)[rows]
+    values = np.zeros(wanted.shape)
+    start = min(comm.rank * block, shape[0])
+    place = {"proc_grid_rank": comm.rank, "proc_grid_size": comm.size, "start": start}
+    cyclic = {"dist_type": "c", "size": shape[0], "block_size": block, **place}
+    return Case(foreign.Exported(values, cyclic, {"dist_type": "n"}), shape, values, wanted)
+
+
+def distarray_unstructured(comm, rng):
+    shape = random_shape(rng, 2)
+    rows = rng.permutation(shape[0])[comm.rank :: comm.size]
+    wanted = box_values(shape, (0, 0), shape)[rows]
+    values = np.zeros(wanted.shape)
+    place = {"proc_grid_rank": comm.rank, "proc_grid_size": comm.size}
+    x = foreign.Exported(values, {"dist_type": "u", "size": shape[0], "indices": rows, **place}, {})
+    return Case(x, shape, values, wanted)
+
+
+def protocol(comm, rng):
+    """An object that describes itself in JSON, in whatever layout."""
+    shape = random_shape(rng, 2)
+    layout = dm.BlockCyclic(shape, "(cyclic(2), *)", nprocs=comm.size)
+    wanted = box_values(shape, (0, 0), shape)[np.ix_(*layout.global_indices(comm.rank))]
+    values = np.zeros(wanted.shape)
+
+    class Described:
+        __distributed_layout__ = dm.layouts.to_json(layout)
+
+        def __array__(self, dtype=None, copy=None):
+            return values
+
+    return Case(Described(), shape, values, wanted)
+
+
+KINDS = [
+    vec,
+    vec_of_grid,
+    index_set,
+    function,
+    dist_array,
+    pylops,
+    broadcast,
+    dtensor,
+    partitioned,
+    distarray_blocks,
+    distarray_cyclic,
+    distarray_unstructured,
+    protocol,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_foreign_arrays_are_moved_in_place(comm, rng, cases, kind):
+    for _ in range(4 * cases):
+        case = kind(comm, rng)
+        memory = getattr(case, "memory", case.x)
+        layout = dm.layout_of(case.x, comm, **case.options)
+        assert layout == dm.layout_of(case.x, comm, **case.options)
+        words = ", ".join(["cyclic(2)"] + ["*"] * (len(case.shape) - 1))
+        other = dm.BlockCyclic(case.shape, f"({words})", nprocs=comm.size)
+        whole = box_values(case.shape, (0,) * len(case.shape), case.shape)
+        part = whole[np.ix_(*other.global_indices(comm.rank))]
+        dm.Mover(dm.redistribute(other, layout), part, memory, comm=comm)()
+        lists = isinstance(case.values, list)
+        pairs = (
+            [*zip(case.values, case.wanted, strict=True)] if lists else [(case.values, case.wanted)]
+        )
+        for values, wanted in pairs:
+            np.testing.assert_array_equal(values, wanted)
+        back = np.zeros(part.shape, "f4")
+        dm.Mover(dm.redistribute(layout, other), memory, back, comm=comm)()
+        np.testing.assert_array_equal(back, part)
+
+
+def test_a_sharded_jax_array_is_a_source(comm, rng):
+    devices = np.array(
+        [SimpleNamespace(process_index=p, id=(p, d)) for d in (0, 1) for p in range(comm.size)]
+    )
+    devices = rng.permutation(devices).reshape(2, comm.size)
+    shape = (2 * comm.size * 2, 3)
+    for spec in (("b", None), (("b", "a"), None), (None, None), (("a", "b"),)):
+        sharding = foreign.NamedSharding(devices, ("a", "b"), spec)
+        layout = dm.layout_of(sharding, shape=shape)
+        axes = spec[0] if isinstance(spec[0], tuple) else (spec[0],)
+        shards = []
+        for place in np.ndindex(devices.shape):
+            lo, hi = 0, shape[0]
+            for axis in axes:
+                if axis is not None:
+                    k, n = place["ab".index(axis)], devices.shape["ab".index(axis)]
+                    lo, hi = lo + k * (hi - lo) // n, lo + (k + 1) * (hi - lo) // n
+            data = box_values(shape, (lo, 0), (hi, 3))
+            data.flags.writeable = False
+            if devices[place].process_index == comm.rank:
+                shards.append(SimpleNamespace(device=Hashed(devices[place]), data=data))
+        hashed = np.array([Hashed(d) for d in devices.flat]).reshape(devices.shape)
+        sharding = foreign.NamedSharding(hashed, ("a", "b"), spec)
+        x = foreign.JaxArray(shape, sharding, shards[::-1])
+        assert dm.layout_of(x, comm) == layout
+        rows = dm.BlockCyclic(shape, "(block, *)", nprocs=comm.size)
+        out = np.zeros(rows.local_shape(comm.rank))
+        dm.Mover(dm.redistribute(layout, rows), x, out, comm=comm)()
+        expected = box_values(shape, (0, 0), shape)[rows.global_indices(comm.rank)[0]]
+        np.testing.assert_array_equal(out, expected)
+        with pytest.raises(dm.InvalidArgument, match="read-only"):
+            dm.Mover(dm.redistribute(rows, layout), out, x, comm=comm)
+
+
+class Hashed:
+    """A device, which is a key."""
+
+    def __init__(self, device):
+        self.process_index, self.id = device.process_index, device.id
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def __eq__(self, other):
+        return self.id == other.id
+
+
+def test_ghosts_are_filled_from_owners_and_added_back(comm, rng):
+    ends = cuts(rng, 14, comm.size)
+    own = np.arange(ends[comm.rank], ends[comm.rank + 1])
+    ghosts = rng.permutation(np.setdiff1d(np.arange(14), own))[:5]
+    index_map = foreign.IndexMap(comm, (ends[comm.rank], ends[comm.rank + 1]), 14, ghosts)
+    local = np.append(own, ghosts)
+    v = foreign.Vec(comm, ends, own * 10.0, ghosts=ghosts)
+    f = foreign.Function(index_map, 2)
+    for x in (v, index_map, f):
+        width = 2 if x is f else 1
+        owned, with_ghosts = dm.layout_of(x), dm.layout_of(x, ghosts=True)
+        indices = (local[:, None] * width + np.arange(width)).ravel()
+        assert with_ghosts.indices_of(comm.rank).tolist() == indices.tolist()
+        mine = np.repeat(own, width) * 10.0
+        if x is f:
+            f.x.array[: len(mine)] = mine
+        filled = np.zeros(len(indices))
+        source = mine if x is index_map else x
+        plan = dm.redistribute(owned, with_ghosts)
+        dm.Mover(plan, source, filled, comm=comm)()
+        assert filled.tolist() == np.repeat(local * 10.0, width).tolist()
+        holders = np.zeros(14)
+        for all_of in comm.allgather(ghosts):
+            holders[all_of] += 1
+        added = np.zeros(len(mine))
+        dm.Mover(plan.adjoint(), np.ones(len(indices)), added, op="add", comm=comm)()
+        assert added.tolist() == np.repeat(1 + holders[own], width).tolist()
+
+
+def test_indices_with_partners_are_not_gathered(comm, rng):
+    ends = cuts(rng, 15, comm.size)
+    v = foreign.Vec(comm, ends, np.arange(*ends[comm.rank : comm.rank + 2]) * 2.0)
+    wanted = rng.permutation(15)[comm.rank :: comm.size]
+    blocks = dm.layout_of(v, comm)
+    chosen = dm.layout_of(foreign.IS(comm, wanted), partners=[blocks])
+    out = np.zeros(len(wanted))
+    dm.Mover(dm.redistribute(blocks, chosen), v, out, comm=comm)()
+    assert out.tolist() == (wanted * 2.0).tolist()
+
+
+def test_the_local_vector_of_a_grid_is_filled_with_its_ghosts(comm, rng):
+    da, shape, own = grid(comm, rng)
+    layout = dm.layout_of(da)
+    around = [*reversed(da.getGhostRanges())] + ([(0, da.dof)] if da.dof > 1 else [])
+    wanted = box_values(shape, *zip(*around, strict=True))
+    local = np.zeros(wanted.size)
+    dims = len(da.widths)
+    plan = dm.halo(layout, [1] * dims + [0] * (len(shape) - dims))
+    v = foreign.Vec(comm, None, local, da)
+    mine = box_values(shape, *zip(*own, strict=True))
+    dm.Mover(dm.redistribute(layout, layout), mine, v, comm=comm)()
+    dm.Mover(plan, v, v, comm=comm)()
+    np.testing.assert_array_equal(local.reshape(wanted.shape), wanted)
+
+
+def raised(comm, call):
+    """The error of a call, which must be the same on all processes."""
+    try:
+        call()
+        error = None
+    except dm.Error as found:
+        error = type(found)
+        message = str(found)
+    everyone = comm.allgather(error)
+    assert error is not None and everyone == [error] * comm.size, everyone
+    return error, message
+
+
+def slab(comm, rank, shape, lo, hi):
+    return foreign.Pencil(shape, lo, [b - a for a, b in zip(lo, hi, strict=True)])
+
+
+def test_parts_that_do_not_fit_each_other_are_refused_on_all(comm):
+    p, r = comm.size, comm.rank
+    last = r == p - 1
+    rows = ((r, 0), (r + 1, 3))
+    good = foreign.Pencil((p, 3), rows[0], (1, 3))
+    assert dm.layout_of(good, comm).nprocs == p
+    hole = foreign.Pencil((p, 3), rows[0], (1, 2 if last else 3))
+    error, words = raised(comm, lambda: dm.layout_of(hole, comm))
+    assert error is dm.Mismatch and f"hold {3 * p - 1} of the {3 * p} elements" in words
+    outside = foreign.Pencil((p, 3), rows[0], (2 if last else 1, 3))
+    error, words = raised(comm, lambda: dm.layout_of(outside, comm))
+    assert error is dm.OutOfRange and f"process {p - 1}" in words
+    freed = foreign.Vec(comm, [*range(p + 1)], np.zeros(1))
+    plan = dm.redistribute(dm.layout_of(freed, comm), dm.layout_of(freed))
+    if last:
+        freed.destroy()
+    for call in (
+        lambda: dm.layout_of(freed, comm),
+        lambda: dm.Mover(plan, freed, np.zeros(1), comm=comm),
+        lambda: dm.Mover(plan, np.zeros(1), freed, comm=comm),
+    ):
+        error, words = raised(comm, call)
+        assert error is dm.InvalidArgument and "destroyed" in words
+    nothing = None if last else good
+    assert raised(comm, lambda: dm.layout_of(nothing, comm))[0] is dm.WrongType
+    twice = foreign.IS(comm, [r, r] if last else [r])
+    assert raised(comm, lambda: dm.layout_of(twice))[0] is dm.InvalidArgument
+    fractions = foreign.IS(comm, [r])
+    if last:
+        fractions.indices = np.array([0.5])
+    assert raised(comm, lambda: dm.layout_of(fractions))[0] is dm.InvalidArgument
+
+
+def test_processes_that_differ_are_named(comm):
+    p, r = comm.size, comm.rank
+    if p == 1:
+        return
+    last = r == p - 1
+    overlapping = foreign.Pencil((p, 3), (0 if last else r, 0), (1, 3))
+    error, words = raised(comm, lambda: dm.layout_of(overlapping, comm))
+    assert error is dm.Mismatch and f"processes 0 and {p - 1} both hold" in words
+    shapes = foreign.Pencil((p, 4 if last else 3), (r, 0), (1, 3))
+    error, words = raised(comm, lambda: dm.layout_of(shapes, comm))
+    assert f"of shapes ({p}, 3) and ({p}, 4)" in words
+    kinds = foreign.IS(comm, [r]) if last else foreign.Pencil((p, 3), (r, 0), (1, 3))
+    error, words = raised(comm, lambda: dm.layout_of(kinds, comm))
+    assert f"processes 0 and {p - 1} describe different arrays" in words
+    layouts = foreign.Vec(comm, [0, 1 + last, *range(3, p + 2)], np.zeros(1))
+    error, words = raised(comm, lambda: dm.layout_of(layouts, comm))
+    assert f"processes 0 and {p - 1}" in words
+    half = comm.Split(r % 2, r)
+    v = foreign.Vec(comm, [*range(p + 1)], np.zeros(1))
+    with pytest.raises(dm.Mismatch, match=f"over {p} processes, the communicator has {half.size}"):
+        dm.layout_of(v, half)
+    half.Free()
+    block = {"dist_type": "c", "size": 2 * p, "proc_grid_size": p}
+    turned = foreign.Exported(
+        np.zeros(2), block | {"start": (r + 1) % p, "proc_grid_rank": (r + 1) % p}
+    )
+    error, words = raised(comm, lambda: dm.layout_of(turned, comm))
+    assert error is dm.Mismatch and "holds the part of process" in words
+
+
+def test_a_shape_that_is_not_the_layouts_is_refused_and_nothing_moves(comm):
+    p, r = comm.size, comm.rank
+    x = foreign.DistributedArray(comm, (2 * p, 3), 0, np.zeros((2, 3)))
+    layout = dm.layout_of(x)
+    wrong = foreign.DistributedArray(comm, (2 * p, 3), 0, np.zeros((2, 3 if r else 4)))
+    assert (
+        raised(comm, lambda: dm.Mover(dm.redistribute(layout, layout), wrong, x, comm=comm))[0]
+        is dm.Mismatch
+    )
+    flipped = foreign.DistributedArray(
+        comm, (2 * p, 3), 0, np.arange(6.0).reshape(2, 3)[::-1, ::-1]
+    )
+    dm.Mover(dm.redistribute(layout, layout), flipped, x, comm=comm)()
+    assert x.local_array.ravel().tolist() == [5, 4, 3, 2, 1, 0]
+
+
+def test_our_arrays_go_out_as_partitioned(comm, rng):
+    for words, grid in (("(block, *)", (comm.size, 1)), ("(*, block)", (1, comm.size))):
+        layout = dm.BlockCyclic((7, 5), words, nprocs=comm.size)
+        a = dm.XArray(comm, layout, "i4", ghost=1)
+        table = a.__partitioned__
+        assert table["shape"] == (7, 5) and table["partition_tiling"] == grid
+        whole = np.zeros((7, 5), int)
+        for position, part in table["partitions"].items():
+            (owner,) = part["location"]
+            assert position[words.index("block") > 1] == owner
+            corner = zip(part["start"], part["shape"], strict=True)
+            whole[tuple(slice(a, a + n) for a, n in corner)] += 1
+            assert (part["data"] is not None) == (owner == comm.rank)
+        assert (whole == 1).all()
+        (mine,) = table["locals"]
+        data = table["get"](table["partitions"][mine]["data"])
+        data[...] = comm.rank
+        assert (a.interior() == comm.rank).all() and data.shape == layout.local_shape(comm.rank)
+        assert dm.layout_of(a) is layout
+        again = foreign.Partitioned((1,), [], [], [], comm.rank, **table)
+        b = np.zeros(layout.local_shape(comm.rank), "i4")
+        dm.Mover(dm.redistribute(dm.layout_of(again, comm), layout), again, b, comm=comm)()
+        assert (b == comm.rank).all()
+    with pytest.raises(dm.Unsupported, match="grid of boxes"):
+        cyclic = dm.BlockCyclic((7, 5), "(cyclic, *)", nprocs=comm.size)
+        dm.XArray(comm, cyclic).__partitioned__  # noqa: B018 (a property that raises)
+
+
+@pytest.mark.parametrize("extent", [0, 1])
+def test_arrays_of_few_elements(comm, extent):
+    """Most processes, or all, hold nothing."""
+    shape = (extent, 3)
+    local = np.full((extent if comm.rank == 0 else 0, 3), 7.0)
+    x = foreign.DistributedArray(comm, shape, 0, local)
+    y = foreign.DistributedArray(comm, shape, 0, np.zeros(local.shape))
+    layout = dm.layout_of(x)
+    dm.Mover(dm.redistribute(layout, layout), x, y, comm=comm)()
+    assert (y.local_array == 7).all() and math.prod(layout.domain.shape) == 3 * extent
+
+
+def test_the_default_communicator_is_that_of_all_processes(comm):
+    assert comm.size == MPI.COMM_WORLD.size
+    pencil = foreign.Pencil((comm.size, 2), (comm.rank, 0), (1, 2))
+    assert dm.layout_of(pencil).nprocs == comm.size

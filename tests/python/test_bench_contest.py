@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Contests of contenders in Python: wrong ones are left out, and the others take turns."""
+
+import json
+
+import pytest
+
+from datamover.bench.contest import LEAST_TURNS, Contest, timed
+
+
+class Alone:
+    """The only process of a communicator."""
+
+    rank, size = 0, 1
+
+    def Barrier(self):
+        """Meet nobody."""
+
+    def allreduce(self, value, op):
+        """Return the value of the only process."""
+        return value
+
+    def bcast(self, value):
+        """Return the value of the only process."""
+        return value
+
+
+def lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_contenders_take_turns_and_wrong_ones_are_left_out(capsys):
+    pytest.importorskip("mpi4py")
+    called = []
+
+    def work(name, wrong_call=None):
+        def call():
+            called.append(name)
+            return called.count(name) != wrong_call
+
+        return call
+
+    contest = Contest(Alone(), 0.0, case="a", phase="move", bytes=8)
+    contest.add("wrong at once", work("wrong at once", 1))
+    contest.add("wrong result", work("wrong result"), lambda: False)
+    contest.add("x", work("x"), lambda: called == ["wrong at once", "wrong result", "x"])
+    contest.add("wrong later", work("wrong later", 3))
+    contest.add("y", work("y"))
+    contest.run()
+    contest.print("x", calls=2, processes=5)
+    contest.print_all()
+    # After the first calls a turn that does not count, and one in which a contender is wrong.
+    turn = ["x", "wrong later", "y"]
+    assert called[5:] == [*turn, *turn, *["x", "y"] * (LEAST_TURNS - 1)]
+    first, second, later, halved, x, y = lines(capsys)
+    assert first == {"left_out": "wrong at once", "case": "a", "reason": "wrong data"}
+    assert second == {"left_out": "wrong result", "case": "a", "reason": "wrong data"}
+    assert (later["left_out"], later["reason"]) == ("wrong later", "wrong data in a later turn")
+    assert (halved.pop("processes"), x.pop("processes")) == (5, 1)
+    assert [2 * seconds for seconds in halved.pop("samples")] == pytest.approx(x.pop("samples"))
+    assert halved == x == {"case": "a", "phase": "move", "bytes": 8, "contender": "x"}
+    assert (y["contender"], len(y["samples"])) == ("y", LEAST_TURNS)
+
+
+def test_without_contenders_nothing_is_measured(capsys):
+    pytest.importorskip("mpi4py")
+    contest = Contest(Alone(), 0.0, case="a")
+    contest.leave_out("theirs", "it is not installed")
+    contest.run()
+    contest.print_all()
+    assert lines(capsys) == [{"left_out": "theirs", "case": "a", "reason": "it is not installed"}]
+
+
+def test_a_contender_on_one_process_has_a_row():
+    calls = []
+    row = timed(lambda: calls.append(1), case="a", nbytes=7)
+    assert (row["case"], row["nbytes"], row["processes"]) == ("a", 7, 1)
+    assert len(calls) > len(row["samples"]) >= 1
+    assert all(seconds >= 0 for seconds in row["samples"])
