@@ -24,7 +24,7 @@ export DATAMOVER_BENCH ?= $(if $(wildcard $(BUILD)/bench),ON,OFF)
 # Several sources at once; OFF is faster where one source is edited again and again.
 export DATAMOVER_UNITY ?= ON
 
-.PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
+.PHONY: help setup install demo test test-long test-build sanitize sanitize-build sanitize-threads fuzz fuzz-build \
     bench docs wheel test-wheel dist format lint clean
 
 help:
@@ -73,11 +73,13 @@ test-build: $(VENV)/.ready-test
 	$(MAKE) install DATAMOVER_TESTS=ON
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.
-sanitize:
-	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF \
-	    DATAMOVER_SANITIZE=address,undefined
+sanitize: sanitize-build
 	.venv-sanitized/bin/python tests/run --build build/venv-sanitized \
 	    --mpiexec .venv-sanitized/bin/mpiexec --layers unit,mpi --sanitized
+
+sanitize-build:
+	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF \
+	    DATAMOVER_SANITIZE=address,undefined
 
 # What threads do to each other, with the thread sanitizer, 20 times as long as in make test.
 sanitize-threads: $(VENV)/.ready-test
@@ -89,14 +91,16 @@ sanitize-threads: $(VENV)/.ready-test
 	$(BIN)/python tests/run --build build/threads --mpiexec $(MPIEXEC) --layers threads --long
 
 # Fuzzers of what reads bytes, with Clang, each for FUZZ_SECONDS.
-fuzz: $(VENV)/.ready-test
+fuzz: fuzz-build
+	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
+	    --fuzz-seconds $(FUZZ_SECONDS)
+
+fuzz-build: $(VENV)/.ready-test
 	scripts/system-packages clang libclang-rt-dev
 	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDATAMOVER_MPI=OFF \
 	    -DDATAMOVER_SANITIZE=fuzzer-no-link,address,undefined -DDATAMOVER_UNITY=$(DATAMOVER_UNITY)
 	$(BIN)/cmake --build build/fuzz
-	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
-	    --fuzz-seconds $(FUZZ_SECONDS)
 
 # One wheel for MPICH, Open MPI and the standard's binary interface, in build/wheels. Each compiles the
 # MPI part anew: WHEEL_MPIS=mpich,openmpi leaves the last out. PYTHON=python3.12 VENV=.venv-abi3 makes one for

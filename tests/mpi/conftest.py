@@ -136,7 +136,7 @@ def pytest_collectreport(report):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take half of the cases where DATAMOVER_TEST_HALF asks for it, with Open MPI the other one."""
+    """Take half of the tests where DATAMOVER_TEST_HALF asks for it, with Open MPI the other one."""
     half = os.environ.get("DATAMOVER_TEST_HALF")
     if half is not None:
         take_half(config, items, (int(half) + (MPI.get_vendor()[0] == "Open MPI")) % 2)

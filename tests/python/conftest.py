@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config, items):
     """Take half of the cases where DATAMOVER_TEST_PYTHON_HALF says so: 0 or 1, which half."""
     half = os.environ.get("DATAMOVER_TEST_PYTHON_HALF")
     if half is not None:
-        take_half(config, items, int(half))
+        take_half(config, items, int(half), only_of_cases=True)
 
 
 #: It ends with who started it.

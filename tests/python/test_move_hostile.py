@@ -191,8 +191,8 @@ ARGUMENTS = [
     ("a.npy s3://", 1, "not an address"),
     ("a.npy s3://bucket/../b.zarr", 1, "not an address"),
     ("a.npy https://host/b.zarr", 1, "can only be read"),
-    ("a.npy gopher://host/b.zarr", 1, "no gopher addresses"),
-    ("a.npy memory://b.zarr", 1, "no memory addresses"),
+    ("a.npy gopher://host/b.zarr", 1, "gopher addresses are unknown"),
+    ("a.npy memory://b.zarr", 1, "memory addresses are unknown"),
     ("http://127.0.0.1:9/a.zarr b.npy", 1, "not a readable Zarr array"),
     ("file://elsewhere/a.npy b.npy", 1, "not a file of this machine"),
     ("file://a.npy b.npy", 1, "not a file of this machine"),
@@ -271,7 +271,7 @@ def test_a_unit_that_is_divided_by_zero_in_zarr_2(stage, monkeypatch, tmp_path):
     metadata = tmp_path / "a.zarr" / ".zarray"
     metadata.write_text(metadata.read_text().replace("M8[s]", "M8[s/0]"))
     assert "M8[s/0]" in metadata.read_text()
-    refused(stage, monkeypatch, [str(tmp_path / "a.zarr"), "b.npy"], 1, "no Zarr array")
+    refused(stage, monkeypatch, [str(tmp_path / "a.zarr"), "b.npy"], 1, "not a readable Zarr array")
 
 
 def test_names_of_fields_may_have_slashes(tmp_path, monkeypatch):

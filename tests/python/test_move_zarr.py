@@ -118,7 +118,7 @@ def test_a_chunk_is_not_decoded_beyond_its_size(tmp_path, monkeypatch, name):
     )
     made[...] = 1
     (tmp_path / "a.zarr" / "0").write_bytes(BOMBS[name])
-    with pytest.raises(dm.IoError, match=r"chunk 0: .*it holds .* 32"):
+    with pytest.raises(dm.IoError, match=r"chunk 0: .*(decodes to more than|it holds .* not) 32"):
         move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
 
 

@@ -232,7 +232,7 @@ TEST(FlatCyclic, SingleElementsDealtToManyProcesses) {
 
 /// Each would be gone through once for each of the other side's blocks: products are fewer here.
 TEST(FlatCyclic, RangesThatNeverRepeatBetweenManyProcesses) {
-    const std::int64_t range = 2048, nprocs = 64, repeats_after = range * nprocs;
+    const std::int64_t range = 512, nprocs = 64, repeats_after = range * nprocs;
     const Point shape{12 * repeats_after, repeats_after + 1};
     const Layout flat = FlatCyclic(shape, range, nprocs);
     const Layout columns = BlockCyclic(shape, "(*, block)", nprocs);
