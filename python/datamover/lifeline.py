@@ -18,6 +18,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +36,8 @@ PATIENCE_SECONDS = 20.0
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 #: Seconds that processes wait after Ctrl-C for the message of the first one.
 WORDS_SECONDS = 1.0
+#: Seconds after which a signal that was ignored comes again: the callback has ended.
+AGAIN_SECONDS = 0.05
 #: struct ucred of the process at the other end of a socket: pid, uid, gid.
 CREDENTIALS = struct.Struct("3i")
 #: Starts a program that ignores Ctrl-C from its first instruction on: launchers pass it on to each
@@ -314,14 +317,27 @@ class LastWords:
 def signals_interrupt() -> Iterator[list[signal.Signals]]:
     """Let the first signal that would end this process raise KeyboardInterrupt; ignore later ones.
 
-    Yields a list that then contains the signal.
+    Yields a list that then contains the signal. Python ignores what is raised within a callback of
+    its memory management, such as ``__del__``: the signal is then sent once more.
     """
     caught: list[signal.Signals] = []
+    report = sys.unraisablehook
 
     def interrupt(number: int, frame: object) -> None:
         if not caught:
             caught.append(signal.Signals(number))
             raise KeyboardInterrupt
 
-    with _handled(ENDING, interrupt):
-        yield caught
+    def ignored(what: sys.UnraisableHookArgs) -> None:
+        if not (caught and issubclass(what.exc_type, KeyboardInterrupt)):
+            return report(what)
+        again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), caught.pop()))
+        again.daemon = True
+        return again.start()
+
+    sys.unraisablehook = ignored
+    try:
+        with _handled(ENDING, interrupt):
+            yield caught
+    finally:
+        sys.unraisablehook = report

@@ -552,8 +552,7 @@ def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place, 
     dm.Mover(dm.redistribute(rows, rows), *pair(file, comm, mode))()
     comm.Barrier()
     with pytest.warns(ResourceWarning, match="was not closed") as caught:
-        del file
-        gc.collect()
+        del file  # at once, not when the garbage collector comes
     words = str(caught[0].message)
     assert words.startswith(f"{place}/a.{end}, opened with mode '{mode}'")
     assert words.endswith("there is no new file") == (mode == "w")

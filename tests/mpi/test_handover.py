@@ -89,6 +89,35 @@ def test_every_process_encodes_and_the_first_writes(comm, place, go, monkeypatch
     comm.barrier()
 
 
+@pytest.mark.parametrize("cut", [1, 40, 64])
+def test_a_file_of_encoded_chunks_that_ends_early_is_an_error(comm, place, monkeypatch, cut):
+    """Its last record has a header of 16 bytes, and the others 48 bytes or less behind it."""
+    if comm.size == 1:
+        pytest.skip("nothing is handed over")
+    array = np.arange(64.0 * comm.size)
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", array)
+    comm.barrier()
+    said = {"chunks": (4,), "compressor": "none", "overwrite": True}
+    move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", **said)
+    comm.barrier()
+    before, end = sorted(os.listdir(place)), Handover.end
+
+    def cutting(self):
+        end(self)
+        path = self._path(comm.rank)
+        os.truncate(path, os.path.getsize(path) - cut)
+
+    if comm.rank == comm.size - 1:
+        monkeypatch.setattr(Handover, "end", cutting)
+    with pytest.raises(dm.IoError, match="was damaged"):
+        move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", **said)
+    comm.barrier()
+    assert sorted(os.listdir(place)) == before
+    np.testing.assert_array_equal(stored(f"{place}/b.h5:/u"), array)
+    comm.barrier()
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", KINDS)
 def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(

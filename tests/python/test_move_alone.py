@@ -186,6 +186,17 @@ def test_an_interrupted_move_waits_for_its_threads(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
 
 
+def test_a_signal_that_comes_within_a_callback_of_memory_management_is_heard():
+    class Dropped:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
+        Dropped()
+        threading.Event().wait(60)
+    assert caught == [signal.SIGTERM]
+
+
 PROGRAM = """
 import sys
 from datamover.__main__ import main

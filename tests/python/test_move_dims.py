@@ -46,7 +46,7 @@ def test_dimensions_of_hdf5_get_names(tmp_path):
 @pytest.mark.parametrize(
     ("output", "dims", "error", "words"),
     [
-        ("b.zarr", ("t", "y"), dm.InvalidArgument, r"it has \(2, 3, 4\)"),
+        ("b.zarr", ("t", "y"), dm.InvalidArgument, r"has the shape \(2, 3, 4\)"),
         ("b.zarr", ("t", "t", "x"), dm.InvalidArgument, "have one name"),
         ("b.zarr", ("t", "", "x"), dm.InvalidArgument, "not a valid name"),
         ("b.zarr", "tyx", dm.WrongType, "must be a list of names"),

@@ -113,5 +113,5 @@ def test_wrong_ranks_to_choose_from():
         dm.redistribute(rows, half, relabel=[3, 4])
     with pytest.raises(dm.InvalidArgument, match="twice"):
         dm.redistribute(rows, half, relabel=[3, 3])
-    with pytest.raises(dm.InvalidArgument, match="2 roles"):
+    with pytest.raises(dm.InvalidArgument, match="has 1 ranks; the destination needs 2"):
         dm.redistribute(rows, half, relabel=[3])

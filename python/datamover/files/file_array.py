@@ -276,8 +276,9 @@ class FileArray(Unfinished):
             with together(comm):
                 self._check()
             #: By which movers read and write parts of it; not for users.
+            held = weakref.ref(self)  # a cycle would keep it open until it is collected
             self.parts = Files(
-                lambda _: contextlib.nullcontext(self.file),
+                lambda _: contextlib.nullcontext(held().file),
                 threads_here(address),
                 self.max_bytes // 4,
             )

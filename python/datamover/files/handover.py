@@ -21,6 +21,9 @@ from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import Shape, option
 from datamover.files.space import is_no_space
 
+#: In place of a number of bytes: the last record of a file, without which it is not whole.
+END = -1
+
 
 def needs_handover(output: Any, processes: int) -> bool:
     """Return whether this number of processes can only write the output through one of them."""
@@ -66,16 +69,25 @@ class Handover(ChunkedArray):
         """Complete what this process hands over. Local."""
         if self._file is not None:
             with _naming(self._directory):
+                self._file.write(self._header.pack(END, *(0 for _ in self.granule)))
                 self._file.close()
 
     def gather(self) -> None:
         """Write the chunks of the other processes to the output. By the first process."""
         for rank in range(1, self._processes):
             with open(self._path(rank), "rb") as file:
-                while header := file.read(self._header.size):
-                    nbytes, *cell = self._header.unpack(header)
-                    self._output.put(tuple(cell), file.read(nbytes))
+                while True:
+                    nbytes, *cell = self._header.unpack(self._read(file, self._header.size))
+                    if nbytes == END:
+                        break
+                    self._output.put(tuple(cell), self._read(file, nbytes))
             os.unlink(self._path(rank))
+
+    def _read(self, file: Any, nbytes: int) -> bytes:
+        data = file.read(max(nbytes, 0))
+        if len(data) != nbytes:
+            raise IoError(f"{file.name}, encoded chunks of this move, was damaged; move again")
+        return data
 
     def sync(self) -> None:
         """Sync the file to the disk, on the process that writes it."""

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from datamover.arguments import flag, integers
@@ -145,9 +146,10 @@ class Save(Work):
         captured: list[StagedMoves] = []
         try:
             for group in groups:
-                captured.append(self.staged(group))
-                captured[-1].mover(0)()
-                captured[-1].free_movers()
+                for moves in _by_steps(group):  # each step has staging memory of its own
+                    captured.append(self.staged(moves))
+                    captured[-1].mover(0)()
+                    captured[-1].free_movers()
         except BaseException:
             for moves in captured:
                 moves.free()
@@ -166,6 +168,16 @@ class Save(Work):
             write_back.give_up()
             self._place.give_back()
             self._place = None
+
+
+def _by_steps(group: list[StagedMove]) -> Iterator[list[StagedMove]]:
+    """Iterate over the steps of moves, each step as moves of one step."""
+    for k in range(max(len(move.plan.steps) for move in group)):
+        yield [
+            dataclasses.replace(move, plan=dataclasses.replace(move.plan, steps=[step]))
+            for move in group
+            for step in move.plan.steps[k : k + 1]
+        ]
 
 
 class Saving(Unfinished):
@@ -246,7 +258,7 @@ class Saving(Unfinished):
                 raise self._writing.failure
         self._writing.job.finish()
 
-    def _stop(self) -> None:
+    def _finish_writing(self) -> None:
         self._written.wait()
 
     def _release(self) -> None:

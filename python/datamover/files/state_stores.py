@@ -324,7 +324,8 @@ class Origin:
 
     def _read_metadata(self) -> tuple[dict[str, Any], dict[str, Any]]:
         found = zarr_group.metadata(self.path)
-        return found, zarr_group.attributes(self.path) if found else {}
+        is_group = found.get("node_type") == "group"
+        return found, zarr_group.attributes(self.path) if is_group else {}
 
     def open(self, name: str) -> Any:
         """Open an array for reading.

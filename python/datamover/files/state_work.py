@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,9 @@ class Work:
             self._suiting = {
                 name for k, name in enumerate(self.items) if all(found[k] for found in suits)
             }
+        held = weakref.ref(self)  # a cycle would keep all arrays until it is collected
         self.files = Files(
-            lambda name: contextlib.closing(self.open(name)),
+            lambda name: contextlib.closing(held().open(name)),
             threads_here(self.address),
             self.max_bytes // 4,
         )

@@ -58,6 +58,9 @@ class Unfinished:
         """Complete what it makes. Collective."""
         raise NotImplementedError
 
+    def _finish_writing(self) -> None:
+        """Wait for what still writes here, which others may remove once they hear of it. Local."""
+
     def _stop(self) -> None:
         """End what this process does for it. Local."""
 
@@ -77,6 +80,7 @@ class Unfinished:
         See `ending`.
         """
         try:
+            self._finish_writing()
             agree()
         finally:
             self._stop()
@@ -94,6 +98,7 @@ class Unfinished:
             if kind is None:
                 self._end()
             else:
+                self._finish_writing()
                 leave_block(self._ends_on, self._place_of_end, error)
                 self._stop()
         finally:
