@@ -195,7 +195,7 @@ of("jax._src.named_sharding")(NamedSharding)
 class Partitioned:
     """An array of a library with `__partitioned__`; all processes know the boxes of all."""
 
-    def __init__(self, shape, boxes, owners, data, rank, **more):
+    def __init__(self, shape, boxes, owners, data, rank, /, **more):
         keys = [(at, *(0,) * (len(shape) - 1)) for at in range(len(boxes))]
         own = [key for key, owner in zip(keys, owners, strict=True) if owner == rank]
         local = dict(zip(own, data, strict=True))

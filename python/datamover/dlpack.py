@@ -113,7 +113,7 @@ def array_of(value: Any, name: str) -> Any:
     WrongType
         Elements that NumPy and ml_dtypes have no type for.
     InvalidArgument
-        The library refuses to export it, or exports one that it has given away before.
+        The library refuses to export it, exports a copy, or one that it has given away before.
 
     Examples
     --------
@@ -135,6 +135,20 @@ def array_of(value: Any, name: str) -> Any:
     return _taken(capsule, type(value).__module__.partition(".")[0], name)
 
 
+def shared_array(value: Any, name: str) -> np.ndarray:
+    """Give a NumPy view of an array that is exported in any way; refuse one that is copied."""
+    array = array_of(value, name)
+    if isinstance(array, np.ndarray):
+        return array
+    one, two = np.asarray(value), np.asarray(value)
+    if one.size and not np.may_share_memory(one, two):
+        raise InvalidArgument(
+            f"{name}, a {type(value).__name__}, is converted to a copy: export its memory by "
+            "DLPack or a buffer"
+        )
+    return one
+
+
 def _check_device(device: int, number: int, name: str) -> None:
     if device not in _OF_CPU:
         device_name = _DEVICES.get(device, f"DLPack device {device}")
@@ -145,10 +159,12 @@ def _check_device(device: int, number: int, name: str) -> None:
 
 
 def _exported(value: Any) -> Any:
-    try:
-        return value.__dlpack__(max_version=_VERSION)
-    except TypeError:  # a library older than versions
-        return value.__dlpack__()
+    for options in ({"max_version": _VERSION, "copy": False}, {"max_version": _VERSION}):
+        try:
+            return value.__dlpack__(**options)
+        except TypeError:  # a library older than these options
+            continue
+    return value.__dlpack__()
 
 
 def _taken(capsule: Any, library: str, name: str) -> np.ndarray:
@@ -161,6 +177,11 @@ def _taken(capsule: Any, library: str, name: str) -> np.ndarray:
             raise Unsupported(
                 f"{name} is exported by DLPack {managed.major}.{managed.minor}, and only "
                 f"{_VERSION[0]}.x is known: update datamover"
+            )
+        if kind is _ManagedVersioned and managed.flags & 2:
+            raise InvalidArgument(
+                f"{name} would be exported by DLPack as a copy, and the array itself is needed: "
+                "pass one that its library need not copy"
             )
         # Before version 1 a library cannot export whether its array may be written.
         is_read_only = managed.flags & 1 if kind is _ManagedVersioned else library not in _WRITABLE

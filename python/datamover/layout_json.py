@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
 
-from .arguments import as_array
-from .errors import Error, InvalidArgument, Unsupported, WrongType
+from .errors import Error, InvalidArgument, OutOfRange, Unsupported, WrongType
 from .layouts import BlockCyclic, FlatCyclic, FloorPlan, IndexList, Layout, checked
 
 #: The major version is raised when older readers would misread a layout.
 VERSION = "1.0"
+#: A key of each kind of layout.
+_KINDS = ("boxes", "indices", "flat_block", "block")
 
 
 def to_json(layout: Layout) -> dict[str, Any]:
@@ -84,7 +87,10 @@ def from_json(described: Mapping[str, Any] | str | bytes) -> Layout:
     WrongType
         Not a mapping, or values of other types.
     InvalidArgument
-        Text that is not JSON, a key that is missing, or as the layouts raise.
+        Text that is not JSON, a key that is missing or occurs twice, keys of two kinds, boxes that
+        do not fit the shape, or as the layouts raise.
+    OutOfRange
+        Numbers that do not fit 64 bits, or as the layouts raise.
     Unsupported
         A later major version.
 
@@ -97,17 +103,20 @@ def from_json(described: Mapping[str, Any] | str | bytes) -> Layout:
     """
     if isinstance(described, (str, bytes)):
         try:
-            described = json.loads(described)
-        except ValueError as error:
+            described = json.loads(described, object_pairs_hook=_once)
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"a layout in JSON: {error}") from None
     if not isinstance(described, Mapping):
         raise WrongType(f"a layout is a mapping, not a {type(described).__name__}")
     try:
-        major = int(str(described["layout"]).partition(".")[0])
-        if major != 1:
+        version = described["layout"]
+        if not isinstance(version, str):
+            raise WrongType(f"layout is {short(version)}, it must be a text such as {VERSION!r}")
+        if not re.fullmatch("[0-9]+[.][0-9]+", version):
+            raise InvalidArgument(f"layout is {short(version)}, it must be as {VERSION!r}")
+        if int(version.partition(".")[0]) != 1:
             raise Unsupported(
-                f"the layout has version {described['layout']}, and only 1.x is known: update "
-                "datamover"
+                f"the layout has version {version}, and only 1.x is known: update datamover"
             )
         return _made(described)
     except Error:
@@ -118,19 +127,35 @@ def from_json(described: Mapping[str, Any] | str | bytes) -> Layout:
         raise InvalidArgument(f"a layout has a value that makes no sense: {error}") from None
 
 
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dictionary; of a key that occurs twice, readers could take either value."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidArgument(f"the key {short(key)} occurs twice: leave one out")
+        found[key] = value
+    return found
+
+
 def _made(described: Mapping[str, Any]) -> Layout:
-    shape, nprocs = described["shape"], described["processes"]
-    if "boxes" in described:
-        boxes = described["boxes"]
-        return FloorPlan(as_array(boxes, "boxes"), described["ranks"], nprocs)
+    shape = _integers(described["shape"], "shape")
+    nprocs = _integer(described["processes"], "processes")
+    kinds = [key for key in _KINDS if key in described]
+    if len(kinds) > 1:
+        raise InvalidArgument(f"a layout has the keys of one kind, not {' and '.join(kinds)}")
     if "indices" in described:
-        lists = described["indices"]
+        lists = [
+            _integers(of_rank, "indices") for of_rank in _list(described["indices"], "indices")
+        ]
         if len(lists) != nprocs:
             raise InvalidArgument(f"{len(lists)} lists of indices for {nprocs} processes")
-        return IndexList(shape, lists)
+        return IndexList(shape, [np.array(of_rank, np.int64) for of_rank in lists])
+    if "boxes" in described:
+        return _of_boxes(described, shape, nprocs)
     if "flat_block" in described:
-        return FlatCyclic(shape, described["flat_block"], nprocs, described["ranks"])
-    block, grid, ranks = described["block"], described["grid"], described["ranks"]
+        block_elems = _integer(described["flat_block"], "flat_block")
+        return FlatCyclic(shape, block_elems, nprocs, _integers(described["ranks"], "ranks"))
+    block, grid, ranks = (_integers(described[key], key) for key in ("block", "grid", "ranks"))
     if not len(shape) == len(block) == len(grid):
         raise InvalidArgument(f"shape {shape}, block {block} and grid {grid} differ in length")
     axes = zip(shape, block, grid, strict=True)
@@ -141,3 +166,49 @@ def _made(described: Mapping[str, Any]) -> Layout:
     return BlockCyclic(
         shape, f"({words})", nprocs, grid=grid, ranks=ranks, replicas=len(ranks) // places
     )
+
+
+def _of_boxes(described: Mapping[str, Any], shape: list[int], nprocs: int) -> FloorPlan:
+    boxes = [
+        [_integers(corner, "boxes") for corner in _list(box, "boxes")]
+        for box in _list(described["boxes"], "boxes")
+    ]
+    ranks = _integers(described["ranks"], "ranks")
+    origin = _integers(described.get("origin", [0] * len(shape)), "origin")
+    if len(origin) != len(shape):
+        raise InvalidArgument(f"origin {origin} and shape {shape} differ in length")
+    for box in boxes:
+        if [len(corner) for corner in box] != [len(shape)] * 2:
+            raise InvalidArgument(f"box {short(box)} must be a start and a stop within {shape}")
+        if any(start > stop for start, stop in zip(*box, strict=True)):
+            raise InvalidArgument(f"box {box} stops before it starts")
+    plan = FloorPlan(np.array(boxes, np.int64), ranks, nprocs)
+    # The domain of a plan is what its boxes span; without an element, that is nothing.
+    lo, extents = list(plan.domain.lo), list(plan.domain.shape)
+    if (lo, extents) != (origin, shape) and (math.prod(extents) or math.prod(shape)):
+        raise InvalidArgument(
+            f"the boxes span the shape {extents} from {lo} on, the layout has the shape {shape} "
+            f"from {origin} on"
+        )
+    return plan
+
+
+def _list(value: Any, name: str) -> Sequence[Any]:
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        return value.tolist()
+    if not isinstance(value, (list, tuple)):
+        raise WrongType(f"{name} has {short(value)}, it must be a list")
+    return value
+
+
+def _integers(value: Any, name: str) -> list[int]:
+    return [_integer(n, name) for n in _list(value, name)]
+
+
+def _integer(value: Any, name: str) -> int:
+    """Return an integer of 64 bits; what Python only converts to one (a bool, 2.0) is refused."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise WrongType(f"{name} has {short(value)}, it must be an integer")
+    if not -(2**63) <= value < 2**63:
+        raise OutOfRange(f"{name} has {short(value)}, which does not fit 64 bits")
+    return int(value)

@@ -39,7 +39,7 @@ class Case:
     `values` is the array that the library shows its user, and `wanted` what it is to hold.
     """
 
-    def __init__(self, x, shape, values, wanted, **options):
+    def __init__(self, x, shape, values, wanted, /, **options):
         self.x, self.shape, self.options = x, shape, options
         self.values, self.wanted = values, wanted
 
@@ -408,6 +408,14 @@ def test_parts_that_do_not_fit_each_other_are_refused_on_all(comm):
     assert raised(comm, lambda: dm.layout_of(nothing, comm))[0] is dm.WrongType
     twice = foreign.IS(comm, [r, r] if last else [r])
     assert raised(comm, lambda: dm.layout_of(twice))[0] is dm.InvalidArgument
+    for start, shape in ((2**63, (p, 3)), (r, (2**63, 3))):
+        large = foreign.Pencil(shape, (start, 0), (1, 3)) if last else good
+        error, words = raised(comm, lambda x=large: dm.layout_of(x, comm))
+        assert error is dm.OutOfRange and "9223372036854775808" in words
+    # As numbers in a row these would be boxes of one dimension.
+    flat = foreign.Pencil((2 * p,), (2 * p,) * 2 if r else (0, p), (0, 0) if r else (p, p))
+    error, words = raised(comm, lambda: dm.layout_of(flat, comm))
+    assert error is dm.Mismatch and "must have 1 dimensions" in words
     fractions = foreign.IS(comm, [r])
     if last:
         fractions.indices = np.array([0.5])
@@ -428,6 +436,10 @@ def test_processes_that_differ_are_named(comm):
     kinds = foreign.IS(comm, [r]) if last else foreign.Pencil((p, 3), (r, 0), (1, 3))
     error, words = raised(comm, lambda: dm.layout_of(kinds, comm))
     assert f"processes 0 and {p - 1} describe different arrays" in words
+    for options in ({"shape": ()}, {"shape": p, "partners": [dm.BlockCyclic(p, "(block)", p)]}):
+        said = options if last else {"shape": options["shape"] or None}
+        error, words = raised(comm, lambda s=said: dm.layout_of(foreign.IS(comm, [r]), comm, **s))
+        assert f"processes 0 and {p - 1} describe different arrays" in words
     layouts = foreign.Vec(comm, [0, 1 + last, *range(3, p + 2)], np.zeros(1))
     error, words = raised(comm, lambda: dm.layout_of(layouts, comm))
     assert f"processes 0 and {p - 1}" in words
@@ -486,6 +498,93 @@ def test_our_arrays_go_out_as_partitioned(comm, rng):
     with pytest.raises(dm.Unsupported, match="grid of boxes"):
         cyclic = dm.BlockCyclic((7, 5), "(cyclic, *)", nprocs=comm.size)
         dm.XArray(comm, cyclic).__partitioned__  # noqa: B018 (a property that raises)
+    for ends in ((4, 2), (2, 4)):  # an overlap, and a gap
+        boxes = [[[0, 0], [4, ends[0]]], [[0, ends[1]], [4, 6]]]
+        plan = dm.FloorPlan(boxes, [0, 0], comm.size)
+        with pytest.raises(dm.Unsupported, match="do not form a grid"):
+            dm.XArray(comm, plan).__partitioned__  # noqa: B018 (a property that raises)
+
+
+def described(layout, array):
+    """An object with `__distributed_layout__` that NumPy converts by calling `array`."""
+
+    class Described:
+        __distributed_layout__ = dm.layouts.to_json(layout)
+
+        def __array__(self, dtype=None, copy=None):
+            return array()
+
+    return Described()
+
+
+def test_a_destination_that_would_be_a_copy_is_refused_on_all(comm):
+    layout = dm.BlockCyclic(3 * comm.size, "(block)", nprocs=comm.size)
+    plan = dm.redistribute(layout, layout)
+    last, values = comm.rank == comm.size - 1, np.zeros(3)
+    place = {"proc_grid_size": comm.size, "proc_grid_rank": comm.rank}
+    block = {"dist_type": "b", "size": 3 * comm.size, "start": 3 * comm.rank, **place}
+    block["stop"] = block["start"] + 3
+    for wrong, right in (
+        (described(layout, values.copy), described(layout, lambda: values)),
+        (foreign.Exported([0.0] * 3, block), foreign.Exported(memoryview(values), block)),
+    ):
+        x = wrong if last else right
+        error, words = raised(comm, lambda x=x: dm.Mover(plan, np.ones(3), x, comm=comm))
+        assert error is dm.InvalidArgument and "converted to a copy" in words
+        values[:] = 0
+        dm.Mover(plan, np.ones(3), right, comm=comm)()
+        assert values.tolist() == [1, 1, 1]
+
+
+def test_kinds_and_indices_of_dimensions_are_not_guessed(comm):
+    place = {"proc_grid_size": comm.size, "proc_grid_rank": comm.rank, "size": 2 * comm.size}
+    for dim, error in (
+        ({"dist_type": "bc", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2}, dm.Unsupported),
+        ({"dist_type": "", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2}, dm.Unsupported),
+        ({"dist_type": "u", "indices": np.array([True, True])}, dm.WrongType),
+    ):
+        x = foreign.Exported(np.zeros(2), dim | place)
+        assert raised(comm, lambda x=x: dm.layout_of(x, comm))[0] is error
+
+
+def test_layouts_of_this_library_are_compared_and_returned(comm):
+    n = 2 * comm.size
+    (own,) = dm.index_lists(comm, n, np.arange(2 * comm.rank, 2 * comm.rank + 2))
+    assert dm.layout_of(own, comm) is own
+    a = dm.XArray(comm, dm.BlockCyclic(n, "(block)", nprocs=comm.size), ghost=1)
+    assert dm.layout_of(a, comm, shape=n) is a.layout
+    last = comm.rank == comm.size - 1
+    for options, words in (({"ghosts": True}, "ghosts=True"), ({"shape": n + 1}, "leave shape")):
+        said = options if last else {}
+        error, message = raised(comm, lambda said=said: dm.layout_of(a, comm, **said))
+        assert error is dm.InvalidArgument and words in message
+    if comm.size > 1:
+        mixed = dm.BlockCyclic(n, "(block)", nprocs=comm.size) if last else own
+        assert raised(comm, lambda: dm.layout_of(mixed, comm))[0] is dm.Mismatch
+    if comm.rank == 0:  # without comm the others take no part
+        assert dm.layout_of(a) is a.layout
+        with pytest.raises(TypeError, match="bad"):
+            dm.layout_of(a, bad=1)
+
+
+def test_a_wrong_keyword_ends_the_call_of_all_without_comm(comm):
+    said = {"bad": 1} if comm.rank == comm.size - 1 else {}
+    error, words = raised(comm, lambda: dm.layout_of(foreign.IS(comm, [comm.rank]), **said))
+    assert error is dm.WrongType and "bad" in words
+
+
+@pytest.mark.parametrize("attribute", ["layout", "placements"])
+def test_what_an_object_raises_becomes_an_error(attribute):
+    def fails(self):
+        raise RuntimeError("not loaded")
+
+    kind = type("Lazy", (), {attribute: property(fails), "device_mesh": 1})
+    kind.__module__ = "torch.distributed"
+    with pytest.raises(dm.InvalidArgument, match="RuntimeError: not loaded"):
+        dm.layout_of(kind())
+    if attribute == "placements":
+        with pytest.raises(dm.InvalidArgument, match="RuntimeError: not loaded"):
+            dm.UserArrays(kind())
 
 
 @pytest.mark.parametrize("extent", [0, 1])

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fourier transforms of distributed arrays, compared with transforms of the whole array."""
 
+import gc
+import weakref
+
 import drawn
 import numpy as np
 import pytest
@@ -90,6 +93,15 @@ def assert_close(part, whole):
         around.assert_padding_untouched()
 
 
+def cyclic_layout(rng, shape, nprocs):
+    """Cyclic blocks along one axis, so that the first stage can transform the others."""
+    split = int(rng.integers(len(shape)))
+    words = ["*"] * len(shape)
+    words[split] = f"cyclic({rng.integers(1, max(2, shape[split] // nprocs))})"
+    text = ", ".join(words)
+    return dm.BlockCyclic(shape, str(rng.choice([text, f"({text})", f" ( {text} ) "])), nprocs)
+
+
 def draw_plan(comm, rng, dtype):
     """A random plan with its modes, axes and normalization."""
     dims = int(rng.integers(1, 5))
@@ -102,7 +114,8 @@ def draw_plan(comm, rng, dtype):
     options = {"axes": axes, "padding": padding, "norm": norm}
     plain = dm.fft.Plan(comm, modes, dtype, **options)
     if rng.random() < 0.7:
-        options["layout"] = drawn.layout(rng, plain.input_shape, comm.size)
+        draw = drawn.layout if rng.random() < 0.6 else cyclic_layout
+        options["layout"] = draw(rng, plain.input_shape, comm.size)
     if rng.random() < 0.4:
         options["output_layout"] = drawn.layout(rng, plain.output_shape, comm.size)
     fft = dm.fft.Plan(comm, modes, dtype, **options) if len(options) > 3 else plain
@@ -263,6 +276,58 @@ def test_several_in_flight(comm, rng):
         plans[2].forward.wait()
 
 
+@pytest.mark.parametrize("words", ["(*, cyclic(2))", "*, cyclic(2)", " ( *, cyclic(2) ) "])
+@pytest.mark.parametrize("options", [{"dtype": "f8"}, {"dtype": "c16", "padding": (1.5, 1)}])
+def test_the_first_stage_keeps_a_cyclic_layout(comm, words, options):
+    n = 4 * comm.size
+    points = 4 if options["dtype"] == "f8" else 6
+    layout = dm.BlockCyclic((points, n), words, comm.size)
+    fft = dm.fft.Plan(comm, (4, n), layout=layout, axes=0, **options)
+    before, after = (x.layout.global_indices(comm.rank)[1] for x in (fft.input, fft.output))
+    np.testing.assert_array_equal(before, after)
+
+
+def plans(comm):
+    """Make a plan with an exchange, if there are several processes, and one without."""
+    rows = dm.BlockCyclic((6, 5), "(block, *)", comm.size)
+    for axes in ((0, 1), 1):
+        yield dm.fft.Plan(comm, (6, 5), "c16", layout=rows, axes=axes, output_layout=rows)
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+@pytest.mark.parametrize(
+    ("error", "timeout"),
+    [(dm.InvalidArgument, -1), (dm.InvalidArgument, float("nan")), (dm.WrongType, "x")],
+)
+def test_a_wrong_timeout_is_an_error_of_all_and_changes_nothing(comm, error, timeout, everywhere):
+    is_wrong = everywhere or comm.rank == comm.size - 1
+    for fft in plans(comm):
+        u = np.full(fft.input.interior().shape, 2, "c16")
+        fft.input.interior()[...] = 1
+        with pytest.raises(error, match="timeout"):
+            fft.forward(u, timeout=timeout if is_wrong else None)
+        assert (fft.input.interior() == 1).all()
+        fft.forward.start(u)
+        if is_wrong:
+            with pytest.raises(error, match="timeout"):
+                fft.forward.wait(timeout)
+        assert fft.forward.wait(60) is fft.output
+
+
+def test_memory_is_released_with_the_plan(comm):
+    gc.collect()
+    gc.disable()
+    try:
+        for fft in plans(comm):
+            u = fft.input.interior().copy()
+            fft.backward(fft.forward(u, u), u)
+            held = [weakref.ref(x) for x in (fft, fft.forward, fft.input, fft.output)]
+            del fft
+            assert [ref() for ref in held] == [None] * 4
+    finally:
+        gc.enable()
+
+
 WRONG = {
     "dtype": (dm.WrongType, {"dtype": "i4"}),
     "half precision": (dm.WrongType, {"dtype": "f2"}),
@@ -328,6 +393,18 @@ def test_different_arguments_are_an_error_of_all(comm):
     ):
         with pytest.raises(dm.Mismatch, match=r"different (options|layouts)"):
             dm.fft.Plan(comm, **{"shape": (4, 6), "dtype": "f8", **options})
+
+
+@pytest.mark.parametrize("name", ["layout", "output_layout"])
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_index_lists_that_each_process_knows_alone_are_refused(comm, name, everywhere):
+    if comm.size == 1:
+        return
+    lists = [np.arange(24)[rank :: comm.size] for rank in range(comm.size)]
+    own = dm.index_lists(comm, 24, lists[comm.rank])[0]
+    given = own if everywhere or comm.rank == comm.size - 1 else dm.IndexList(24, lists)
+    with pytest.raises(dm.Unsupported, match="needs an IndexList that knows the lists of all"):
+        dm.fft.Plan(comm, 24, "c16", **{name: given})
 
 
 def test_wrong_arrays_are_an_error_of_all(comm, rng):
@@ -407,10 +484,32 @@ def test_transfer_moves_between_pencils(comm, rng, cases):
             transfer.forward(a, to)
 
 
-def test_transfer_refuses_on_all_processes(comm):
+def arguments_of_transfer(comm):
+    """Arrays in two pencils, and what makes a transfer between them."""
     rows, columns = (split(n, comm.size, comm.rank) for n in (8, 6))
     a, b = np.zeros((8, columns.stop - columns.start)), np.zeros((rows.stop - rows.start, 6))
-    right = [comm, (8, 6), "f8", a.shape, 0, b.shape, 1]
+    return a, b, [comm, (8, 6), "f8", a.shape, 0, b.shape, 1]
+
+
+def test_a_transfer_that_one_process_destroyed_is_refused_on_all(comm):
+    a, b, right = arguments_of_transfer(comm)
+    transfer = dm.fft.Transfer(*right)
+    transfer.forward(a, b)
+    last = comm.size - 1
+    if comm.rank == last:
+        transfer.destroy()
+        assert transfer._movers == [None, None]
+    for move, ends in ((transfer.forward, (a, b)), (transfer.backward, (b, a))):
+        with pytest.raises(dm.InvalidState, match=f"process {last} has destroyed the transfer"):
+            move(*ends)
+    transfer.destroy()
+    transfer.destroy()
+    with pytest.raises(dm.InvalidState, match="process 0 has destroyed"):
+        transfer.forward(a, b)
+
+
+def test_transfer_refuses_on_all_processes(comm):
+    a, b, right = arguments_of_transfer(comm)
     for error, at, value in (
         (dm.InvalidArgument, 6, 0),
         (dm.OutOfRange, 6, 2),

@@ -212,6 +212,10 @@ def prepared(name, s):
             lambda shape, mine, **said: dm.index_lists(s.comm, shape, mine, **said),
             {"shape": s.comm.size, "mine": [s.comm.rank], "partners": ()},
         ),
+        "layout_of": lambda: (
+            lambda **said: dm.layout_of(comm=s.comm, **said),
+            {"x": s.a, "shape": None, "ghosts": False, "partners": ()},
+        ),
         "save": lambda: (
             dm.save,
             {"path": s.output("zarr"), "arrays": {"u": s.a}, **SAVED, "comm": s.comm},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from datamover.bench import all_benchmarks, compare, report
+from datamover.bench import all_benchmarks, chart, compare, report, session
 from datamover.bench.benchmark import Benchmark, Player, measure
 from datamover.bench.command import app
 from datamover.bench.rows import Results
@@ -61,7 +61,8 @@ def run_all(monkeypatch, place, *benchmarks, words=()):
 
 def test_the_page_holds_medians_worst_rows_first_calls_and_the_machine(tmp_path, monkeypatch):
     broken = benchmark_of(MpiError("no such\nprogram"), "broken")
-    done = run_all(monkeypatch, tmp_path / "new", benchmark_of(LINES), broken)
+    faulty = benchmark_of(KeyError("rate"), "faulty")
+    done = run_all(monkeypatch, tmp_path / "new", faulty, benchmark_of(LINES), broken)
     assert done.exit_code == 0, done.output
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
     page_name, chart = (n for n in names if n != "b.json")
@@ -79,6 +80,7 @@ def test_the_page_holds_medians_worst_rows_first_calls_and_the_machine(tmp_path,
     assert "| b | slow | first | datamover:auto | 7 ms | by_hand | 9 ms | 1.29 |" in first_calls
     assert page.count("| first |") == 1
     assert "- `broken` failed: no such program" in page
+    assert "- `faulty` failed: KeyError('rate')" in page
     assert "- `b`, theirs: it is not installed" in page
     for words in ("| Processor |", "| Instruction set |", "| MPI | MPICH 5.0.2 |", "| Date |"):
         assert words in page
@@ -145,6 +147,22 @@ def test_rows_of_another_version_of_an_mpi_are_compared_and_the_change_is_named(
     assert [r["ratio"] for r in found["rows"]] == [1.5]
     assert (found["only_old"], found["only_new"]) == (1, 0)
     assert set(found["changed"]) == {"processor", "mpi"}
+
+
+@pytest.mark.parametrize("module", [report, chart, compare])
+def test_figures_are_written_before_anything_is_shown(tmp_path, monkeypatch, module):
+    def fail(*_):
+        raise KeyError(module.__name__)
+
+    old, new, picture = (tmp_path / name for name in ("old.json", "new.json", "new.svg"))
+    options = {"case": None, "compare": None, "json_file": old, "png_file": None}
+    session.run_one(benchmark_of(LINES), options)
+    monkeypatch.setattr(module, "draw" if module is chart else "show", fail)
+    options |= {"compare": old, "json_file": new, "png_file": picture}
+    with pytest.raises(KeyError, match=module.__name__):
+        session.run_one(benchmark_of(LINES), options)
+    assert session.read_document(new)["rows"] == session.read_document(old)["rows"]
+    assert picture.exists() == (module is compare)
 
 
 def test_a_run_is_compared_with_the_file_of_another(tmp_path):

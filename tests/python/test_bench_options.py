@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Output options of benchmarks: a file that cannot be written is rejected before measuring."""
 
+import json
 import os
 
 import pytest
@@ -49,13 +50,32 @@ def test_figures_that_cannot_be_written(tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"rows": [{}]}', '{"rows": 1}', None])
-def test_figures_that_cannot_be_compared(tmp_path, text):
+ROW = {"case": "a", "phase": "move", "contender": "x", "processes": 2, "seconds": 1.0}
+OTHER_FILES = [
+    ("", ""),
+    ("[" * 100_000, "recursion"),
+    ([], "the file is []"),
+    ({}, "rows is None"),
+    ({"rows": 1}, "rows is 1"),
+    ({"rows": [{}]}, "case of row 0 is None"),
+    ({"rows": [1]}, "row 0 is 1"),
+    *(({"rows": [], name: None}, f"{name} is None") for name in ("machine", "versions")),
+    *(({"rows": [ROW, ROW | {name: ["x"]}]}, f"{name} of row 1 is ['x']") for name in ROW),
+    *(({"rows": [ROW | {"seconds": x}]}, "seconds of row 0 is") for x in (-1, float("nan"))),
+    ({"rows": [ROW | {"seconds": float("inf")}]}, "seconds of row 0 is inf"),
+    ({"rows": [ROW | {"seconds": 10**400}]}, "seconds of row 0 is 1000"),
+]
+
+
+def test_a_file_that_does_not_exist_cannot_be_compared(tmp_path):
+    assert "does not exist" in refused("halo", "--compare", tmp_path / "old.json")
+
+
+@pytest.mark.parametrize(("content", "named"), OTHER_FILES)
+def test_figures_that_cannot_be_compared(tmp_path, content, named):
     old = tmp_path / "old.json"
-    if text is None:
-        assert "does not exist" in refused("halo", "--compare", old)
-        return
-    old.write_text(text)
+    old.write_text(content if isinstance(content, str) else json.dumps(content))
     done = CliRunner().invoke(app, ["halo", "--compare", str(old)], env={"COLUMNS": "300"})
     assert done.exit_code == 1
     assert "was not written by datamover bench --json" in done.stderr
+    assert named in done.stderr

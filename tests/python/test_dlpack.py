@@ -6,7 +6,7 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
-from exporters import OldTensor, Refusing, Stale, Tensor
+from exporters import KEPT, OldTensor, Refusing, Stale, Tensor
 from mpi4py import MPI
 
 import datamover as dm
@@ -143,7 +143,17 @@ def test_streams_send_tensors():
         assert [(next(steps)[1]["u"] - numbers).max() for _ in range(2)] == [0, 1]
 
 
+class Copied(Tensor):
+    """A tensor that its library exports as a copy, and says so."""
+
+    def __dlpack__(self, **_):
+        capsule = self.capsule(versioned=True)
+        [*KEPT.values()][-1][1][3] |= np.uint64(2)
+        return capsule
+
+
 REFUSED = {
+    "a copy": (Copied(np.zeros(3)), dm.InvalidArgument, "as a copy.*the array itself"),
     "a device": (Tensor(np.zeros(3), device=(2, 1)), dm.Unsupported, "CUDA 1.*copy it to the CPU"),
     "an unknown device": (Tensor(np.zeros(3), device=(99, 0)), dm.Unsupported, "DLPack device 99"),
     "a later version": (Tensor(np.zeros(3), version=(2, 0)), dm.Unsupported, "DLPack 2.0"),
@@ -178,6 +188,17 @@ def test_a_capsule_that_was_used_is_refused():
     with pytest.raises(dm.InvalidArgument, match=r"source.*used before"):
         array_of(tensor, "source")
     assert view.tolist() == [0, 1, 2]
+
+
+def test_a_library_that_would_copy_is_asked_for_the_array_itself():
+    class Choosing(Tensor):
+        def __dlpack__(self, *, max_version=None, copy=None):
+            exported = self if copy is False else Tensor(self.numbers.copy())
+            return exported.capsule(versioned=True)
+
+    tensor = Choosing(np.zeros(3))
+    dm.copy(np.ones(3), tensor)
+    assert tensor.numbers.tolist() == [1, 1, 1]
 
 
 def test_what_is_no_capsule_is_refused():

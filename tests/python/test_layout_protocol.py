@@ -80,7 +80,8 @@ def test_the_cases_are_read_alike(case):
     layout = dm.layouts.from_json(json.dumps(described))
     shape = described["shape"]
     for rank, flat in enumerate(expected):
-        indices = [tuple(map(int, i)) for i in zip(*np.unravel_index(flat, shape), strict=True)]
+        axes = np.unravel_index(np.array(flat, np.intp), shape)
+        indices = [tuple(map(int, i)) for i in zip(*axes, strict=True)]
         assert elements_of(described, rank) == indices
         assert [tuple(map(int, i)) for i in held(layout, rank)] == indices
 
@@ -98,7 +99,50 @@ def test_random_layouts_survive_and_are_read_by_the_reference_reader():
             assert elements_of(described, rank) == mine
 
 
+HEAD = {"layout": "1.0", "shape": [6], "processes": 1}
+LISTS = {**HEAD, "indices": [[0, 1, 2, 3, 4, 5]]}
+BOXES = {**HEAD, "boxes": [[[0], [6]]], "ranks": [0]}
+BLOCKS = {**HEAD, "block": [6], "grid": [1], "ranks": [0]}
 BAD = {
+    "deep text": ("[" * 100_000, dm.InvalidArgument, "JSON"),
+    "a key twice": (
+        '{"layout": "1.0", "shape": [3], "shape": [2], "processes": 1, "indices": [[0, 1]]}',
+        dm.InvalidArgument,
+        "'shape' occurs twice",
+    ),
+    "two kinds": ({**LISTS, "flat_block": 2, "ranks": [0]}, dm.InvalidArgument, "one kind"),
+    "another shape": ({**BOXES, "shape": [7]}, dm.InvalidArgument, r"shape \[7\]"),
+    "no elements": ({**BOXES, "boxes": [[[2], [2]]]}, dm.InvalidArgument, r"shape \[6\]"),
+    "another origin": ({**BOXES, "origin": [1]}, dm.InvalidArgument, r"from \[1\] on"),
+    "a long origin": ({**BOXES, "origin": [0, 0]}, dm.InvalidArgument, "origin.*length"),
+    "boxes of other dimensions": (
+        {**BOXES, "boxes": [[[0, 0], [6, 1]]]},
+        dm.InvalidArgument,
+        "start and a stop",
+    ),
+    "a reversed box": (
+        {**BOXES, "boxes": [[[0], [6]], [[4], [2]]], "ranks": [0, 0]},
+        dm.InvalidArgument,
+        "stops before it starts",
+    ),
+    "a version in numbers": ({**LISTS, "layout": 1.9}, dm.WrongType, "1.9"),
+    "a version in words": ({**LISTS, "layout": "1.0\n"}, dm.InvalidArgument, "must be as '1.0'"),
+    "fractions": ({**LISTS, "processes": 1.0}, dm.WrongType, "processes has 1.0"),
+    "a bool": ({**LISTS, "processes": True}, dm.WrongType, "processes has True"),
+    "a bool in a list": ({**BLOCKS, "grid": [True]}, dm.WrongType, "grid has True"),
+    "a text": ({**BLOCKS, "block": [" 6 "]}, dm.WrongType, "block has ' 6 '"),
+    "half an element": ({**BLOCKS, "block": [6.5]}, dm.WrongType, "block has 6.5"),
+    "infinity": (
+        json.dumps({**BLOCKS, "block": [float("inf")]}),
+        dm.WrongType,
+        "block has inf",
+    ),
+    "nested indices": (
+        {**LISTS, "indices": [[[0, 1, 2], [3, 4, 5]]]},
+        dm.WrongType,
+        r"has \[0, 1, 2\]",
+    ),
+    "a large number": ({**BOXES, "boxes": [[[0], [2**63]]]}, dm.OutOfRange, "64 bits"),
     "no JSON": ("{", dm.InvalidArgument, "JSON"),
     "no mapping": ([1], dm.WrongType, "mapping"),
     "a later version": ({"layout": "2.0"}, dm.Unsupported, "2.0"),
@@ -131,13 +175,13 @@ BAD = {
     ),
     "words": (
         {"layout": "1.0", "shape": "abc", "processes": 1, "indices": [[0]]},
-        dm.Error,
-        "",
+        dm.WrongType,
+        "must be a list",
     ),
     "ragged boxes": (
         {"layout": "1.0", "shape": [3], "processes": 1, "boxes": [[[0], [3, 1]]], "ranks": [0]},
-        dm.Error,
-        "",
+        dm.InvalidArgument,
+        "start and a stop",
     ),
 }
 

@@ -91,5 +91,6 @@ def _one(benchmark: Benchmark, chosen: dict[str, Any], late: bool) -> dict[str, 
         if late:
             raise Error("it did not begin in time; run it alone")
         return measure(benchmark, chosen)
-    except (Error, OSError) as e:
-        return {"failed": re.sub(r"\s+", " ", str(e))}
+    except Exception as e:  # the figures of the others are worth a page
+        words = str(e) if isinstance(e, (Error, OSError)) else repr(e)
+        return {"failed": re.sub(r"\s+", " ", words)}

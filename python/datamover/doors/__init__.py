@@ -15,17 +15,20 @@ and reads attributes alone, so that no library has to be installed. Each has the
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
 from datamover.layouts import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
+    from typing import NoReturn
 
     from mpi4py import MPI
 
@@ -47,6 +50,20 @@ _PROTOCOLS = {
 }
 
 
+def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
+    """Take part in the call of the others, if it is collective, and raise an error."""
+    x, comm = (*given, said.get("x"))[0], (*given[1:], said.get("comm"))[0]
+    if comm is None:
+        try:
+            comm = _communicator(x, bool(said.get("ghosts")))
+        except Error:
+            comm = None
+    if comm is None:
+        raise error
+    agreeing((comm,), {}, error)
+
+
+@refused_by(_refuse)
 def layout_of(
     x: Any,
     comm: MPI.Comm | None = None,
@@ -96,7 +113,8 @@ def layout_of(
         The parts of the processes overlap, leave elements out, or belong to different arrays; the
         communicator has another number of processes.
     InvalidArgument
-        The array cannot be read, for example because it was freed.
+        The array cannot be read, for example because it was freed; `shape` is not that of the
+        array; `ghosts` of an `XArray` or a layout.
     Unsupported
         A distribution that no layout describes, such as partial sums.
 
@@ -110,20 +128,12 @@ def layout_of(
     ...     def __distarray__(self):
     ...         return {"__version__": "0.10.0", "buffer": self.mine, "dim_data": ({}, {})}
     >>> dm.layout_of(Rows(np.zeros((3, 4))))
-    <FloorPlan of 1 blocks in Region((0, 0), (3, 4)) on 1 processes>
+    <FloorPlan of 1 blocks in [0:3, 0:4) on 1 processes>
     """
     from .parts import settled
 
     def describe() -> Any:
-        own = x if isinstance(x, Layout) else getattr(x, "layout", None)
-        if isinstance(own, Layout):  # also of an XArray, which need not be loaded
-            return own
-        door = _required(x)
-        if not ghosts:
-            return _asked(x, lambda: door.describe(x, _point(shape)))
-        if not hasattr(door, "ghosted"):
-            raise Unsupported(f"ghosts=True is not supported for a {_name(x)}: use dm.halo")
-        return _asked(x, lambda: door.ghosted(x))
+        return _asked(x, lambda: _described(x, _point(shape), ghosts))
 
     if comm is None:
         comm = _communicator(x, ghosts)
@@ -132,10 +142,45 @@ def layout_of(
     return settled(comm, describe, partners)
 
 
+def _described(x: Any, shape: tuple[int, ...] | None, ghosts: bool) -> Any:
+    """Give a layout, or this process's part of it."""
+    own = _own_layout(x)
+    if own is not None:
+        if ghosts:
+            raise InvalidArgument(
+                f"ghosts=True is for arrays of other libraries, not for a {_name(x)}: use dm.halo"
+            )
+        found = own
+    else:
+        door = _required(x)
+        if ghosts and not hasattr(door, "ghosted"):
+            raise Unsupported(f"ghosts=True is not supported for a {_name(x)}: use dm.halo")
+        found = door.ghosted(x) if ghosts else door.describe(x, shape)
+    if shape is not None:
+        whole = getattr(found, "layout", found)
+        known = whole.domain.shape if isinstance(whole, Layout) else whole.shape
+        # A layout of no elements need not know which extents of its array are 0.
+        if tuple(known) != shape and (math.prod(known) or math.prod(shape)):
+            raise InvalidArgument(
+                f"shape is {shape}, the {_name(x)} has the shape {tuple(known)}: leave shape out"
+            )
+    return found
+
+
+def _own_layout(x: Any) -> Layout | None:
+    """Give that of this library's: a layout itself, or that of an XArray, which need not load."""
+    own = x if isinstance(x, Layout) else getattr(x, "layout", None)
+    return own if isinstance(own, Layout) else None
+
+
 def memory_of(x: Any) -> tuple[Any, Any] | None:
     """Give the arrays of this process's blocks, and their ghosts; None for other objects."""
-    door = door_of(x)
-    return None if door is None else _asked(x, lambda: door.memory(x))
+
+    def read() -> tuple[Any, Any] | None:
+        door = door_of(x)
+        return None if door is None else door.memory(x)
+
+    return _asked(x, read)
 
 
 def door_of(x: Any) -> ModuleType | None:
@@ -156,10 +201,11 @@ def door_of(x: Any) -> ModuleType | None:
 
 def _communicator(x: Any, ghosts: bool) -> Any:
     """Find the one by which parts are put together; None if each process knows the layout."""
-    if isinstance(x, Layout) or isinstance(getattr(x, "layout", None), Layout):
-        return None
-    door = _required(x)
-    return _asked(x, lambda: door.comm_of(x, ghosts))
+
+    def read() -> Any:
+        return None if _own_layout(x) is not None else _required(x).comm_of(x, ghosts)
+
+    return _asked(x, read)
 
 
 def _required(x: Any) -> ModuleType:

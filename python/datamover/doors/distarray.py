@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Mismatch, Unsupported
+from datamover.dlpack import shared_array
+from datamover.errors import Mismatch, Unsupported, WrongType
 from datamover.layouts import BlockCyclic
 
 from .parts import Boxes, Indices, Placed, Shape, world
@@ -51,7 +52,7 @@ def memory(x: Any) -> tuple[list[np.ndarray], Any]:
 def _read(x: Any) -> tuple[np.ndarray, list[dict[str, Any]]]:
     """Give the buffer, and what is known of each dimension with the defaults put in."""
     exported = x.__distarray__()
-    array = np.asarray(exported["buffer"])
+    array = shared_array(exported["buffer"], "the buffer")
     version = str(exported["__version__"])
     if version.split(".")[0] not in ("0", "1"):
         raise Unsupported(f"__distarray__ has version {version}; known are 0.9 to 1.x")
@@ -61,7 +62,7 @@ def _read(x: Any) -> tuple[np.ndarray, list[dict[str, Any]]]:
         dim = dict(given)
         if dim.get("dist_type", "n") == "n":  # not cut
             dim |= whole | {"size": extent, "stop": extent}
-        if dim["dist_type"] not in "bcu":
+        if dim["dist_type"] not in ("b", "c", "u"):
             raise Unsupported(f"dist_type {dim['dist_type']!r} is unknown; known are b, c, n and u")
         dims.append(dim)
     return array, dims
@@ -110,7 +111,10 @@ def _owned(dim: dict[str, Any]) -> tuple[int, int]:
 def _indices(dim: dict[str, Any]) -> Any:
     """Give the global indices of a dimension, in the order of the buffer."""
     if dim["dist_type"] == "u":
-        return np.asarray(dim["indices"])
+        indices = np.asarray(dim["indices"])
+        if indices.size and indices.dtype.kind not in "iu":
+            raise WrongType(f"indices must be integers, not of dtype {indices.dtype}")
+        return indices.astype(np.int64)
     if dim["dist_type"] == "b":
         if any(dim.get("padding", (0, 0))):
             raise Unsupported("padding next to a cyclic or unstructured dimension is not supported")

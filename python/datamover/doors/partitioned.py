@@ -61,7 +61,7 @@ def table_of(array: XArray) -> dict[str, Any]:
     Raises
     ------
     Unsupported
-        Blocks that do not form a grid of boxes, such as cyclic ones.
+        Blocks that do not form a grid of boxes, such as cyclic ones, or leave gaps or overlap.
     """
     layout = array.layout
     sides, lo, hi = _sides(layout), np.asarray(layout.domain.lo), np.asarray(layout.domain.hi)
@@ -89,7 +89,8 @@ def table_of(array: XArray) -> dict[str, Any]:
             part["data"] = array.interior(block)
             own.append(position)
     tiling = tuple(map(len, axes))
-    if len(partitions) != math.prod(tiling):
+    limits = zip(axes, lo.tolist(), hi.tolist(), strict=True)
+    if len(partitions) != math.prod(tiling) or not all(_fills(*axis) for axis in limits):
         raise Unsupported(
             f"the blocks of {layout!r} do not form a grid, as __partitioned__ requires"
         )
@@ -100,6 +101,12 @@ def table_of(array: XArray) -> dict[str, Any]:
         "locals": own,
         "get": identity,
     }
+
+
+def _fills(axis: list[tuple[int, int]], lo: int, hi: int) -> bool:
+    """Return whether intervals in ascending order meet from lo to hi; the last may go beyond."""
+    ends = [lo, *(min(end, hi) for interval in axis for end in interval), hi]
+    return ends[::2] == ends[1::2]
 
 
 def _sides(layout: Layout) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import integers
-from datamover.errors import InvalidArgument, Mismatch, OutOfRange
+from datamover.errors import InvalidArgument, Mismatch, OutOfRange, Unsupported
 from datamover.layouts import FloorPlan, IndexList, Layout, Region
 from datamover.mpi import collectively, comm_address, gathered
 from datamover.own_lists import index_lists
@@ -94,10 +94,12 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
     address = comm_address(comm)
     mine = collectively(address, describe)
     # First what must be the same everywhere, then the parts.
-    headers = gathered(address, collectively(address, lambda: _header(mine, comm)))
-    _require_same(headers)
+    header, numbers = collectively(
+        address, lambda: (_int64(_header(mine, comm, partners)), _int64(_numbers(mine)))
+    )
+    _require_same(gathered(address, header))
     if isinstance(mine, Boxes):
-        return _floor_plan(mine, gathered(address, _numbers(mine)))
+        return _floor_plan(mine, gathered(address, numbers))
     if isinstance(mine, Placed):
         return mine.layout
     if not isinstance(mine, Indices):
@@ -111,14 +113,27 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
     return IndexList(shape, gathered(address, mine.indices))
 
 
-def _header(mine: Any, comm: MPI.Comm) -> list[int]:
+def _int64(numbers: Sequence[int]) -> np.ndarray:
+    """Convert what is gathered, which cannot fail on one process only."""
+    for n in numbers:
+        if not -(2**63) <= n < 2**63:
+            raise OutOfRange(f"{n} in the description of an array does not fit 64 bits")
+    return np.array(numbers, np.int64)
+
+
+def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
+    """Give what all processes must agree on before they wait for parts of each other."""
     if isinstance(mine, Boxes):
         if not mine.shape:
             raise InvalidArgument("an array without dimensions does not have a layout")
+        dims = len(mine.shape)
+        if any({len(start), len(stop)} != {dims} for start, stop in mine.boxes):
+            raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")
         stacked = -1 if mine.stacked is None else mine.stacked
         return [0, 2 * stacked + mine.replicated, *mine.shape]
     if isinstance(mine, Indices):
-        return [1, *(mine.shape or ())]
+        dims = -1 if mine.shape is None else len(mine.shape)
+        return [1, len(mine.partners), len(partners), dims, *(mine.shape or ())]
     layout = mine.layout if isinstance(mine, Placed) else mine
     if layout.nprocs != comm.size:
         raise Mismatch(
@@ -127,7 +142,10 @@ def _header(mine: Any, comm: MPI.Comm) -> list[int]:
         )
     if isinstance(mine, Placed) and mine.rank != comm.rank:
         raise Mismatch(f"process {comm.rank} holds the part of process {mine.rank} of the array")
-    digest = hashlib.sha256(pickle.dumps(layout)).digest()
+    try:
+        digest = hashlib.sha256(pickle.dumps(layout)).digest()
+    except Unsupported:  # each process has its own list, which was agreed on when it was made
+        return [3, *layout.domain.shape]
     return [2, int.from_bytes(digest[:7], "little")]
 
 
@@ -149,15 +167,15 @@ def _top(indices: Any) -> int:
     return int(np.max(indices, initial=-1))
 
 
-def _numbers(mine: Boxes) -> list[int]:
+def _numbers(mine: Any) -> list[int]:
+    if not isinstance(mine, Boxes):
+        return []
     return [n for start, stop in mine.boxes for corner in (start, stop) for n in corner]
 
 
 def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
     """Make the layout of all boxes, which must hold each element, once if not replicated."""
     dims, shape = len(mine.shape), mine.shape
-    if any(len(of_rank) % (2 * dims) for of_rank in numbers):
-        raise Mismatch(f"parts of an array of shape {shape} must have {dims} dimensions")
     boxes = [of_rank.reshape(-1, 2, dims) for of_rank in numbers]
     if mine.stacked is not None:
         ends = np.cumsum([of_rank[-1, 1, mine.stacked] for of_rank in boxes])

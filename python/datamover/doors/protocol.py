@@ -2,16 +2,14 @@
 """The protocol `__distributed_layout__`: a layout as `layouts.to_json` returns it.
 
 The arrays of this process's blocks are in `__local_arrays__`. An object without it is itself the
-array of the one block, by DLPack or as NumPy converts it.
+array of the one block, by DLPack or as NumPy converts it without a copy.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from datamover.dlpack import array_of
+from datamover.dlpack import shared_array
 from datamover.layout_json import from_json
 from datamover.layouts import Layout
 
@@ -32,5 +30,4 @@ def memory(x: Any) -> tuple[list[Any], int]:
     """Give the arrays of this process's blocks, and the ghosts around them."""
     if hasattr(x, "__local_arrays__"):
         return list(x.__local_arrays__), 0
-    array = array_of(x, "an array")
-    return [array if isinstance(array, np.ndarray) else np.asarray(x)], 0
+    return [shared_array(x, "an array")], 0

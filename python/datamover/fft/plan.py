@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..arguments import integers, is_several
+from ..arguments import integers, is_several, seconds
 from ..arrays import UserArrays, XArray
 from ..collective_calls import agreeing, leaving, refused_by
-from ..errors import InvalidArgument, InvalidState, Mismatch, WrongType
+from ..errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
 from ..layouts import Layout, Region, checked
 from ..movers import Mover
 from ..mpi import collectively, comm_address, core
@@ -76,7 +76,8 @@ class Plan:
     ------
     Error
         On all processes. `Mismatch` if a layout is for another shape or number of processes, or
-        processes pass different arguments; `WrongType` if the dtype is not one of the above;
+        processes pass different arguments; `Unsupported` for an `IndexList` of which each process
+        knows only its own list; `WrongType` if the dtype is not one of the above;
         `InvalidArgument` if an axis is repeated, an extent is not positive or a factor is below 1;
         `OutOfRange` if there is no such axis.
 
@@ -111,7 +112,7 @@ class Plan:
         address = comm_address(comm)
         self.comm = comm
 
-        def prepare() -> tuple[np.dtype, Extents, list[Stage]]:
+        def prepare() -> tuple[np.dtype, Extents, list[Stage], list[tuple[str, str]]]:
             check_engine()
             if norm not in NORMS:
                 raise InvalidArgument(f"norm is {norm!r}, it must be one of {', '.join(NORMS)}")
@@ -119,12 +120,12 @@ class Plan:
             extents = _extents(shape, axes, padding, number.kind == "f")
             _check_layout(layout, "layout", extents.shape(()), comm.size)
             _check_layout(output_layout, "output_layout", extents.shape(extents.axes), comm.size)
-            return number, extents, stages(extents, comm.size, layout)
+            passed = [("options", f"{extents}, dtype={number}, norm={norm!r}")]
+            passed += [("layouts", _digest(given)) for given in (layout, output_layout)]
+            return number, extents, stages(extents, comm.size, layout), passed
 
-        number, extents, chosen = collectively(address, prepare)
-        options = f"{extents}, dtype={number}, norm={norm!r}"
-        layouts = [("layouts", _digest(given)) for given in (layout, output_layout)]
-        core().require_same(address, [("options", options), *layouts], "passed")
+        number, extents, chosen, passed = collectively(address, prepare)
+        core().require_same(address, passed, "passed")
         self.input_shape, self.output_shape = extents.shape(()), extents.shape(extents.axes)
         self._stages = chosen
         there: list[Any] = []  # movers, and calculations on local arrays
@@ -149,9 +150,9 @@ class Plan:
                 there += forward
                 back[:0] = backward
         self.output = array if output_layout is None else move(array, output_layout)
-        self._running: Transform | None = None
-        self.forward = Transform(self, self.input, self.output, there)
-        self.backward = Transform(self, self.output, self.input, back)
+        running: list[Transform | None] = [None]
+        self.forward = Transform(comm, self.input, self.output, there, running)
+        self.backward = Transform(comm, self.output, self.input, back, running)
 
     def __repr__(self) -> str:
         parts = [f"{array.dtype} in {array.layout!r}" for array in (self.input, self.output)]
@@ -174,9 +175,18 @@ class Transform:
     array([0., 1., 2., 3.])
     """
 
-    def __init__(self, plan: Plan, source: XArray, destination: XArray, steps: list[Any]):
-        self.comm = plan.comm
-        self._plan = plan
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        source: XArray,
+        destination: XArray,
+        steps: list[Any],
+        running: list[Transform | None],
+    ):
+        self.comm = comm
+        # The one that is in flight. Both directions share the list instead of the plan, which holds
+        # them: a cycle would keep its shared memory until Python collects garbage.
+        self._running = running
         self._ends = (source, destination)
         self._steps = steps
         self._left: Iterator[Mover] = iter(())
@@ -185,8 +195,11 @@ class Transform:
 
     @refused_by(agreeing)
     def __call__(self, u: Arrays = None, out: Arrays = None, timeout: float | None = None) -> Any:
-        """Do `start` and `wait`; return what `wait` returns."""
-        self.start(u, out)
+        """Do `start` and `wait`; return what `wait` returns.
+
+        A wrong timeout on one process is an error on all, before anything is written.
+        """
+        self._begin(u, out, timeout)
         return self.wait(timeout)
 
     @refused_by(agreeing)
@@ -210,9 +223,12 @@ class Transform:
             `WrongType` if the dtype cannot be converted under "same_kind", `InvalidArgument` if
             `out` is read-only, `InvalidState` if a transform of the plan is in flight.
         """
+        self._begin(u, out)
 
-        def prepare() -> list[tuple[np.ndarray, np.ndarray]]:
-            if self._plan._running is not None:
+    def _begin(self, u: Arrays, out: Arrays, timeout: float | None = None) -> None:
+        def prepare() -> list[list[tuple[np.ndarray, np.ndarray]]]:
+            seconds(timeout)
+            if self._running[0] is not None:
                 raise InvalidState("a transform of this plan is in flight: call its wait() first")
             return [self._pairs(u, "u", 0), self._pairs(out, "out", 1)]
 
@@ -220,7 +236,7 @@ class Transform:
         for theirs, mine in read:
             np.copyto(mine, theirs, casting="same_kind")
         self._out, self._left = out, self._run(write)
-        self._plan._running = self
+        self._running[0] = self
         self._go_on()
 
     def test(self) -> bool:
@@ -242,16 +258,17 @@ class Transform:
             Seconds to wait for each exchange before `Timeout` is raised. The transform is still in
             flight then, and you can call `wait` again.
         """
+        seconds(timeout)
         self._require_started()
         while self._mover is not None:
             self._mover.wait(timeout)
             self._go_on()
-        self._plan._running = None
+        self._running[0] = None
         result, self._out = self._out, None
         return self._ends[1] if result is None else result
 
     def _require_started(self) -> None:
-        if self._plan._running is not self:
+        if self._running[0] is not self:
             raise InvalidState("this transform was not started: call start() first")
 
     @refused_by(leaving)
@@ -260,7 +277,7 @@ class Transform:
         try:
             self._mover = next(self._left, None)
         except BaseException:
-            self._plan._running = None
+            self._running[0] = None
             raise
 
     def _run(self, write: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[Mover]:
@@ -351,4 +368,11 @@ def _digest(layout: Layout | None) -> str:
     """Describe a layout so that different ones differ."""
     if layout is None:
         return "None"
-    return f"{layout!r} {hashlib.sha256(MotionPlan(layout, layout).to_bytes()).hexdigest()[:8]}"
+    try:
+        described = MotionPlan(layout, layout).to_bytes()
+    except Unsupported:
+        raise Unsupported(
+            "a Plan needs an IndexList that knows the lists of all processes; this one, of "
+            "index_lists, knows only its own: make it by IndexList(shape, lists)"
+        ) from None
+    return f"{layout!r} {hashlib.sha256(described).hexdigest()[:8]}"

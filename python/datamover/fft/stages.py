@@ -172,8 +172,9 @@ def _reshaped(layout: BlockCyclic | FloorPlan, shape: tuple[int, ...]) -> BlockC
         changed = np.not_equal(shape, layout.domain.shape)
         regions[np.ix_(filled, [1], changed)] = np.array(shape)[changed]
         return FloorPlan(regions, layout.owners, layout.nprocs)
-    words = layout.distribution.strip("() ").split(",")
-    words = ["*" if n == 1 else word for word, n in zip(words, layout.grid, strict=True)]
+    text = layout.distribution.strip()
+    words = (text[1:-1] if text.startswith("(") else text).split(",")
+    words = ["*" if n == 1 else word.strip() for word, n in zip(words, layout.grid, strict=True)]
     return BlockCyclic(
         shape,
         f"({', '.join(words)})",

@@ -101,11 +101,14 @@ class Transfer:
 
     @refused_by(agreeing)
     def _move(self, direction: int, source: np.ndarray, destination: np.ndarray) -> None:
-        if self._destroyed:
-            raise InvalidState("the transfer has been destroyed")
         given = _place(source), _place(destination)
-        is_new = [int(given != self._bound[direction])]
-        if any(found[0] for found in gathered(self._address, is_new)):
+        state = 2 if self._destroyed else int(given != self._bound[direction])
+        states = [int(found[0]) for found in gathered(self._address, [state])]
+        if 2 in states:
+            raise InvalidState(
+                f"process {states.index(2)} has destroyed the transfer: make a new one"
+            )
+        if any(states):
             self._bound[direction] = None
             ends = [array if np.size(array) else {} for array in (source, destination)]
             self._movers[direction] = Mover(self._plans[direction], *ends, comm=self.comm)
@@ -113,11 +116,16 @@ class Transfer:
         self._movers[direction]()
 
     def destroy(self) -> None:
-        """Release the movers. Local."""
+        """Release the movers. Local.
+
+        `forward` and `backward` then raise `InvalidState` on all processes.
+        """
         self._destroyed = True
         for mover in self._movers:
             if mover is not None:
                 mover.free()
+        self._movers = [None, None]
+        self._bound = [None, None]
 
 
 def _split(shape: tuple[int, ...], axis: int, nprocs: int) -> FloorPlan:
