@@ -496,7 +496,7 @@ def test_our_arrays_go_out_as_partitioned(comm, rng):
         dm.Mover(dm.redistribute(dm.layout_of(again, comm), layout), again, b, comm=comm)()
         assert (b == comm.rank).all()
     with pytest.raises(dm.Unsupported, match="grid of boxes"):
-        cyclic = dm.BlockCyclic((7, 5), "(cyclic, *)", nprocs=comm.size)
+        cyclic = dm.BlockCyclic((21, 5), "(cyclic, *)", nprocs=comm.size)
         dm.XArray(comm, cyclic).__partitioned__  # noqa: B018 (a property that raises)
     for ends in ((4, 2), (2, 4)):  # an overlap, and a gap
         boxes = [[[0, 0], [4, ends[0]]], [[0, ends[1]], [4, 6]]]

@@ -230,8 +230,9 @@ def test_what_is_captured_at_once_is_whole_with_the_least_memory_that_is_asked_f
     layout = dm.BlockCyclic((25, 3360), "(block, *)", nprocs=comm.size)
     whole = np.arange(25 * 3360.0).reshape(25, 3360)
     part = whole[np.ix_(*layout.global_indices(comm.rank))].copy()
+    little = 1_200_000 // comm.size
     with pytest.raises(dm.NoMemory) as caught:
-        dm.save(f"{place}/a.{end}", {"u": (part, layout)}, comm=comm, wait=False, max_bytes=400_000)
+        dm.save(f"{place}/a.{end}", {"u": (part, layout)}, comm=comm, wait=False, max_bytes=little)
     least = int(re.search(r"at least ([\d,]+);", str(caught.value))[1].replace(",", ""))
     saving = dm.save(
         f"{place}/a.{end}", {"u": (part, layout)}, comm=comm, wait=False, max_bytes=least

@@ -239,7 +239,9 @@ def test_input_and_output_must_differ(place):
     (place / "hard.npy").hardlink_to(place / "a.npy")
     refused(place, dm.InvalidArgument, "the same", output="hard.npy", overwrite=True)
     move(COMM, place / "a.npy", place / "z.zarr")
-    refused(place, dm.InvalidArgument, "one is inside the other", source="z.zarr", output="z.zarr/b.npy")
+    refused(
+        place, dm.InvalidArgument, "one is inside the other", source="z.zarr", output="z.zarr/b.npy"
+    )
 
 
 @pytest.mark.parametrize("output", ["b.npy", "b.zarr", "b.h5:/u"])

@@ -19,7 +19,7 @@ import pytest
 import zarr
 from mpi4py import MPI
 
-from datamover.files import move
+from datamover.files import intermediate, move
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
@@ -231,3 +231,13 @@ def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, 
     finally:
         process.kill()
         process.wait()
+
+
+def test_an_intermediate_of_one_that_was_killed_is_removed_by_a_move_without_any(tmp_path, caplog):
+    np.save(tmp_path / "a.npy", np.arange(6.0))
+    left = tmp_path / f".{intermediate.NAME}.0123456789ab.partial"
+    left.mkdir()
+    (left / "chunks.1").write_bytes(b"of a process that was killed")
+    move(None, tmp_path / "a.npy", tmp_path / "b.npy")
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy"]
+    assert left.name in caplog.text
