@@ -286,7 +286,7 @@ Examples
              R"doc(The global indices that a rank holds, one int64 array for each dimension.
 
 Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
-array. AcceptedOption time and memory in the sum of the local extents. Raises OutOfRange.
+array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 )doc")
         .def("__hash__",
              [](const BlockCyclic& l) {

@@ -224,7 +224,7 @@ holds it, then that one tells the others; both with one array as source and dest
              R"doc(What this plan and then another one do, as one plan of section copies.
 
 This plan's destination layout must be the next one's source layout. What the next plan reads and
-this one does not write is left out. AcceptedOption time and memory in the pairs of sections that share a
+this one does not write is left out. Takes time and memory in the pairs of sections that share a
 block in between, `max_pairs` of them at most: a short plan may stand for very many.
 
 Raises

@@ -73,7 +73,7 @@ void bind_making(nb::class_<AddressRelation>& c) {
                  "-> AddressRelation"),
          R"doc(A relation from element addresses, in the order given.
 
-The encoding is chosen by size and predicted speed. AcceptedOption time in the number of pairs.
+The encoding is chosen by size and predicted speed. Takes time in the number of pairs.
 
 Parameters
 ----------
@@ -118,7 +118,7 @@ Raises Mismatch when they hold different numbers of elements.
             "encoding"_a, "max_elems"_a = AddressRelation::most_expanded,
             R"doc(The same pairs in the same order, kept in another encoding.
 
-AcceptedOption time and memory in the number of elements.
+Takes time and memory in the number of elements.
 
 Parameters
 ----------

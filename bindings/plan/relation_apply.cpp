@@ -216,7 +216,7 @@ void bindings::bind_applying(nb::module_& m, nb::class_<AddressRelation>& c) {
                   "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
           R"doc(Check arrays once, to move between them many times.
 
-AcceptedOption two of the three: source and destination to copy, source and buffer to gather, buffer and
+Takes two of the three: source and destination to copy, source and buffer to gather, buffer and
 destination to scatter.
 
 Parameters
