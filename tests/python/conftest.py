@@ -8,8 +8,8 @@ import sys
 import urllib.request
 
 import pytest
-from halves import take_half
 from loopback import Killed
+from quarters import take_quarters
 
 
 def pytest_configure(config):
@@ -24,10 +24,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take half of the cases where DATAMOVER_TEST_PYTHON_HALF says so: 0 or 1, which half."""
-    half = os.environ.get("DATAMOVER_TEST_PYTHON_HALF")
-    if half is not None:
-        take_half(config, items, int(half), only_of_cases=True)
+    """Take those quarters of the cases that DATAMOVER_TEST_PYTHON_QUARTERS lists, if it is set."""
+    quarters = os.environ.get("DATAMOVER_TEST_PYTHON_QUARTERS")
+    if quarters is not None:
+        take_quarters(config, items, set(map(int, quarters.split(","))), only_of_cases=True)
 
 
 #: It ends with who started it.
