@@ -47,7 +47,7 @@ $(VENV)/.ready: pyproject.toml
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
-	@test -d $(BUILD) || echo "compiling, which prints nothing: about ten minutes on two cores the first time"
+	@test -d $(BUILD) || echo "compiling, which prints nothing: about three minutes on two cores the first time"
 	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
 	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
 
