@@ -516,6 +516,11 @@ class UserArrays:
         """Iterate over the blocks as (number, view without ghosts); not for users."""
         lower, upper = _per_side(self._ghost, _block_dims(layout))
         for block, array in self._by_block(layout, rank).items():
+            if array.ndim != len(lower):
+                raise InvalidArgument(
+                    f"block {block} has the shape {array.shape}; its layout has {len(lower)} "
+                    "dimensions"
+                )
             sides = zip(lower, upper, array.shape, strict=True)
             yield block, array[tuple(slice(below, n - above) for below, above, n in sides)]
 

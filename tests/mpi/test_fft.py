@@ -533,3 +533,11 @@ def test_transfer_refuses_on_all_processes(comm):
         b[...] = 0
         transfer.forward(a, b)
         assert (b == 5).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
+def test_an_array_of_other_dimensions_is_named(comm, shape):
+    layout = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)
+    plan = dm.fft.Plan(comm, (8, 6), "f8", layout=layout)
+    with pytest.raises(dm.InvalidArgument, match="its layout has 2 dimensions"):
+        plan.forward(np.zeros(shape))

@@ -256,3 +256,38 @@ def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place):
     comm.barrier()
     assert os.listdir(place) == ["run.zarr"]
     comm.barrier()
+
+
+def test_a_directory_that_is_no_store_is_not_replaced(comm, place):
+    if comm.rank == 0:
+        os.makedirs(f"{place}/docs/sub")
+        with open(f"{place}/docs/sub/thesis", "w") as file:
+            file.write("of years")
+    comm.barrier()
+    rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
+    with pytest.raises(dm.IoError, match="not a Zarr store: it is not replaced"):
+        dm.series(f"{place}/docs", {"u": (np.zeros(2), rows)}, comm=comm, overwrite=True)
+    assert os.listdir(f"{place}/docs/sub") == ["thesis"]
+    comm.barrier()
+
+
+def test_a_series_that_cannot_be_made_leaves_the_old_one(comm, place):
+    rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
+    path, whole = f"{place}/a.zarr", np.arange(2.0 * comm.size)
+    part = whole[2 * comm.rank : 2 * comm.rank + 2].copy()
+    with dm.series(path, {"u": (part, rows)}, comm=comm) as series:
+        series.append(time=0.5)
+    with pytest.raises(dm.Unsupported, match="cannot hold dtype"):
+        dm.series(path, {"u": (part.astype("g"), rows)}, comm=comm, overwrite=True)
+    comm.barrier()
+    assert os.listdir(place) == ["a.zarr"]
+    np.testing.assert_array_equal(zarr.open_group(path, mode="r")["u"][...], [whole])
+    comm.barrier()
+    with dm.series(path, {"u": (part, rows)}, comm=comm, overwrite=True) as series:
+        assert series.steps == 0
+        series.append(time=np.nan)
+        series.append(time=np.nan)
+    comm.barrier()
+    assert os.listdir(place) == ["a.zarr"]
+    np.testing.assert_array_equal(zarr.open_group(path, mode="r")["time"][...], [np.nan] * 2)
+    comm.barrier()

@@ -13,7 +13,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import socket
 import warnings
 import weakref
@@ -25,7 +24,7 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
-from datamover.files import names
+from datamover.files import names, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec
 from datamover.files.growing_array import StepWriter, create
@@ -255,20 +254,24 @@ class Series(Unfinished):
         self._lock = fd
 
     def _create(self, overwrite: bool) -> None:
-        """Create the group with empty arrays. By the first process."""
+        """Create the group with empty arrays in place of an old one. By the first process."""
         import zarr
 
-        if os.path.lexists(self.path):
-            if not overwrite:
-                raise IoError(f"{self.path} exists; pass resume=True or overwrite=True")
-            if os.path.isdir(self.path) and not os.path.islink(self.path):
-                shutil.rmtree(self.path)
-            else:
-                os.unlink(self.path)
-        zarr.create_group(self.path)
-        for variable in self._variables:
-            variable.create(self.path)
-        _consolidate(self.path)
+        if os.path.lexists(self.path) and not overwrite:
+            raise IoError(f"{self.path} exists; pass resume=True or overwrite=True")
+        place = placing.LocalPlace(
+            None, self.path, placing.token(None), overwrite, overwrite_group=True, member=None
+        )
+        place.check()
+        try:
+            place.claim(is_directory=True)
+            zarr.create_group(place.path)
+            for variable in self._variables:
+                variable.create(place.path)
+            _consolidate(place.path)
+            place.finish(None)
+        finally:
+            place.give_back()
 
     def _coordinates_in(self, group: Any) -> dict[str, str]:
         """Return the dtypes of the arrays that have a number for each step, by name."""
@@ -343,9 +346,11 @@ class Series(Unfinished):
                 f"coordinates are {sorted(coordinates)}; the steps before have {sorted(known)}"
             )
         for name, dtype in (known or {}).items():
-            if np.dtype(dtype).type(coordinates[name]) != coordinates[name]:
+            value = coordinates[name]
+            is_nan = value != value and np.dtype(dtype).kind == "f"
+            if not is_nan and np.dtype(dtype).type(value) != value:
                 raise InvalidArgument(
-                    f"{name}={coordinates[name]!r} does not fit {dtype}, the type of the first step"
+                    f"{name}={value!r} does not fit {dtype}, the type of the first step"
                 )
 
     def _commit(self, group: Any, coordinates: Mapping[str, Any]) -> None:
