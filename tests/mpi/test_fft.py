@@ -219,7 +219,7 @@ def test_padding_by_two_keeps_the_values_in_between(comm, rng):
 
 
 def test_products_of_waves_have_no_aliases(comm):
-    """Of a product of the highest waves, 3/2 of the points keep only the modes that there are."""
+    """With 3/2 of the points, a product of the highest waves does not alias to lower modes."""
     n = 9
     fft = dm.fft.Plan(comm, (n, 4), "c16", axes=0, padding=1.5, norm="forward")
     points = fft.input_shape[0]

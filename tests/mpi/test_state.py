@@ -258,7 +258,7 @@ def test_attributes_that_nobody_asks_for_may_be_odd(comm, place):
 
 @pytest.mark.parametrize("end", ["zarr", "h5", "npy"])
 def test_nothing_holds_arrays_after_a_save_or_a_load(comm, place, end):
-    """Nor until the garbage collector comes, which does not know how large they are."""
+    """Memory is released at once, without the garbage collector, which does not know its size."""
     layout = dm.BlockCyclic((comm.size, 3), "(block, *)", nprocs=comm.size)
     path = f"{place}/a.{end}"
     gc.collect()

@@ -144,7 +144,7 @@ def test_streams_send_tensors():
 
 
 class Copied(Tensor):
-    """A tensor that its library exports as a copy, and says so."""
+    """A tensor that its library exports with the flag of a copy."""
 
     def __dlpack__(self, **_):
         capsule = self.capsule(versioned=True)

@@ -28,7 +28,7 @@ BENCHMARKS: tuple[Benchmark, ...] = tuple(
 #: Names of the JSON files, the benchmarks and their options.
 SESSIONS = (
     *((b.name, b, {}) for b in BENCHMARKS),
-    ("transports-messages", BENCHMARKS[3], {"node_size": 1}),
+    *(("transports-messages", b, {"node_size": 1}) for b in BENCHMARKS if b.name == "transports"),
 )
 #: Without `--full`, no benchmark begins after this time.
 LAST_START_SECONDS = 25 * 60

@@ -11,7 +11,7 @@ from typing import Any
 
 #: Turns of a contender in any case.
 LEAST_TURNS = 3
-#: Turns of a contender on one process, and the time after which there are no more.
+#: Maximum number of turns of a contender on one process, and the time limit for all of them.
 TURNS, LONGEST_SECONDS = 9, 2.0
 
 

@@ -74,7 +74,7 @@ def run_one(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
     console = launch.console()
     if not console.is_terminal:
         console.width = FILE_WIDTH
-    # What was measured is kept, whatever fails afterwards.
+    # Written first: a later failure does not lose the measurement.
     if options["json_file"] is not None:
         report.write(document, options["json_file"])
     report.show(document, benchmark.references, benchmark.judged, console)

@@ -45,7 +45,7 @@ class Transfer:
     Raises
     ------
     Error
-        On all processes: `InvalidArgument` for equal axes, `OutOfRange` if there is no such axis.
+        On all processes: `InvalidArgument` for equal axes, `OutOfRange` for an axis beyond `shape`.
 
     Examples
     --------

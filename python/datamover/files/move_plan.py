@@ -35,7 +35,7 @@ BLOCK_BYTES = 4096
 MOST_READS = 2
 #: Least ratio of costs for two passes if one pass reads everything once, but in short pieces.
 CLEAR_GAIN = 2
-#: Maximum ratio of costs for one pass if there is no room for an intermediate.
+#: Without room for an intermediate, one pass may cost this many times as much as two.
 BEARABLE = 5
 #: A plan is good enough if no other can cost less than this part of its cost.
 ENOUGH = 0.95
