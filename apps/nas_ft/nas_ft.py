@@ -72,8 +72,8 @@ def solve(comm, shape, iterations):
     # communication: begin
     planes_of_z = dm.BlockCyclic((nz, ny, nx), "(block, *, *)", nprocs=comm.size)
     planes_of_y = dm.BlockCyclic((ny, nx, nz), "(block, *, *)", nprocs=comm.size)
-    a = dm.XArray(comm, planes_of_z, dtype="c16")
-    b = dm.XArray(comm, planes_of_y, dtype="c16")
+    a = dm.Array(planes_of_z, dtype="c16", comm=comm)
+    b = dm.Array(planes_of_y, dtype="c16", comm=comm)
     turn = dm.Mover(dm.redistribute(planes_of_z, planes_of_y, axes=(1, 2, 0)), a, b)
     turn_back = dm.Mover(dm.redistribute(planes_of_y, planes_of_z, axes=(2, 0, 1)), b, a)
     space, spectrum = a.local, b.local

@@ -44,7 +44,7 @@ def relax(comm, n, iterations):
     # communication: begin
     grid = dm.Region((0, 0, 0), (n, n, n))
     boxes = dm.FloorPlan.uniform(grid, grid=MPI.Compute_dims(comm.size, 3), nprocs=comm.size)
-    array = dm.XArray(comm, boxes, dtype="f8", ghost=1)
+    array = dm.Array(boxes, dtype="f8", ghost=1, comm=comm)
     exchange = dm.Mover(dm.halo(boxes, width=1, corners=False), array, array)
     box = boxes.region(comm.rank)
     u = array[comm.rank]

@@ -152,7 +152,7 @@ Every second point of a line, packed:
 >>> import datamover as dm
 >>> line, packed = dm.FloorPlan([dm.Region(0, 9)], [0]), dm.FloorPlan([dm.Region(0, 5)], [0])
 >>> plan = dm.MotionPlan(line, packed)
->>> plan.copy(0, dm.Region(0, 9), 0, dm.Region(0, 5), source_step=2)
+>>> plan.add_section(0, dm.Region(0, 9), 0, dm.Region(0, 5), source_step=2)
 >>> plan.outgoing(0)
 {0: 5}
 )doc")
@@ -456,7 +456,7 @@ Examples
 >>> import datamover as dm
 >>> halves = dm.FloorPlan([dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 8))], [0, 1])
 >>> plan = dm.MotionPlan(halves, halves)
->>> plan.copy(0, dm.Region((0, 3), (4, 4)), 1, dm.Region((0, 3), (4, 4)))
+>>> plan.add_section(0, dm.Region((0, 3), (4, 4)), 1, dm.Region((0, 3), (4, 4)))
 >>> len(plan), plan.outgoing(0), plan.reversed().outgoing(1)
 (1, {1: 4}, {0: 4})
 >>> del plan[0]
@@ -521,10 +521,10 @@ InvalidArgument
              R"doc(Write what `to_bytes` gives to a file.
 
 The file appears under its name when it is complete and on the disk; a symbolic link there is
-replaced. Nothing is left behind by a failure. Raises IoError.
+replaced. Nothing is left behind by a failure. Raises IoFailed.
 )doc")
         .def_static("load", &MotionPlan::load, "path"_a,
-                    "The plan in a file that `save` wrote. Raises IoError, or as `from_bytes`.");
+                    "The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.");
     c.attr("__hash__") = nb::none();
     bind_builders(m);
 }

@@ -42,7 +42,7 @@ Source: the paper on compact address relations, its section on assembly models.
 Examples
 --------
 >>> import datamover as dm
->>> model = dm.RecomputeModel(instructions=3e9, read_contiguous=1e9, read_random=2e8,
+>>> model = dm.advanced.RecomputeModel(instructions=3e9, read_contiguous=1e9, read_random=2e8,
 ...                           write_contiguous=8e8, generate=30, recompute=4, decode=4, encode=4)
 >>> model.decoding_pays, model.break_even_uses, round(model.ultimate_speedup, 2)
 (True, 2, 1.74)

@@ -263,7 +263,7 @@ Examples
 --------
 >>> import numpy as np, datamover as dm
 >>> index = np.random.default_rng(0).permutation(1000)
->>> told = dm.AddressRelation.from_pairs(index, np.arange(1000)).explain()
+>>> told = dm.advanced.AddressRelation.from_pairs(index, np.arange(1000)).explain()
 >>> told["encoding"], told["candidates"]["pairs"]["nbytes"]
 ('offsets', 16000)
 )doc")
@@ -292,7 +292,7 @@ Examples
 --------
 >>> import numpy as np, datamover as dm
 >>> index = np.arange(0, 1000, 4)
->>> every_fourth = dm.AddressRelation.from_pairs(index, np.arange(250))
+>>> every_fourth = dm.advanced.AddressRelation.from_pairs(index, np.arange(250))
 >>> len(every_fourth), every_fourth.encoding, every_fourth.nbytes < 200
 (250, 'product', True)
 >>> values, picked = np.arange(1000.0), np.zeros(250)

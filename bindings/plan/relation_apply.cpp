@@ -240,7 +240,7 @@ As `copy` does; InvalidArgument when not two of the three are given.
 Examples
 --------
 >>> import numpy as np, datamover as dm
->>> relation = dm.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0])
+>>> relation = dm.advanced.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0])
 >>> a, b = np.arange(5.0), np.zeros(3)
 >>> move = relation.bind(a, b)
 >>> for step in range(3):

@@ -73,8 +73,8 @@ Examples
 --------
 >>> import numpy as np, datamover as dm
 >>> def every(step):
-...     return dm.AddressRelation.from_pairs(np.arange(0, 1000 * step, step), np.arange(1000))
->>> cache = dm.RelationCache(limit_bytes=10_000)
+...     return dm.advanced.AddressRelation.from_pairs(np.arange(0, 1000 * step, step), np.arange(1000))
+>>> cache = dm.advanced.RelationCache(limit_bytes=10_000)
 >>> for _ in range(3):
 ...     third = cache.get("third", lambda: every(3), hint="row exchange")
 >>> cache.statistics["hits"], cache.statistics["misses"]

@@ -127,10 +127,10 @@ WrongType
 Examples
 --------
 >>> import numpy as np, datamover as dm
->>> relation = dm.AddressRelation.from_pairs([0, 2], [3, 1])
+>>> relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1])
 >>> message = relation.put_message(np.arange(10.0, 14.0))
 >>> b = np.zeros(4)
->>> dm.AddressRelation.accept_put(message, b)
+>>> dm.advanced.AddressRelation.accept_put(message, b)
 >>> b
 array([ 0., 12.,  0., 10.])
 )doc")
@@ -172,8 +172,8 @@ dtype, unless the answer is viewed as another one (``answer.view("f4")``), which
 Examples
 --------
 >>> import numpy as np, datamover as dm
->>> relation = dm.AddressRelation.from_pairs([0, 2], [3, 1])
->>> answer = dm.AddressRelation.answer_get(relation.get_request(), np.arange(10.0, 14.0))
+>>> relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1])
+>>> answer = dm.advanced.AddressRelation.answer_get(relation.get_request(), np.arange(10.0, 14.0))
 >>> b = np.zeros(4)
 >>> relation.scatter(answer, b)
 >>> b
@@ -267,7 +267,7 @@ OutOfRange
 Examples
 --------
 >>> import datamover as dm
->>> pieces = dm.AddressRelation.from_pairs([0, 1, 5], [0, 1, 2], elem_bytes=4)
+>>> pieces = dm.advanced.AddressRelation.from_pairs([0, 1, 5], [0, 1, 2], elem_bytes=4)
 >>> pieces.iovec(1000).tolist()
 [[1000, 8], [1020, 4]]
 )doc")

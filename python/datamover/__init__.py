@@ -3,129 +3,66 @@
 
 Layouts define who owns which elements (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`). A
 `MotionPlan` between two layouts defines which section is sent where, and a `Mover` executes it on
-the processes of an MPI communicator. Importing the package does not load MPI; `XArray`,
-`UserArrays` and `Mover` load it when they are first used.
+the processes of an MPI communicator. Importing the package does not load MPI; `Array` and `Mover`
+load it when they are first used. Names for experts are in `datamover.advanced`.
 """
 
 from . import interruption as _interruption  # noqa: F401  (before all else: see there)
 
 # isort: split
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from . import errors
 from . import notebook as _notebook  # noqa: F401
 from ._plan import __version__
-from .errors import (
-    Error,
-    InvalidArgument,
-    InvalidState,
-    IoError,
-    Mismatch,
-    MpiError,
-    NoMemory,
-    OutOfRange,
-    PeerFailed,
-    Timeout,
-    Unsupported,
-    WrongType,
-)
-from .layouts import (
-    BlockCyclic,
-    BlockMemory,
-    FlatCyclic,
-    FloorPlan,
-    IndexList,
-    Layout,
-    MemoryLayout,
-    Region,
-    dense_memory,
-)
-from .plans import (
-    HaloExchange,
-    MotionPlan,
-    Redistribution,
-    SectionCopy,
-    axis_halo,
-    halo,
-    panel_broadcast,
-    prolongation,
-    redistribute,
-    restriction,
-)
-from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
+from .errors import Error, Mismatch, PeerFailed, Timeout
+from .layouts import BlockCyclic, FlatCyclic, FloorPlan, IndexList, Layout, Region
+from .lazy_names import attributes as _attributes
+from .plans import MotionPlan, halo, redistribute
 
 if TYPE_CHECKING:
-    from . import fft, stream, targets
-    from .array_copy import copy
-    from .arrays import UserArrays, XArray
-    from .distribution import Distribution, distribute
+    from . import advanced, fft, files, stream, targets
+    from .arrays import Array
     from .doors import layout_of
     from .explanation import explain
     from .files import move
     from .files.series import series
-    from .files.state import Saving, load, save
-    from .movers import Mover, MoverSet, Phases
-    from .own_lists import index_lists
+    from .files.state import load, save
+    from .migration import Migration, migrate
+    from .movers import Mover
     from .progress import progress_thread, set_timeout
     from .stream import Stream
     from .versions import show_versions
-    from .windows import in_window
 
 __all__ = [
-    "AddressRelation",
+    "Array",
     "BlockCyclic",
-    "BlockMemory",
-    "BoundCopy",
-    "Distribution",
     "Error",
     "FlatCyclic",
     "FloorPlan",
-    "HaloExchange",
     "IndexList",
-    "InvalidArgument",
-    "InvalidState",
-    "IoError",
     "Layout",
-    "MemoryLayout",
+    "Migration",
     "Mismatch",
     "MotionPlan",
     "Mover",
-    "MoverSet",
-    "MpiError",
-    "NoMemory",
-    "OutOfRange",
     "PeerFailed",
-    "Phases",
-    "RecomputeModel",
-    "Redistribution",
     "Region",
-    "RelationCache",
-    "Saving",
-    "SectionCopy",
     "Stream",
     "Timeout",
-    "Unsupported",
-    "UserArrays",
-    "WrongType",
-    "XArray",
     "__version__",
-    "axis_halo",
-    "copy",
-    "dense_memory",
-    "distribute",
+    "advanced",
+    "errors",
     "explain",
     "fft",
+    "files",
     "halo",
-    "in_window",
-    "index_lists",
     "layout_of",
     "load",
+    "migrate",
     "move",
-    "panel_broadcast",
     "progress_thread",
-    "prolongation",
     "redistribute",
-    "restriction",
     "save",
     "series",
     "set_timeout",
@@ -135,41 +72,31 @@ __all__ = [
 ]
 
 # Names that are loaded at their first use, and the submodule of each.
-_LAZY = {
-    "Distribution": "distribution",
-    "Mover": "movers",
-    "MoverSet": "movers",
-    "Phases": "movers",
-    "Stream": "stream",
-    "UserArrays": "arrays",
-    "XArray": "arrays",
-    "copy": "array_copy",
-    "distribute": "distribution",
-    "Saving": "files.state",
-    "explain": "explanation",
-    "in_window": "windows",
-    "index_lists": "own_lists",
-    "layout_of": "doors",
-    "load": "files.state",
-    "move": "files",
-    "progress_thread": "progress",
-    "save": "files.state",
-    "series": "files.series",
-    "set_timeout": "progress",
-    "show_versions": "versions",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("fft", "files", "stream", "targets"):
-        return import_module(f".{name}", __name__)
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = _attributes(
+    globals(),
+    {
+        "Array": "arrays",
+        "Migration": "migration",
+        "Mover": "movers",
+        "Stream": "stream",
+        "advanced": "advanced",
+        "explain": "explanation",
+        "fft": "fft",
+        "files": "files",
+        "layout_of": "doors",
+        "load": "files.state",
+        "migrate": "migration",
+        "move": "files",
+        "progress_thread": "progress",
+        "save": "files.state",
+        "series": "files.series",
+        "set_timeout": "progress",
+        "show_versions": "versions",
+        "stream": "stream",
+        "targets": "targets",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    module_own = {name for name in globals() if name.startswith("__")}
-    return sorted({*__all__, "files", *module_own})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -3,7 +3,7 @@
 
 >>> import numpy as np, datamover as dm
 >>> turned = np.empty((3, 2))
->>> dm.copy(np.arange(6.0).reshape(2, 3).T, turned)
+>>> dm.advanced.copy(np.arange(6.0).reshape(2, 3).T, turned)
 >>> turned[2]
 array([2., 5.])
 """
@@ -70,13 +70,13 @@ def copy(
     >>> import numpy as np, datamover as dm
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> b = np.zeros((3, 2))
-    >>> dm.copy(a.T, b)
-    >>> dm.copy(a.T[::-1], b, op="add")
+    >>> dm.advanced.copy(a.T, b)
+    >>> dm.advanced.copy(a.T[::-1], b, op="add")
     >>> b
     array([[2., 8.],
            [2., 8.],
            [2., 8.]])
-    >>> dm.copy(np.ones(3), b[:, 0], op="add", destination_index=[2, 2, 0])
+    >>> dm.add_section(np.ones(3), b[:, 0], op="add", destination_index=[2, 2, 0])
     >>> b[:, 0]
     array([3., 2., 4.])
     """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distributed arrays in the library's memory (`XArray`) or the user's (`UserArrays`)."""
+"""Distributed arrays in the library's memory (`Array`) or the user's (`UserArrays`)."""
 
 from __future__ import annotations
 
 import functools
+import math
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arguments import as_array, refuse_mask
 from .array_copy import lies_on_itself
 from .collective_calls import agreeing, refused_by
+from .deprecated import WithFree
 from .dlpack import array_of
 from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
@@ -99,7 +101,7 @@ def _block_dims(layout: Layout) -> int:
     return 1 if _is_flat(layout) else layout.dims
 
 
-class XArray:
+class Array(WithFree):
     """A distributed array allocated by the library: this process's blocks of a layout, with ghosts.
 
     All blocks of a process are in one allocation that the other processes of its node can access,
@@ -108,8 +110,6 @@ class XArray:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        The processes; their number is `layout.nprocs`.
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         The owner of each element.
     dtype : dtype
@@ -118,6 +118,8 @@ class XArray:
         The contiguous dimension of a block: the last or the first.
     ghost : int, sequence of int, or sequence of (int, int)
         Extra elements around each block: for all sides, per dimension, or per side.
+    comm : mpi4py.MPI.Comm
+        The processes; their number is `layout.nprocs`.
 
     Raises
     ------
@@ -130,7 +132,7 @@ class XArray:
 
     Notes
     -----
-    Source: the XArray and Grid of the KeLP Data Mover, section 2.
+    Source: the Array and Grid of the KeLP Data Mover, section 2.
 
     Examples
     --------
@@ -138,7 +140,7 @@ class XArray:
     >>> import datamover as dm
     >>> comm = MPI.COMM_SELF
     >>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=comm.size)
-    >>> a = dm.XArray(comm, rows, dtype="f4", ghost=1)
+    >>> a = dm.Array(rows, dtype="f4", ghost=1, comm=comm)
     >>> a.local.shape, a.interior(0).shape
     ((6, 8), (4, 6))
     """
@@ -146,11 +148,12 @@ class XArray:
     @refused_by(agreeing)
     def __init__(
         self,
-        comm: MPI.Comm,
         layout: Layout,
         dtype: DTypeLike = "f8",
+        *,
         order: str = "C",
         ghost: ArrayLike = 0,
+        comm: MPI.Comm,
     ):
         address = comm_address(comm)
 
@@ -183,6 +186,26 @@ class XArray:
         return tuple(self._places)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the whole array, without ghosts."""
+        return tuple(self.layout.domain.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the whole array."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements of the whole array, without ghosts."""
+        return math.prod(self.shape) * self.itemsize
+
+    @property
     def shared(self) -> bool:
         """Whether the other processes of the node can access this process's memory directly."""
         return self._core.shared
@@ -206,7 +229,7 @@ class XArray:
         """Raise Mismatch if this process has another rank in the array; not for users."""
         if self._rank != rank:
             raise Mismatch(
-                f"process {rank} was given an XArray of a communicator in which it is process "
+                f"process {rank} was given an Array of a communicator in which it is process "
                 f"{self._rank}"
             )
 
@@ -223,7 +246,7 @@ class XArray:
     def __getitem__(self, block: int) -> np.ndarray:
         """View a block with its ghosts; raises OutOfRange (a LookupError) if it is absent."""
         if self._freed:
-            raise InvalidState("the array has been freed")
+            raise InvalidState("the array is closed")
         if not isinstance(block, Integral):
             raise WrongType(
                 f"array[...] takes the number of a block, not {block!r}; for elements, use a view: "
@@ -236,6 +259,10 @@ class XArray:
         offset, strides, lowest, shape = self._places[block]
         first = offset + sum(x * s for x, s in zip(lowest, strides, strict=True))
         return np.ndarray(shape, self.dtype, self._core.bytes(), first, strides)
+
+    def block(self, number: int) -> np.ndarray:
+        """View a block with its ghosts, as ``array[number]``."""
+        return self[number]
 
     def __setitem__(self, block: int, values: ArrayLike) -> None:
         """Write a block with its ghosts, as ``array[block][...] = values``."""
@@ -271,7 +298,7 @@ class XArray:
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         """Raise: the conversion must specify the blocks, and whether to include ghosts."""
         raise WrongType(
-            "an XArray is not a NumPy array: use array.local (with ghosts), array.interior(), or "
+            "an Array is not a NumPy array: use array.local (with ghosts), array.interior(), or "
             "array[block]"
         )
 
@@ -292,13 +319,13 @@ class XArray:
     def part(self) -> Any:
         """Return the part that movers bind; not for users."""
         if self._freed:
-            raise InvalidState("the array has been freed")
+            raise InvalidState("the array is closed")
         return self._core.part()
 
     def memory(self) -> tuple[np.ndarray, MemoryLayout]:
         """Return all bytes of this process, and the places of its blocks; not for users."""
         if self._freed:
-            raise InvalidState("the array has been freed")
+            raise InvalidState("the array is closed")
         memory = self._core.bytes()
         return memory, self._memory_layout
 
@@ -318,20 +345,20 @@ class XArray:
         ]
         return MemoryLayout(blocks, 0, self._core.bytes().nbytes)
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Free the memory, once views of it and movers bound to it no longer exist. Local."""
         self._freed = True
         self._core.free()
 
-    def __enter__(self) -> XArray:
+    def __enter__(self) -> Array:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.free()
+        self.close()
 
     def __repr__(self) -> str:
         blocks = reprlib.repr([*self._places])
-        return f"XArray({self.layout!r}, dtype={type_word(self.dtype)!r}, blocks={blocks})"
+        return f"Array({self.layout!r}, dtype={type_word(self.dtype)!r}, blocks={blocks})"
 
 
 class UserArrays:
@@ -348,12 +375,12 @@ class UserArrays:
         if a process has no elements. Masked arrays raise `WrongType`, because elements are moved
         without masks.
     ghost : int, sequence of int, or sequence of (int, int)
-        As for `XArray`.
+        As for `Array`.
 
     Examples
     --------
     >>> import numpy as np, datamover as dm
-    >>> a = dm.UserArrays(np.zeros((6, 8)), ghost=1)
+    >>> a = dm.advanced.UserArrays(np.zeros((6, 8)), ghost=1)
     >>> a.dtype
     dtype('float64')
     """

@@ -12,7 +12,7 @@ exception that a Python programmer expects. `code` is the stable name of the kin
 invalid_argument True
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class Error(Exception):
@@ -51,13 +51,13 @@ class NoMemory(Error, MemoryError):
     code = "no_memory"
 
 
-class IoError(Error, OSError):
+class IoFailed(Error, OSError):
     """A file cannot be read or written, or is not valid."""
 
     code = "io"
 
 
-class MpiError(Error, RuntimeError):
+class MpiFailed(Error, RuntimeError):
     """An MPI call failed, or MPI is not usable as it was started."""
 
     code = "mpi"
@@ -99,3 +99,11 @@ def class_of(code: str) -> type[Error]:
     'Timeout'
     """
     return _CLASSES.get(code, Error)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # which imports look for
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .deprecated import attribute
+
+    return attribute(__name__, name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from datamover import lifeline, tied
-from datamover.errors import MpiError
+from datamover.errors import MpiFailed
 from datamover.mpi_modules import no_mpi
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def check_launch(comm: MPI.Comm) -> None:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         The launcher does not fit; names the command that starts the processes correctly.
     """
     launched = launched_size()
@@ -122,7 +122,7 @@ def check_launch(comm: MPI.Comm) -> None:
         if found
         else "start them with the mpiexec of that MPI, or build mpi4py for the launcher's"
     )
-    raise MpiError(
+    raise MpiFailed(
         f"a launcher ({launcher()}) started {launched} processes, but MPI sees each of them alone: "
         f"the launcher belongs to another MPI than mpi4py, which uses {library}; {remedy}"
     )
@@ -142,7 +142,7 @@ def mpi_family() -> str:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         mpi4py finds none.
     """
     loaded = sys.modules.get("mpi4py.MPI")
@@ -163,7 +163,7 @@ def _version_by_another_process() -> str:
     )  # fmt: skip
     if asked.returncode < 0:
         by = signal.Signals(-asked.returncode).name
-        raise MpiError(f"the process that asks mpi4py for its MPI was ended by {by}")
+        raise MpiFailed(f"the process that asks mpi4py for its MPI was ended by {by}")
     if asked.returncode != 0:
         raise no_mpi(asked.stderr.strip().rpartition("\n")[2])
     return asked.stdout
@@ -209,7 +209,7 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         No mpiexec fits the MPI that mpi4py loads.
     """
     command = [*lifeline.DEAF, sys.executable, "-m", "datamover", *arguments]
@@ -236,7 +236,7 @@ def run_command(nprocs: int, command: list[str]) -> int:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         No mpiexec fits the MPI that mpi4py loads.
     """
     mpiexec = _fitting_mpiexec()
@@ -274,7 +274,7 @@ def _run_launcher(
 def _fitting_mpiexec() -> str:
     mpiexec = find_mpiexec()
     if mpiexec is None:
-        raise MpiError(
+        raise MpiFailed(
             f"no mpiexec of {mpi_family()}, which mpi4py uses here, was found next to "
             f"{sys.executable} or on the PATH; install one (pip install mpich) or start the "
             "processes yourself"

@@ -91,7 +91,7 @@ def dense_memory(
     --------
     >>> import datamover as dm
     >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=2)
-    >>> memory = dm.dense_memory(blocks, rank=0, elem_bytes=8, ghost=1)
+    >>> memory = dm.advanced.dense_memory(blocks, rank=0, elem_bytes=8, ghost=1)
     >>> [(b.block, b.offset_bytes, b.valid.lo) for b in memory.blocks], memory.end_bytes
     ([(0, 56, (-1, -1)), (2, 376, (-1, -1))], 640)
     """

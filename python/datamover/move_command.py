@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from datamover import launch, lifeline, tied
-from datamover.errors import Error, InvalidArgument, IoError
+from datamover.errors import Error, InvalidArgument, IoFailed
 from datamover.interrupted_output import Output
 
 #: A progress bar appears when the work has taken this long.
@@ -304,7 +304,7 @@ def _check_file_limit(said: argparse.Namespace) -> None:
     needed_bytes = found.figures().get("bytes", found.spec.nbytes)
     output = _output_of(said.output).path
     if needed_bytes > limit and not of_output(output, options).is_directory:
-        raise IoError(space.no_space(output, OSError(errno.EFBIG, ""), needed_bytes))
+        raise IoFailed(space.no_space(output, OSError(errno.EFBIG, ""), needed_bytes))
 
 
 def _output_of(name: str, temporary: str | None = None) -> Output:
@@ -338,7 +338,7 @@ def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) 
             from datamover.files import move as move_files
 
             there = _output_of(output)
-            report = move_files(None, source, output, options, progress=shown.begin)
+            report = move_files(source, output, options, progress=shown.begin)
         except Error as e:
             shown.end()
             print_error(e)
@@ -375,7 +375,8 @@ def _move_as_one_of_several(
             raise InvalidArgument(
                 f"-n {nprocs} was given inside a launch of {comm.size} processes; leave -n away"
             )
-        report = move_files(comm, source, output, options, progress=shown.begin if shown else None)
+        begin = shown.begin if shown else None
+        report = move_files(source, output, options, progress=begin, comm=comm)
     except Error as e:
         if shown:
             shown.end()

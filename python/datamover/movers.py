@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ._plan import MotionPlan
-from .arguments import memory_limit, number, operation, seconds, word
-from .arrays import UserArrays, XArray, number_name
+from .arguments import flag, memory_limit, number, operation, seconds, word
+from .arrays import Array, UserArrays, number_name
 from .collective_calls import address_of, agreeing, binding, leaving, refused_by
 from .counted import counted
+from .deprecated import WithFree
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import core, take_part_with
@@ -23,8 +24,22 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     #: The parts of one distributed array on this process.
-    OneArray = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
+    OneArray = Array | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
     Arrays = OneArray | Sequence[OneArray]
+
+
+#: An argument that was not passed; None is the array of a process without blocks.
+NOT_GIVEN: Any = type("NotGiven", (), {"__repr__": lambda _: "not given"})()
+
+
+def _pair(arrays: Any) -> tuple[Arrays, Arrays]:
+    """Return (source, destination), or raise if arrays are not a pair."""
+    if not isinstance(arrays, (list, tuple)) or len(arrays) != 2:
+        raise WrongType(
+            "arrays must be passed as rebind(source, destination), or for a mover of several "
+            "plans as rebind((source, destination), ...)"
+        )
+    return arrays[0], arrays[1]
 
 
 def _listed(arrays: Arrays) -> list[OneArray]:
@@ -32,18 +47,19 @@ def _listed(arrays: Arrays) -> list[OneArray]:
     return list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
 
 
-def _is_file(array: Any) -> bool:
+def is_file(array: Any) -> bool:
     """Return whether this is an array on the disk, without loading the module that opens them."""
     return getattr(type(array), "is_file_array", False)
 
 
-def _wrapped(array: OneArray) -> XArray | UserArrays:
-    if _is_file(array):
+def wrapped(array: OneArray) -> Array | UserArrays:
+    """Return an array in memory in the form that movers bind."""
+    if is_file(array):
         raise Unsupported(
             f"{array!r} is on the disk: pass it alone as the source or destination of a Mover, "
             "without other arrays or plans"
         )
-    return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
+    return array if isinstance(array, (Array, UserArrays)) else UserArrays(array)
 
 
 def _real(value: Any, name: str) -> float:
@@ -80,15 +96,16 @@ def _triples(moves: Any) -> list[tuple] | BaseException:
     return listed
 
 
-def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
+def communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
+    """Return the communicator that was passed, or that of an array."""
     if comm is not None:
         return comm
     for move in moves:
         for arrays in move[1:]:
             for array in _listed(arrays):
-                if isinstance(array, XArray) or _is_file(array):
+                if isinstance(array, Array) or is_file(array):
                     return array.comm
-    raise InvalidArgument("comm is needed when neither source nor destination is an XArray")
+    raise InvalidArgument("missing argument 'comm': neither source nor destination is an Array")
 
 
 def converts(source: np.dtype, destination: np.dtype) -> bool:
@@ -144,6 +161,11 @@ class _Parts:
         rank, nprocs = place
         if not isinstance(plan, MotionPlan):
             raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+        if source is NOT_GIVEN or destination is NOT_GIVEN:
+            missing = "source" if source is NOT_GIVEN else "destination"
+            raise WrongType(
+                f"missing argument {missing!r}: a mover needs Mover(plan, source, destination)"
+            )
         if plan.nprocs != nprocs:
             raise Mismatch(
                 f"the plan is for {plan.nprocs} processes, the communicator has {nprocs}"
@@ -158,15 +180,15 @@ class _Parts:
         self.sources: list[Any] = []
         self.destinations: list[Any] = []
         for a, b in zip(sources, destinations, strict=True):
-            dest = _wrapped(b)
+            dest = wrapped(b)
             if replaces and isinstance(dest, UserArrays):
                 dest.refuse_overlaps()
-            for columns in self._columns(rank, _wrapped(a), dest):
+            for columns in self._columns(rank, wrapped(a), dest):
                 self._add(rank, *columns)
 
     def _columns(
-        self, rank: int, *ends: XArray | UserArrays
-    ) -> list[tuple[XArray | UserArrays, ...]]:
+        self, rank: int, *ends: Array | UserArrays
+    ) -> list[tuple[Array | UserArrays, ...]]:
         """Pair the columns of a source and a destination whose elements are rows."""
         layouts = (self.plan.source, self.plan.destination)
         listed = [
@@ -193,7 +215,7 @@ class _Parts:
                 return "; pass the blocks of one array as a mapping {block: array}"
         return ""
 
-    def _add(self, rank: int, source: XArray | UserArrays, dest: XArray | UserArrays) -> None:
+    def _add(self, rank: int, source: Array | UserArrays, dest: Array | UserArrays) -> None:
         dtypes = [array.dtype for array in (source, dest) if array.dtype is not None]
         if len(set(dtypes)) > 1 and not converts(*dtypes):
             raise WrongType(
@@ -206,48 +228,151 @@ class _Parts:
             (self.sources, source, self.plan.source),
             (self.destinations, dest, self.plan.destination),
         ):
-            shared = isinstance(array, XArray)
+            shared = isinstance(array, Array)
             parts.append(array.part() if shared else array.part(layout, rank, dtype))
 
 
-class MoverSet:
-    """Executes several plans, each between several arrays, together.
+class Mover(WithFree):
+    """Executes plans between arrays as one collective operation, any number of times.
 
-    All data from one process to another is sent together: with messages, one per pair of processes
-    and round. Otherwise like `Mover`, which is the case of one plan. Creating it is collective.
+    ``Mover(plan, source, destination)`` executes one plan, ``Mover([(plan, source, destination),
+    ...])`` several: together, with one message per pair of processes, or one after the other, with
+    ``together=False``.
+
+    Creating a mover is collective. All choices are made and errors are raised then, on all
+    processes and before anything moves. Between `start` and `wait` write neither source nor
+    destination. Several movers may be in flight. All processes must start them in the same order,
+    and may wait for them in any order. None may write elements that another one reads or writes,
+    whatever its `op` (several plans of one mover may add to one array). If a mover is dropped in
+    flight, it has failed and the other processes raise `PeerFailed`.
 
     Parameters
     ----------
-    moves : sequence of (MotionPlan, source, destination)
-        Each source and destination is an array or a list of arrays as for `Mover`. All processes
-        must pass the same number of moves, in the same order.
-    op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they apply to all moves.
+    plan : MotionPlan, or sequence of (MotionPlan, source, destination)
+        The plan to execute, or several with the arrays of each. All processes must pass the same
+        number of plans, in the same order. Options apply to all of them.
+    source, destination : Array, ndarray, mapping, UserArrays or FileArray, or a list of them
+        Arrays of the library or of the user (see `UserArrays`); they may be the same array. A
+        mapping contains the blocks of one array, and is empty if a process has none. A list
+        contains several arrays, which are moved together, each to the one at the same position of
+        the other list. An array on the disk (`files.open`) must be passed alone. User arrays,
+        arrays that support DLPack, and distributed arrays that `layout_of` accepts are used in
+        place, and kept alive. With index lists and flat ranges an element may be a row: the arrays
+        are then (n, k), and (0, k) for one of the two if a process has none.
+    together : bool
+        How to execute several plans. True executes them together: all data from one process to
+        another is sent together. False executes them one after the other: each plan reads what the
+        plans before it have written, also on other processes. Waits between them happen in `test`
+        and `wait`, or in the progress thread.
+    op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
+        How to combine arriving elements with existing ones; by default they replace them. An
+        element that moves to itself, in the same memory, stays unchanged, whatever `op` and `alpha`
+        are.
+    alpha : number
+        Factor of arriving elements.
+    beta : number
+        Factor of the existing elements, with `op="add"` only. It is applied whenever an element
+        arrives. If several arrive at one place, as from an `adjoint`, multiply the array before
+        and leave `beta` at 1.
+    conjugate : bool
+        Whether arriving complex elements are conjugated.
+    transport : str
+        By default "auto". Otherwise the name of a transport that must carry all data that leaves a
+        process ("shared", "read", "staged", "p2p", "datatype", "collective", "get", "put"), or
+        several joined by "+", of which the first that can carry a pair is used. A name can be
+        followed by the side that copies or the longest message ("shared:receiver", "p2p:64K").
+        "measure" uses the fastest, as found by `tune` or stored before. With "collective" all
+        processes take part in each move, and must start such movers in the same order.
+    check : bool
+        Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
+        (without `op`), that none is read while it is written, also through arrays that share
+        memory, and that sizes match for every pair. The error names process, block and region. If
+        one process passes True, all check. Takes time and memory proportional to the elements. By
+        default, movers still verify that all processes pass the same plan and options, and reject
+        most moves that read an element while it is written.
+    max_bytes : int, optional
+        Maximum number of bytes of message buffers and shared slots of this process. Larger data is
+        moved in pieces, with the same result. `counters()["extra_bytes"]` is the number in use.
+    comm : mpi4py.MPI.Comm, optional
+        The processes; required if no array is an `Array`.
 
     Raises
     ------
-    Error
-        As `Mover`, on all processes.
+    Mismatch
+        Layouts, shapes or numbers of processes do not fit each other, or plans or options differ
+        between processes.
+    WrongType
+        NumPy does not convert the dtypes under "same_kind", or elements that are not numbers need
+        arithmetic. (Other number types are converted during the move; the narrower one is sent.)
+    OutOfRange
+        A section is outside a block's memory, because the ghosts are not deep enough.
+    InvalidArgument
+        The destination is read-only; `op` or the transport is unknown; `beta` is passed without
+        `op="add"`; `max_bytes` is too small for an element per message; an element is read and
+        written or, with `check`, written twice; without `op`, elements of the destination share
+        memory.
+    Unsupported
+        The transport cannot carry one of the pairs.
+
+    Notes
+    -----
+    Source: the Mover of the KeLP Data Mover, section 2.
 
     Examples
     --------
+    A transpose:
+
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm
-    >>> rows = dm.BlockCyclic((2, 2), "(block, *)", nprocs=1)
-    >>> a, b, c = np.arange(4.0).reshape(2, 2), np.zeros((2, 2)), np.zeros((2, 2), "f4")
-    >>> turn, keep = dm.redistribute(rows, rows, axes=(1, 0)), dm.redistribute(rows, rows)
-    >>> dm.MoverSet([(turn, a, b), (keep, a, c)], comm=MPI.COMM_SELF)()
-    >>> b.tolist(), c.tolist()
-    ([[0.0, 2.0], [1.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]])
+    >>> comm = MPI.COMM_SELF
+    >>> rows = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
+    >>> columns = dm.BlockCyclic((3, 2), "(block, *)", nprocs=1)
+    >>> a, b = np.arange(6.0).reshape(2, 3), np.empty((3, 2))
+    >>> mover = dm.Mover(dm.redistribute(rows, columns, axes=(1, 0)), a, b, comm=comm)
+    >>> mover()
+    >>> b
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]])
+
+    Two plans together:
+
+    >>> turn, keep = dm.redistribute(rows, columns, axes=(1, 0)), dm.redistribute(rows, rows)
+    >>> c = np.empty((2, 3), "f4")
+    >>> dm.Mover([(turn, a, b), (keep, a, c)], comm=comm)()
+    >>> b[2].tolist(), c[1].tolist()
+    ([2.0, 5.0], [3.0, 4.0, 5.0])
+
+    A halo axis by axis: the second axis also forwards the corners (see `axis_halo`).
+
+    >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (4, 4)), (2, 2), nprocs=1)
+    >>> u = dm.Array(blocks, "f8", ghost=1, comm=comm)
+    >>> for block in u.blocks:
+    ...     u[block][...] = block
+    >>> axes = [dm.advanced.axis_halo(blocks, 1, axis) for axis in range(2)]
+    >>> dm.Mover([(plan, u, u) for plan in axes], together=False).run()
+    >>> u[0].tolist()
+    [[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 2.0, 2.0, 3.0]]
     """
 
-    _in_phases = False  # whether the plans are executed one after the other
+    @refused_by(leaving)
+    def __new__(cls, *given: Any, **said: Any) -> Mover:
+        """Create a mover that reads or writes a file if an array on the disk is passed."""
+        ends = (*given[1:3], said.get("source"), said.get("destination"))
+        if cls is Mover and any(is_file(end) for end in ends):
+            from .files.file_mover import FileMover
+
+            cls = FileMover
+        return super().__new__(cls)
 
     @refused_by(binding)
     def __init__(
         self,
-        moves: Sequence[tuple[MotionPlan, Arrays, Arrays]],
+        plan: MotionPlan | Sequence[tuple[MotionPlan, Arrays, Arrays]],
+        source: Arrays = NOT_GIVEN,
+        destination: Arrays = NOT_GIVEN,
         *,
+        together: bool = True,
         op: Any = None,
         transport: str = "auto",
         alpha: complex = 1,
@@ -257,17 +382,19 @@ class MoverSet:
         max_bytes: int | None = None,
         comm: MPI.Comm | None = None,
     ):
-        listed = _triples(moves)
+        self._is_several = source is NOT_GIVEN and not isinstance(plan, MotionPlan)
+        listed = _triples(plan) if self._is_several else [(plan, source, destination)]
         if comm is None and isinstance(listed, BaseException):
             raise listed  # without a communicator the others cannot be notified
-        self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
-        self._address = address_of(self._comm, binding, moves)
+        self._comm = communicator(comm, [] if isinstance(listed, BaseException) else listed)
+        self._address = address_of(self._comm, binding, (plan, source, destination))
         # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
         try:
             if isinstance(listed, BaseException):
                 raise listed
             options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
+            in_phases = not flag(together, "together")
             self._replaces = options.op == "replace"
             parts = [_Parts(self._place, self._replaces, *move) for move in listed]
         except BaseException as error:
@@ -279,30 +406,36 @@ class MoverSet:
             [p.sources for p in parts],
             [p.destinations for p in parts],
             **vars(options),
-            in_phases=self._in_phases,
+            in_phases=in_phases,
         )
 
     @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
-    def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
+    def rebind(self, source: Any, destination: Any = NOT_GIVEN, *others: Any) -> None:
         """Bind other arrays to the same plans, without planning again. Collective.
 
         Parameters
         ----------
-        *arrays : (source, destination)
-            One pair per plan, in order.
+        source, destination
+            As for creating the mover. With several plans, pass a pair for each instead:
+            ``rebind((a, b), (c, d))``.
 
         Raises
         ------
         Error
             As for creating the mover, which is then bound as before. InvalidState in flight.
         """
+        arrays = [one for one in (source, destination, *others) if one is not NOT_GIVEN]
+        if not self._is_several:
+            arrays = [tuple(arrays)]
         try:
             if len(arrays) != len(self._plans):
                 raise Mismatch(
                     f"there are {len(arrays)} pairs of arrays, but {len(self._plans)} plans"
                 )
-            pairs = zip(self._plans, arrays, strict=True)
-            parts = [_Parts(self._place, self._replaces, plan, a, b) for plan, (a, b) in pairs]
+            parts = [
+                _Parts(self._place, self._replaces, plan, *_pair(pair))
+                for plan, pair in zip(self._plans, arrays, strict=True)
+            ]
         except BaseException as error:
             self._refuse_rebind(error)
         self._core.rebind(
@@ -388,9 +521,21 @@ class MoverSet:
         """
         self._core.wait(seconds(timeout))
 
-    def __call__(self, timeout: float | None = None) -> None:
-        """Start and wait."""
+    def run(self, timeout: float | None = None) -> None:
+        """Start and wait; also by calling the mover."""
         self._core(seconds(timeout))
+
+    __call__ = run
+
+    @property
+    def plans(self) -> tuple[MotionPlan, ...]:
+        """The plans that are executed."""
+        return tuple(self._plans)
+
+    @property
+    def plan(self) -> MotionPlan:
+        """The plan that is executed; the first of several."""
+        return self._plans[0]
 
     @property
     def in_flight(self) -> bool:
@@ -409,15 +554,15 @@ class MoverSet:
         """Return messages and bytes per round, rounds, and seconds spent waiting. Local."""
         return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Free buffers and references to the arrays. Local. InvalidState in flight."""
         self._core.free()
 
-    def __enter__(self) -> MoverSet:
+    def __enter__(self) -> Mover:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Free the mover; if it is left in flight it has failed, and all processes are notified."""
+        """Close the mover; one left in flight has failed, and all processes are notified."""
         left = self.in_flight
         self._core.give_up()
         if left and kind is None:
@@ -438,190 +583,6 @@ class MoverSet:
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
-
-
-class Phases(MoverSet):
-    """Executes several plans one after the other, started and waited for together.
-
-    The elements that a plan moves to this process have arrived before the next plan reads them
-    here. `start` starts the first; `test`, `wait`, any other wait of the process and the progress
-    thread progress through all of them. Nothing is allocated between `start` and `wait`. `counters`
-    and `explain` cover all plans. Creating it is collective.
-
-    Parameters
-    ----------
-    moves : sequence of (MotionPlan, source, destination)
-        The phases in order; each source and destination as for `Mover`. All processes must pass the
-        same number.
-    op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they apply to all phases, which share `max_bytes`.
-
-    Raises
-    ------
-    Error
-        As `Mover`, on all processes; Mismatch also if processes pass different numbers of plans.
-
-    Examples
-    --------
-    A halo axis by axis: the second axis also forwards the corners (see `axis_halo`).
-
-    >>> from mpi4py import MPI
-    >>> import datamover as dm
-    >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (4, 4)), (2, 2), nprocs=1)
-    >>> u = dm.XArray(MPI.COMM_SELF, blocks, "f8", ghost=1)
-    >>> for block in u.blocks:
-    ...     u[block][...] = block
-    >>> dm.Phases([(dm.axis_halo(blocks, 1, axis), u, u) for axis in range(2)])()
-    >>> u[0].tolist()
-    [[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 2.0, 2.0, 3.0]]
-    """
-
-    _in_phases = True
-
-
-class Mover(MoverSet):
-    """Executes a plan between arrays as one collective operation, any number of times.
-
-    Creating a mover is collective. All choices are made and errors are raised then, on all
-    processes and before anything moves. Between `start` and `wait` write neither source nor
-    destination. Several movers may be in flight. All processes must start them in the same order,
-    and may wait for them in any order. None may write elements that another one reads or writes,
-    whatever its `op` (a `MoverSet` may add several sources to one array). If a mover is dropped in
-    flight, it has failed and the other processes raise `PeerFailed`.
-
-    Parameters
-    ----------
-    plan : MotionPlan
-        The plan to execute.
-    source, destination : XArray, ndarray, mapping, UserArrays or FileArray, or a list of them
-        Arrays of the library or of the user (see `UserArrays`); they may be the same array. A
-        mapping contains the blocks of one array, and is empty if a process has none. A list
-        contains several arrays, which are moved together, each to the one at the same position of
-        the other list. An array on the disk (`files.open`) must be passed alone. User arrays,
-        arrays that support DLPack, and distributed arrays that `layout_of` accepts are used in
-        place, and kept alive. With index lists and flat ranges an element may be a row: the arrays
-        are then (n, k), and (0, k) for one of the two if a process has none.
-    op : {None, "add", "multiply", "min", "max"}, ufunc or MPI.Op
-        How to combine arriving elements with existing ones; by default they replace them. An
-        element that moves to itself, in the same memory, stays unchanged, whatever `op` and `alpha`
-        are.
-    alpha : number
-        Factor of arriving elements.
-    beta : number
-        Factor of the existing elements, with `op="add"` only. It is applied whenever an element
-        arrives. If several arrive at one place, as from an `adjoint`, multiply the array before
-        and leave `beta` at 1.
-    conjugate : bool
-        Whether arriving complex elements are conjugated.
-    transport : str
-        By default "auto". Otherwise the name of a transport that must carry all data that leaves a
-        process ("shared", "read", "staged", "p2p", "datatype", "collective", "get", "put"), or
-        several joined by "+", of which the first that can carry a pair is used. A name can be
-        followed by the side that copies or the longest message ("shared:receiver", "p2p:64K").
-        "measure" uses the fastest, as found by `tune` or stored before. With "collective" all
-        processes take part in each move, and must start such movers in the same order.
-    check : bool
-        Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
-        (without `op`), that none is read while it is written, also through arrays that share
-        memory, and that sizes match for every pair. The error names process, block and region. If
-        one process passes True, all check. Takes time and memory proportional to the elements. By
-        default, movers still verify that all processes pass the same plan and options, and reject
-        most moves that read an element while it is written.
-    max_bytes : int, optional
-        Maximum number of bytes of message buffers and shared slots of this process. Larger data is
-        moved in pieces, with the same result. `counters()["extra_bytes"]` is the number in use.
-    comm : mpi4py.MPI.Comm, optional
-        The processes; required if no array is an `XArray`.
-
-    Raises
-    ------
-    Mismatch
-        Layouts, shapes or numbers of processes do not fit each other, or plans or options differ
-        between processes.
-    WrongType
-        NumPy does not convert the dtypes under "same_kind", or elements that are not numbers need
-        arithmetic. (Other number types are converted during the move; the narrower one is sent.)
-    OutOfRange
-        A section is outside a block's memory, because the ghosts are not deep enough.
-    InvalidArgument
-        The destination is read-only; `op` or the transport is unknown; `beta` is passed without
-        `op="add"`; `max_bytes` is too small for an element per message; an element is read and
-        written or, with `check`, written twice; without `op`, elements of the destination share
-        memory.
-    Unsupported
-        The transport cannot carry one of the pairs.
-
-    Notes
-    -----
-    Source: the Mover of the KeLP Data Mover, section 2.
-
-    Examples
-    --------
-    >>> from mpi4py import MPI
-    >>> import numpy as np, datamover as dm
-    >>> comm = MPI.COMM_SELF
-    >>> rows = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
-    >>> columns = dm.BlockCyclic((3, 2), "(block, *)", nprocs=1)
-    >>> a, b = np.arange(6.0).reshape(2, 3), np.empty((3, 2))
-    >>> mover = dm.Mover(dm.redistribute(rows, columns, axes=(1, 0)), a, b, comm=comm)
-    >>> mover()
-    >>> b
-    array([[0., 3.],
-           [1., 4.],
-           [2., 5.]])
-    """
-
-    @refused_by(leaving)
-    def __new__(cls, *given: Any, **said: Any) -> Mover:
-        """Create a mover that reads or writes a file if an array on the disk is passed."""
-        ends = (*given[1:3], said.get("source"), said.get("destination"))
-        if cls is Mover and any(_is_file(end) for end in ends):
-            from .files.file_mover import FileMover
-
-            cls = FileMover
-        return super().__new__(cls)
-
-    @refused_by(binding)
-    def __init__(
-        self,
-        plan: MotionPlan,
-        source: Arrays,
-        destination: Arrays,
-        *,
-        op: Any = None,
-        transport: str = "auto",
-        alpha: complex = 1,
-        beta: complex = 1,
-        conjugate: bool = False,
-        check: bool = False,
-        max_bytes: int | None = None,
-        comm: MPI.Comm | None = None,
-    ):
-        super().__init__(
-            [(plan, source, destination)],
-            op=op,
-            transport=transport,
-            alpha=alpha,
-            beta=beta,
-            conjugate=conjugate,
-            check=check,
-            max_bytes=max_bytes,
-            comm=comm,
-        )
-
-    @property
-    def plan(self) -> MotionPlan:
-        """The plan that is executed."""
-        return self._plans[0]
-
-    @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
-    def rebind(self, source: Arrays, destination: Arrays) -> None:
-        """Bind other arrays to the same plan, without planning again. Collective.
-
-        Raises the errors of creating a mover, which is then bound as before; InvalidState in
-        flight.
-        """
-        super().rebind((source, destination))
 
 
 def _show_parameters() -> None:

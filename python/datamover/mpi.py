@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .errors import (
     Error,
     InvalidArgument,
-    IoError,
-    MpiError,
+    IoFailed,
+    MpiFailed,
     NoMemory,
     OutOfRange,
     PeerFailed,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: The library's codes for built-in exceptions; the first that fits is used.
 _KINDS = (
     (MemoryError, NoMemory),
-    (OSError, IoError),
+    (OSError, IoFailed),
     (LookupError, OutOfRange),
     ((TypeError, AttributeError), WrongType),
     ((ValueError, ArithmeticError), InvalidArgument),
@@ -58,7 +58,7 @@ def core() -> ModuleType:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         They use different ones; names the remedy.
     """
     from .mpi_modules import load, load_mpi4py
@@ -68,7 +68,7 @@ def core() -> ModuleType:
     loaded = _loaded_mpi_libraries()
     same = _mover.mpi_library_version().rstrip("\0") == MPI.Get_library_version().rstrip("\0")
     if len(loaded) > 1 or not same or _mover.comm_handle_bytes != MPI._sizeof(MPI.Comm):
-        raise MpiError(
+        raise MpiFailed(
             "mpi4py and datamover use different MPI libraries "
             f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the "
             "MPI that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
@@ -86,7 +86,7 @@ def comm_address(comm: MPI.Comm) -> int:
         `comm` is not an mpi4py communicator.
     InvalidArgument
         It is MPI.COMM_NULL, or was freed.
-    MpiError
+    MpiFailed
         The launcher belongs to another MPI, which leaves each process alone, or MPI has ended.
     """
     from .mpi_modules import load_mpi4py

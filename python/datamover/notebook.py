@@ -148,7 +148,7 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     if not term.corners:
         ghosts += ", no corners"
     if term.colours > 1:
-        ghosts += f", colour {term.colour} of {term.colours}"
+        ghosts += f", color {term.colour} of {term.colours}"
     if any(term.periodic):
         ghosts += f", periodic in {_slices(term.domain)}"
     return ("halo", ghosts, "interiors") if term.reversed else ("halo", "interiors", ghosts)

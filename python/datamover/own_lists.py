@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy.typing as npt
 
 from .collective_calls import listing, refused_by
+from .deprecated import comm_by_place
 from .layouts import IndexList, Layout
 from .mpi import comm_address, core, take_part_with
 
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
+@comm_by_place(0)
 @refused_by(listing)
 def index_lists(
-    comm: MPI.Comm,
     shape: int | Sequence[int],
     *mine: npt.ArrayLike,
     partners: Sequence[Layout] = (),
+    comm: MPI.Comm,
 ) -> tuple[IndexList, ...]:
     """Make index lists of which each process passes its own; no process stores all. Collective.
 
@@ -31,14 +33,14 @@ def index_lists(
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        The processes; all pass the same number of lists.
     shape : int or sequence of int
         Shape of the array that the indices point into, the same on all processes.
     *mine : arrays of int
         This process's flat indices for each result, in the order of its local array.
     partners : sequence of layouts, optional
         Other layouts over `shape` that the results will move to or from, the same on all processes.
+    comm : mpi4py.MPI.Comm
+        The processes; all pass the same number of lists.
 
     Returns
     -------
@@ -71,10 +73,11 @@ def index_lists(
     >>> comm = MPI.COMM_WORLD
     >>> n = 2 * comm.size
     >>> own = 2 * comm.rank + np.arange(2)
-    >>> owned, with_ghost = dm.index_lists(comm, n, own, np.append(own, (own[-1] + 1) % n)[1:])
+    >>> near = np.append(own, (own[-1] + 1) % n)[1:]
+    >>> owned, with_ghost = dm.advanced.index_lists(n, own, near, comm=comm)
     >>> values, seen = own * 10.0, np.zeros(2)
     >>> dm.Mover(dm.redistribute(owned, with_ghost), values, seen, comm=comm)()
-    >>> bool((seen == np.append(own, (own[-1] + 1) % n)[1:] * 10.0).all())
+    >>> bool((seen == near * 10.0).all())
     True
     """
     address = comm_address(comm)

@@ -209,7 +209,7 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
 
     Raises
     ------
-    IoError
+    IoFailed
         The file cannot be written.
     Unsupported
         matplotlib is not installed.

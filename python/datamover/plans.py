@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _plan
 from ._plan import (
@@ -25,6 +25,8 @@ from ._plan import (
     SectionCopy,
 )
 from .arguments import flag, integer, integers, is_several
+from .deprecated import copy as deprecated_copy
+from .deprecated import halo_arguments
 from .errors import InvalidArgument, Mismatch, WrongType
 from .layouts import Layout, checked
 
@@ -48,6 +50,129 @@ __all__ = [
 for _class in (HaloExchange, MotionPlan, Redistribution, SectionCopy):
     _class.__module__ = __name__
 
+_add_section = MotionPlan.copy
+
+
+def add_section(
+    self: MotionPlan,
+    source_block: int,
+    source_region: Section,
+    destination_block: int,
+    destination_region: Section,
+    axes: Sequence[int] | None = None,
+    source_step: int | Sequence[int] | None = None,
+    destination_step: int | Sequence[int] | None = None,
+) -> None:
+    """Add the copy of a section of one block to a section of another.
+
+    Parameters
+    ----------
+    source_block, destination_block : int
+        Numbers of blocks in the two layouts.
+    source_region, destination_region : Region or tuple of slices
+        In global indices; they may reach into ghosts, which is checked when arrays are bound.
+    axes : sequence of int, optional
+        Dimension k of the destination region is dimension axes[k] of the source region.
+    source_step, destination_step : int or sequence of int, optional
+        Only every step-th index of a region takes part, from its lower corner on: in each dimension
+        ``range(lo, hi, step)``. Both regions must then hold as many in each dimension.
+
+    Raises
+    ------
+    OutOfRange
+        If a layout has no such block.
+    Mismatch
+        If the regions hold different numbers of points, or their shapes differ after `axes`.
+    InvalidArgument
+        If `axes` is not a permutation, or a step is below 1.
+    Unsupported
+        If a layout is an `IndexList`.
+
+    Examples
+    --------
+    Every second point of a line, packed:
+
+    >>> import datamover as dm
+    >>> line, packed = dm.FloorPlan([dm.Region(0, 9)], [0]), dm.FloorPlan([dm.Region(0, 5)], [0])
+    >>> plan = dm.MotionPlan(line, packed)
+    >>> plan.add_section(0, slice(0, 9), 0, slice(0, 5), source_step=2)
+    >>> plan.outgoing(0)
+    {0: 5}
+    """
+    _add_section(
+        self,
+        source_block,
+        _required(source_region, "source_region"),
+        destination_block,
+        _required(destination_region, "destination_region"),
+        axes,
+        source_step,
+        destination_step,
+    )
+
+
+def execute(self: MotionPlan, source: Any, out: Any = None, **options: Any) -> Any:
+    """Execute the plan once, from an array to a new one, or to `out`. Collective.
+
+    A halo plan fills the ghosts of `source` itself. To execute a plan repeatedly, keep a `Mover`,
+    because planning takes most of the time of the first move.
+
+    Parameters
+    ----------
+    source : Array, ndarray or mapping
+        As for `Mover`.
+    out : Array, ndarray or mapping, optional
+        The destination, as for `Mover`. By default, a new `Array` of the destination layout, with
+        the dtype of the source, and zeros in elements that the plan does not write; for a halo
+        plan, `source`.
+    **options
+        Those of `Mover`: `comm`, which is required if no array is an `Array`, `op`, and so on.
+
+    Returns
+    -------
+    Array, or `out`
+        The destination.
+
+    Raises
+    ------
+    Error
+        As `Mover`, on all processes.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm
+    >>> comm = MPI.COMM_SELF
+    >>> rows = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
+    >>> columns = dm.BlockCyclic((3, 2), "(block, *)", nprocs=1)
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> b = dm.redistribute(rows, columns, axes=(1, 0))(a, comm=comm)
+    >>> b.local
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]])
+    >>> halves = dm.FloorPlan.uniform((4,), 2, nprocs=1)
+    >>> u = dm.Array(halves, "f8", ghost=1, comm=comm)
+    >>> for block in u.blocks:
+    ...     u[block][...] = block
+    >>> dm.halo(halves, 1)(u) is u, u[0].tolist()
+    (True, [0.0, 0.0, 0.0, 1.0])
+    """
+    from .one_move import execute_once
+
+    return execute_once(self, source, out, **options)
+
+
+MotionPlan.add_section = add_section
+MotionPlan.copy = deprecated_copy
+MotionPlan.__call__ = execute
+
+#: A box of indices: a region, or a slice for each dimension.
+Section = Region | slice | tuple[slice, ...]
+
+#: Which dimensions are periodic: none, all, or those that are True; or the periodic domain.
+Periodic = bool | Sequence[bool] | Region | None
+
 #: The width of a halo: one for all sides, one for each dimension, or (lower, upper) for each.
 Width = int | Sequence[int] | Sequence[tuple[int, int]]
 
@@ -57,8 +182,8 @@ def redistribute(
     source: Layout,
     destination: Layout,
     axes: Sequence[int] | None = None,
-    source_region: Region | None = None,
-    destination_region: Region | None = None,
+    source_region: Section | None = None,
+    destination_region: Section | None = None,
     relabel: Literal[False] = False,
     partial: bool = False,
 ) -> MotionPlan: ...
@@ -67,8 +192,8 @@ def redistribute(
     source: Layout,
     destination: Layout,
     axes: Sequence[int] | None = None,
-    source_region: Region | None = None,
-    destination_region: Region | None = None,
+    source_region: Section | None = None,
+    destination_region: Section | None = None,
     *,
     relabel: Literal[True] | Sequence[int],
     partial: bool = False,
@@ -77,8 +202,8 @@ def redistribute(
     source: Layout,
     destination: Layout,
     axes: Sequence[int] | None = None,
-    source_region: Region | None = None,
-    destination_region: Region | None = None,
+    source_region: Section | None = None,
+    destination_region: Section | None = None,
     relabel: bool | Sequence[int] = False,
     partial: bool = False,
 ) -> MotionPlan | Relabelling:
@@ -94,7 +219,7 @@ def redistribute(
         regions, which may begin anywhere; those of the others begin at 0.
     axes : sequence of int, optional
         Dimension k of the destination is dimension axes[k] of the source, as in `numpy.transpose`.
-    source_region, destination_region : Region, optional
+    source_region, destination_region : Region or tuple of slices, optional
         Sections of the index spaces, of the same shape (after `axes`). The first element of one
         moves to the first element of the other, whatever their indices. If only one is given, the
         other is the domain of its layout.
@@ -166,8 +291,8 @@ block of the source holds it; pass partial=True to redistribute to leave such el
         checked(source),
         checked(destination),
         None if axes is None else integers(axes, "axes"),
-        None if source_region is None else _region(source_region, "source_region"),
-        None if destination_region is None else _region(destination_region, "destination_region"),
+        _section(source_region, "source_region", source),
+        _section(destination_region, "destination_region", destination),
         flag(partial, "partial"),
     )
     if relabel is False:
@@ -177,14 +302,15 @@ block of the source holds it; pass partial=True to redistribute to leave such el
     return relabelled(plan, relabel)
 
 
+@halo_arguments("layout", "width", "periodic", "wraps", "corners", "colours", "colour")
 def halo(
     layout: FloorPlan | BlockCyclic,
     width: Width,
-    periodic: Region | bool | None = None,
-    wraps: Sequence[bool] | None = None,
+    periodic: Periodic = False,
+    *,
     corners: bool = True,
-    colours: int = 1,
-    colour: int = 0,
+    colors: int = 1,
+    color: int = 0,
 ) -> MotionPlan:
     """Plan to fill the ghosts of all blocks from the interiors.
 
@@ -201,17 +327,15 @@ def halo(
     width : int, sequence of int, or sequence of (int, int)
         Depth of the ghosts: everywhere, for each dimension, or below and above for each dimension.
         May exceed the extent of a block.
-    periodic : Region or bool, optional
-        The periodic domain, at least as long as the blocks together in each periodic dimension;
-        True for `layout.domain`. By default, the domain is not periodic.
-    wraps : sequence of bool, optional
-        Which dimensions of the domain are periodic; by default all. For example,
-        ``periodic=True, wraps=(True, False)`` selects the first of two.
+    periodic : bool, sequence of bool, or Region
+        Whether ``layout.domain`` is periodic, in all dimensions or in each: for example, ``(True,
+        False)`` selects the first of two. A `Region` is a periodic domain that differs from
+        ``layout.domain``, at least as long as the blocks together. By default, it is not periodic.
     corners : bool
         Whether to fill edges and corners too, or only faces.
-    colours, colour : int
+    colors, color : int
         With several colors (at most 64), only the ghosts of one are filled: those of points whose
-        indices sum to `colour` modulo `colours`. For example, with 2 colors, 0 selects the red
+        indices sum to `color` modulo `colors`. For example, with 2 colors, 0 selects the red
         points of a checkerboard and 1 the black ones.
 
     Returns
@@ -223,12 +347,12 @@ def halo(
     Raises
     ------
     InvalidArgument
-        If a width is negative, the periodic domain is shorter than the blocks together, `wraps` is
-        given without a periodic domain, or `colour` is not below `colours`.
+        If a width is negative, the periodic domain is shorter than the blocks together, or `color`
+        is not below `colors`.
     WrongType
-        If `periodic` is neither a bool nor a Region, or `wraps` does not consist of bools.
+        If `periodic` is neither a bool, nor a bool for each dimension, nor a Region.
     Mismatch
-        If `width`, `periodic` or `wraps` have other dimensions than the layout.
+        If `width` or `periodic` have other dimensions than the layout.
     Unsupported
         If a process holds several separate blocks of a block-cyclic layout; for index lists.
 
@@ -247,33 +371,33 @@ def halo(
     >>> rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
     >>> dm.halo(rows, (1, 0)).incoming(1)
     {0: 8, 2: 8}
-    >>> dm.halo(rows, (1, 0), colours=2, colour=1).incoming(1)
+    >>> dm.halo(rows, (1, 0), colors=2, color=1).incoming(1)
     {0: 4, 2: 4}
     """
     lower, upper = _sides(width, layout)
-    domain = _wrapping_domain(periodic, wraps, layout)
-    counts = integer(colours, "colours"), integer(colour, "colour")
-    return _plan.halo(layout, lower, upper, domain, wraps, flag(corners, "corners"), *counts)
+    counts = integer(colors, "colors"), integer(color, "color")
+    domain = _periodic_domain(periodic, layout)
+    return _plan.halo(layout, lower, upper, *domain, flag(corners, "corners"), *counts)
 
 
+@halo_arguments("layout", "width", "axis", "periodic", "wraps")
 def axis_halo(
     layout: FloorPlan | BlockCyclic,
     width: Width,
     axis: int,
-    periodic: Region | bool | None = None,
-    wraps: Sequence[bool] | None = None,
+    periodic: Periodic = False,
 ) -> MotionPlan:
     """Plan to fill the ghosts on both sides of all blocks along one axis, corners included.
 
     Each axis also forwards the corner ghosts received along earlier axes. Executed one after the
-    other (`Phases`), the plans of axes 0, 1, ... fill the same ghosts as `halo`, with messages only
-    to the neighbors along the axes. Corners are complete if blocks touch by faces, as those of a
-    grid do; corners outside the domain receive the values that the sender has there. Local; takes
-    time in the number of blocks.
+    other (``Mover(moves, together=False)``), the plans of axes 0, 1, ... fill the same ghosts as
+    `halo`, with messages only to the neighbors along the axes. Corners are complete if blocks touch
+    by faces, as those of a grid do; corners outside the domain receive the values that the sender
+    has there. Local; takes time in the number of blocks.
 
     Parameters
     ----------
-    layout, width, periodic, wraps
+    layout, width, periodic
         As for `halo`; pass the same for all axes.
     axis : int
         The dimension.
@@ -294,15 +418,15 @@ def axis_halo(
     --------
     >>> import datamover as dm
     >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
-    >>> dm.axis_halo(blocks, 1, 0).incoming(0), dm.axis_halo(blocks, 1, 1).incoming(0)
-    ({2: 4}, {1: 6})
+    >>> [dm.advanced.axis_halo(blocks, 1, axis).incoming(0) for axis in (0, 1)]
+    [{2: 4}, {1: 6}]
     """
     lower, upper = _sides(width, layout)
-    domain = _wrapping_domain(periodic, wraps, layout)
-    return _plan.axis_halo(layout, lower, upper, integer(axis, "axis"), domain, wraps)
+    domain = _periodic_domain(periodic, layout)
+    return _plan.axis_halo(layout, lower, upper, integer(axis, "axis"), *domain)
 
 
-def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:
+def panel_broadcast(layout: BlockCyclic, region: Section, along: int) -> MotionPlan:
     """Plan to send a panel to all processes of its row or column of the process grid.
 
     Every process receives the parts of a region that the processes differing only in grid
@@ -313,7 +437,7 @@ def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPl
     ----------
     layout : BlockCyclic
         Layout of the array that contains the panel.
-    region : Region
+    region : Region or tuple of slices
         The panel, in indices of the array.
     along : int
         The dimension along which the panel is sent: 1 sends a panel of columns to all processes of
@@ -346,24 +470,25 @@ def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPl
 
     >>> import datamover as dm
     >>> tiles = dm.BlockCyclic((24, 32), "(cyclic(4), cyclic(8))", nprocs=4, grid=(2, 2))
-    >>> plan = dm.panel_broadcast(tiles, dm.Region((0, 0), (24, 8)), along=1)
+    >>> plan = dm.advanced.panel_broadcast(tiles, dm.Region((0, 0), (24, 8)), along=1)
     >>> plan.destination.shape, plan.destination.local_shape(3), tiles.local_shape(3)
     ((24, 8), (12, 8), (12, 16))
     >>> plan.outgoing(0), plan.outgoing(1), plan.outgoing(2)
     ({0: 96, 1: 96}, {}, {2: 96, 3: 96})
     """
     return _plan.panel_broadcast(
-        checked(layout), _region(region, "region"), integer(along, "along")
+        checked(layout), _required(region, "region", layout), integer(along, "along")
     )
 
 
+@halo_arguments("coarse", "fine", "factor", "width", "periodic", "wraps", "partial")
 def prolongation(
     coarse: FloorPlan | BlockCyclic,
     fine: FloorPlan | BlockCyclic,
     factor: int | Sequence[int],
     width: Width = 0,
-    periodic: Region | bool | None = None,
-    wraps: Sequence[bool] | None = None,
+    periodic: Periodic = False,
+    *,
     partial: bool = False,
 ) -> MotionPlan:
     """Plan to send to every block of a fine level the coarse points that cover it.
@@ -383,10 +508,8 @@ def prolongation(
         each dimension, or below and above for each dimension. Linear interpolation between cell
         centers needs 1; between vertices, every `factor`-th of which is coarse, it needs (0, 1) in
         each dimension.
-    periodic : Region or bool, optional
-        The periodic domain of the coarse level; True for ``coarse.domain``.
-    wraps : sequence of bool, optional
-        Which dimensions of the domain are periodic; by default all.
+    periodic : bool, sequence of bool, or Region
+        The periodic dimensions or domain of the coarse level, as for `halo`.
     partial : bool
         Whether coarse points that a fine block needs and no coarse block holds are left unchanged.
         By default they are an error inside the bounding box of the coarse level. Outside it, and in
@@ -420,24 +543,23 @@ def prolongation(
     >>> import datamover as dm
     >>> fine = dm.FloorPlan.uniform(dm.Region(0, 16), 3, nprocs=3)
     >>> coarse = dm.FloorPlan([dm.Region(0, 8)], owners=[0], nprocs=3)
-    >>> plan = dm.prolongation(coarse, fine, 2, width=1)
+    >>> plan = dm.advanced.prolongation(coarse, fine, 2, width=1)
     >>> [plan.destination.region(i) for i in range(3)]
     [Region((-1,), (4,)), Region((2,), (7,)), Region((4,), (9,))]
     >>> plan.outgoing(0)
     {0: 4, 1: 5, 2: 4}
     """
-    return _between_levels(
-        _plan.prolongation, coarse, fine, factor, width, periodic, wraps, partial
-    )
+    return _between_levels(_plan.prolongation, coarse, fine, factor, width, periodic, partial)
 
 
+@halo_arguments("fine", "coarse", "factor", "width", "periodic", "wraps", "partial")
 def restriction(
     fine: FloorPlan | BlockCyclic,
     coarse: FloorPlan | BlockCyclic,
     factor: int | Sequence[int],
     width: Width = 0,
-    periodic: Region | bool | None = None,
-    wraps: Sequence[bool] | None = None,
+    periodic: Periodic = False,
+    *,
     partial: bool = False,
 ) -> MotionPlan:
     """Plan to send to every block of a coarse level the fine points that it covers.
@@ -455,9 +577,9 @@ def restriction(
     width : int, sequence of int, or sequence of (int, int)
         Number of fine points that are needed beyond those that a block covers, as for
         `prolongation`. Full weighting of vertices with factor 2 needs (1, 0) in each dimension.
-    periodic : Region or bool, optional
-        The periodic domain of the fine level; True for ``fine.domain``.
-    wraps, partial
+    periodic : bool, sequence of bool, or Region
+        The periodic dimensions or domain of the fine level, as for `halo`.
+    partial
         As for `prolongation`, of fine points.
 
     Returns
@@ -476,11 +598,11 @@ def restriction(
     >>> import datamover as dm
     >>> fine = dm.FloorPlan.uniform(dm.Region((0, 0), (6, 6)), (2, 1), nprocs=2)
     >>> coarse = dm.FloorPlan([dm.Region((0, 0), (2, 2))], owners=[1], nprocs=2)
-    >>> plan = dm.restriction(fine, coarse, 3)
+    >>> plan = dm.advanced.restriction(fine, coarse, 3)
     >>> plan.destination.region(0), plan.incoming(1)
     (Region((0, 0), (6, 6)), {0: 18, 1: 18})
     """
-    return _between_levels(_plan.restriction, fine, coarse, factor, width, periodic, wraps, partial)
+    return _between_levels(_plan.restriction, fine, coarse, factor, width, periodic, partial)
 
 
 def _between_levels(
@@ -489,45 +611,66 @@ def _between_levels(
     filled: Layout,
     factor: int | Sequence[int],
     width: Width,
-    periodic: Region | bool | None,
-    wraps: Sequence[bool] | None,
+    periodic: Periodic,
     partial: bool,
 ) -> MotionPlan:
     lower, upper = _sides(width, filled)
-    domain = _wrapping_domain(periodic, wraps, read)
+    domain = _periodic_domain(periodic, read)
     factors = integers(factor, "factor")
-    return make(
-        checked(read), filled, factors, lower, upper, domain, wraps, flag(partial, "partial")
-    )
+    return make(checked(read), filled, factors, lower, upper, *domain, flag(partial, "partial"))
 
 
-def _region(region: Region, name: str) -> Region:
-    if not isinstance(region, Region):
-        raise WrongType(f"{name} is {region!r}, it must be a Region")
+def _section(section: Section | None, name: str, layout: Layout | None) -> Region | None:
+    """Return a section as a region; a slice without an end reaches that of the layout's domain."""
+    if section is None or isinstance(section, Region):
+        return section
+    slices = section if isinstance(section, tuple) else (section,)
+    if not slices or not all(isinstance(s, slice) and s.step in (None, 1) for s in slices):
+        raise WrongType(
+            f"{name} is {section!r}, it must be a Region or a tuple of slices of step 1"
+        )
+    lo, hi = [s.start for s in slices], [s.stop for s in slices]
+    if None in (*lo, *hi):
+        if layout is None:
+            raise InvalidArgument(f"{name} is {section!r}; pass both ends of each slice")
+        domain = layout.domain
+        if len(slices) != len(domain.shape):
+            raise Mismatch(
+                f"{name} has {len(slices)} slices, the layout {len(domain.shape)} dimensions"
+            )
+        lo = [at if x is None else x for x, at in zip(lo, domain.lo, strict=True)]
+        hi = [at if x is None else x for x, at in zip(hi, domain.hi, strict=True)]
+    return Region(integers(lo, name), integers(hi, name))
+
+
+def _required(section: Section, name: str, layout: Layout | None = None) -> Region:
+    """Return a section that must be passed as a region."""
+    region = _section(section, name, layout)
+    if region is None:
+        raise WrongType(f"{name} is None, it must be a Region or a tuple of slices")
     return region
 
 
-def _wrapping_domain(
-    periodic: Region | bool | None, wraps: Sequence[bool] | None, layout: Layout
-) -> Region:
-    """Return the periodic domain, without dimensions if there is none; refuse other types."""
-    if not isinstance(periodic, (bool, Region, type(None))):
-        raise WrongType(
-            f"periodic is {periodic!r}, it must be True, False or the periodic Region; "
-            "wraps=(True, False, ...) selects the periodic dimensions"
-        )
-    if wraps is not None and not (is_several(wraps) and all(isinstance(w, bool) for w in wraps)):
-        raise WrongType(f"wraps is {wraps!r}, it must be a bool for each dimension")
-    if periodic is True:
-        return checked(layout).domain
+def _periodic_domain(periodic: Periodic, layout: Layout) -> tuple[Region, Sequence[bool] | None]:
+    """Return the periodic domain, without dimensions if there is none, and its dimensions."""
     if periodic is None or periodic is False:
-        if wraps is not None and any(wraps):
-            raise InvalidArgument(
-                f"wraps={wraps!r} selects periodic dimensions, but the domain is not periodic: "
-                "also pass periodic=True, or a Region"
-            )
-        return Region.empty_region(0)
-    return periodic
+        return Region.empty_region(0), None
+    if periodic is True:
+        return checked(layout).domain, None
+    if isinstance(periodic, Region):
+        return periodic, None
+    if isinstance(periodic, tuple) and len(periodic) == 2 and isinstance(periodic[0], Region):
+        periodic, dims = periodic  # with `wraps`, see datamover.deprecated
+    else:
+        periodic, dims = checked(layout).domain, periodic
+    if not (is_several(dims) and all(isinstance(dim, bool) for dim in dims)):
+        raise WrongType(
+            f"periodic is {dims!r}, it must be True, False, a bool for each dimension, or the "
+            "periodic Region"
+        )
+    if len(dims) == len(periodic.shape) and not any(dims):
+        return Region.empty_region(0), None
+    return periodic, list(dims)
 
 
 def _sides(width: Width, layout: Layout) -> tuple[Sequence[int], Sequence[int]]:

@@ -58,7 +58,7 @@ def progress_thread() -> ProgressThread:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         MPI is not running.
 
     Notes

@@ -2,7 +2,7 @@
 """Address relations between two memories.
 
 >>> import numpy as np, datamover as dm
->>> relation = dm.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0], elem_bytes=4)
+>>> relation = dm.advanced.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0], elem_bytes=4)
 >>> relation.gather(np.array([10, 11, 12, 13, 14], dtype="i4"))
 array([10, 12, 14], dtype=int32)
 """
@@ -55,7 +55,7 @@ def datatype(
     --------
     >>> import numpy as np, datamover as dm
     >>> from mpi4py import MPI
-    >>> relation = dm.AddressRelation.from_pairs([0, 3, 4], [2, 1, 0])
+    >>> relation = dm.advanced.AddressRelation.from_pairs([0, 3, 4], [2, 1, 0])
     >>> kind = relation.datatype("source", MPI.DOUBLE)
     >>> message = np.zeros(3)
     >>> MPI.COMM_SELF.Sendrecv([np.arange(10.0, 15.0), 1, kind], 0, recvbuf=message)

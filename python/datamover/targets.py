@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Target maps: the target process of an element by its key or by its cell of space.
 
-Maps for `datamover.distribute`, evaluated by the library's own loops, once per element.
+Maps for `datamover.migrate`, evaluated by the library's own loops, once per element.
 
 Examples
 --------
@@ -66,7 +66,7 @@ class TargetMap:
         Returns
         -------
         ndarray of int64, (n,)
-            Ranks; -2, which `Distribution` rejects, for keys without a target.
+            Ranks; -2, which `Migration` rejects, for keys without a target.
 
         Raises
         ------

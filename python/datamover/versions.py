@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from datamover import _plan, mpi_modules
-from datamover.errors import MpiError
+from datamover.errors import MpiFailed
 
 #: Distributions whose versions matter, required ones first.
 DISTRIBUTIONS = ("numpy", "mpi4py", "zarr", "numcodecs", "h5py", "obstore", "aiohttp", "matplotlib")
@@ -22,7 +22,7 @@ EXTENSIONS = ("avx2", "avx512f")
 def _mpi_versions() -> dict[str, str]:
     try:
         MPI = mpi_modules.load_mpi4py()
-    except MpiError as error:
+    except MpiFailed as error:
         return {"MPI": f"cannot be loaded: {error.args[0].splitlines()[0]}"}
     library = " ".join(MPI.Get_library_version().rstrip("\0").splitlines()[0].split())
     shipped = mpi_modules.shipped()

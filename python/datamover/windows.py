@@ -34,7 +34,7 @@ class _InWindow:
 def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
     """Register an array in a shared window of MPI, so that the node can access it. Local.
 
-    The library's own arrays (`XArray`) are in shared memory anyway. Arrays of the user are not, and
+    The library's own arrays (`Array`) are in shared memory anyway. Arrays of the user are not, and
     are moved by copies of the operating system or by messages. Arrays in a window that was created
     with ``MPI.Win.Allocate_shared`` can be copied directly if you register them.
 
@@ -73,7 +73,7 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
     >>> node = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
     >>> window = MPI.Win.Allocate_shared(8 * 100, 8, comm=node)
     >>> mine, _ = window.Shared_query(node.rank)
-    >>> u = dm.in_window(window, np.frombuffer(mine, "f8"))
+    >>> u = dm.advanced.in_window(window, np.frombuffer(mine, "f8"))
     >>> u.shape
     (100,)
     >>> del u

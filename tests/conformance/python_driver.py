@@ -68,14 +68,15 @@ def blocks_of(layout):
 
 
 def halo(case):
-    """Within an XArray."""
+    """Within an Array."""
     lo, hi = map(tuple, case["region"])
     blocks = dm.FloorPlan.uniform(dm.Region(lo, hi), case["grid"], nprocs=WORLD.size)
     width = list(zip(case["lower"], case["upper"], strict=True))
     periodic = dm.Region(*map(tuple, case["periodic"])) if "periodic" in case else None
-    wraps = [bool(w) for w in case["wraps"]] if "wraps" in case else None
-    plan = dm.halo(blocks, width, periodic=periodic, wraps=wraps, corners=case["corners"])
-    array = dm.XArray(WORLD, blocks, np.int64, ghost=width)
+    if "wraps" in case:  # of the domain of the blocks
+        periodic = [bool(w) for w in case["wraps"]]
+    plan = dm.halo(blocks, width, periodic=periodic, corners=case["corners"])
+    array = dm.Array(blocks, np.int64, ghost=width, comm=WORLD)
     shape = np.subtract(hi, lo)
     numbers = np.arange(np.prod(shape)).reshape(shape)
     for block, grid in array.grids():

@@ -234,7 +234,7 @@ class Part:
         library = bool(rng.integers(0, 2)) if library is None else library
         order, ghost = str(rng.choice(["C", "F"])), int(rng.integers(0, 3))
         if library:
-            self.arrays = dm.XArray(comm, layout, dtype, order=order, ghost=ghost)
+            self.arrays = dm.Array(layout, dtype, order=order, ghost=ghost, comm=comm)
             self.blocks = {b: self.arrays.interior(b) for b in self.arrays.blocks}
             self._around = [Ghosts(self.arrays[b], ghost) for b in self.arrays.blocks]
         else:

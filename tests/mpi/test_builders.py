@@ -14,7 +14,7 @@ NOTHING = -1.0
 
 def filled(comm, layout, whole, origin=None):
     """An array of the library's that holds a global array whose first index is `origin`."""
-    array = dm.XArray(comm, layout, "f8")
+    array = dm.Array(layout, "f8", comm=comm)
     origin = origin or (0,) * whole.ndim
     for block, grid in array.grids():
         if isinstance(layout, dm.BlockCyclic):
@@ -42,15 +42,15 @@ def test_summa(comm, sizes):
     tiles = "(cyclic(2), cyclic(3))"
     a_all = filled(comm, dm.BlockCyclic(a.shape, tiles, **options), a)
     b_all = filled(comm, dm.BlockCyclic(b.shape, tiles, **options), b)
-    c = dm.XArray(comm, dm.BlockCyclic((m, n), tiles, **options), "f8")
+    c = dm.Array(dm.BlockCyclic((m, n), tiles, **options), "f8", comm=comm)
     c.local[...] = 0
     for lo in range(0, k, width):
         hi = min(lo + width, k)
-        columns = dm.panel_broadcast(a_all.layout, dm.Region((0, lo), (m, hi)), along=1)
-        rows = dm.panel_broadcast(b_all.layout, dm.Region((lo, 0), (hi, n)), along=0)
-        a_panel = dm.XArray(comm, columns.destination, "f8")
-        b_panel = dm.XArray(comm, rows.destination, "f8")
-        dm.MoverSet([(columns, a_all, a_panel), (rows, b_all, b_panel)])()
+        columns = dm.advanced.panel_broadcast(a_all.layout, dm.Region((0, lo), (m, hi)), along=1)
+        rows = dm.advanced.panel_broadcast(b_all.layout, dm.Region((lo, 0), (hi, n)), along=0)
+        a_panel = dm.Array(columns.destination, "f8", comm=comm)
+        b_panel = dm.Array(rows.destination, "f8", comm=comm)
+        dm.Mover([(columns, a_all, a_panel), (rows, b_all, b_panel)])()
         c.local[...] += a_panel.local @ b_panel.local
     want = (a @ b)[np.ix_(*c.layout.global_indices(comm.rank))]
     np.testing.assert_array_equal(c.local, want)
@@ -64,9 +64,9 @@ def test_random_panels(comm, rng, cases, transport):
         along = int(rng.integers(0, len(shape)))
         lo = [int(rng.integers(0, n)) for n in shape]
         hi = [int(rng.integers(x + 1, n + 1)) for x, n in zip(lo, shape, strict=True)]
-        plan = dm.panel_broadcast(layout, dm.Region(lo, hi), along)
+        plan = dm.advanced.panel_broadcast(layout, dm.Region(lo, hi), along)
         whole = np.arange(np.prod(shape), dtype="f8").reshape(shape)
-        a, panel = filled(comm, layout, whole), dm.XArray(comm, plan.destination, "f8")
+        a, panel = filled(comm, layout, whole), dm.Array(plan.destination, "f8", comm=comm)
         if drawn.impossible(plan, transport):
             continue
         for _, grid in panel.grids():
@@ -105,7 +105,7 @@ def values_on(whole, region, domain, wraps):
 def check_level(comm, plan, domain, wraps, transport):
     whole = np.arange(domain.size, dtype="f8").reshape(domain.shape)
     source = filled(comm, plan.source, whole, tuple(domain.lo))
-    needed = dm.XArray(comm, plan.destination, "f8")
+    needed = dm.Array(plan.destination, "f8", comm=comm)
     for _, grid in needed.grids():
         grid[...] = NOTHING
     if drawn.impossible(plan, transport):
@@ -128,9 +128,9 @@ def test_random_levels(comm, rng, cases, transport):
         coarse, fine = level(rng, coarse_domain, comm.size), level(rng, fine_domain, comm.size)
         width = rng.integers(0, 3, (dims, 2)).tolist()
         wraps = rng.integers(0, 2, dims).astype(bool).tolist()
-        plan = dm.prolongation(coarse, fine, factor, width, periodic=True, wraps=wraps)
+        plan = dm.advanced.prolongation(coarse, fine, factor, width, periodic=wraps)
         check_level(comm, plan, coarse_domain, wraps, transport)
-        plan = dm.restriction(fine, coarse, factor, width, periodic=fine_domain, wraps=wraps)
+        plan = dm.advanced.restriction(fine, coarse, factor, width, periodic=wraps)
         check_level(comm, plan, fine_domain, wraps, transport)
 
 
@@ -140,10 +140,10 @@ def test_two_grid_interpolation(comm):
     fine = dm.FloorPlan.uniform(dm.Region((0, 0), (n, n)), grid_of_processes(comm, 2), comm.size)
     coarse = dm.FloorPlan.uniform(dm.Region((0, 0), (n // factor,) * 2), (1, 1), comm.size)
     whole = np.random.default_rng(3).integers(0, 100, (n, n)).astype("f8")
-    u, mean = filled(comm, fine, whole), dm.XArray(comm, coarse, "f8")
+    u, mean = filled(comm, fine, whole), dm.Array(coarse, "f8", comm=comm)
 
-    down = dm.restriction(fine, coarse, factor)
-    above = dm.XArray(comm, down.destination, "f8")
+    down = dm.advanced.restriction(fine, coarse, factor)
+    above = dm.Array(down.destination, "f8", comm=comm)
     dm.Mover(down, u, above)()
     for block, grid in mean.grids():
         rows, columns = grid.shape
@@ -152,8 +152,8 @@ def test_two_grid_interpolation(comm):
     for _, grid in mean.grids():
         np.testing.assert_array_equal(grid, sums)
 
-    up = dm.prolongation(coarse, fine, factor)
-    beneath = dm.XArray(comm, up.destination, "f8")
+    up = dm.advanced.prolongation(coarse, fine, factor)
+    beneath = dm.Array(up.destination, "f8", comm=comm)
     dm.Mover(up, mean, beneath)()
     for block, grid in u.grids():
         region, under = fine.region(block), up.destination.region(block)
@@ -184,10 +184,10 @@ def test_missing_coarse_points_are_told(comm):
     coarse = dm.FloorPlan([dm.Region(0, 2), dm.Region(4, 8)], [0, 0], comm.size)
     fine = dm.FloorPlan.uniform(dm.Region(0, 16), comm.size, comm.size)
     with pytest.raises(dm.Mismatch, match=r"needs the points \[2:[34]\).* coarse level"):
-        dm.prolongation(coarse, fine, 2)
-    dm.prolongation(coarse, fine, 2, partial=True)
-    with pytest.raises(dm.InvalidArgument, match="factor"):
-        dm.prolongation(coarse, fine, 1)
+        dm.advanced.prolongation(coarse, fine, 2)
+    dm.advanced.prolongation(coarse, fine, 2, partial=True)
+    with pytest.raises(dm.errors.InvalidArgument, match="factor"):
+        dm.advanced.prolongation(coarse, fine, 1)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -213,10 +213,10 @@ def test_random_strided_sections(comm, rng, cases, transport):
         plan = dm.MotionPlan(blocks, blocks)
         region = dm.Region([lo for lo, _ in box], [hi for _, hi in box])
         to_region = dm.Region((0,) * dims, to_hi)
-        plan.copy(0, region, 1, to_region, source_step=step, destination_step=to_step)
+        plan.add_section(0, region, 1, to_region, source_step=step, destination_step=to_step)
         if drawn.impossible(plan, transport):
             continue
-        a, b = filled(comm, blocks, whole), dm.XArray(comm, blocks, "f8")
+        a, b = filled(comm, blocks, whole), dm.Array(blocks, "f8", comm=comm)
         for _, grid in b.grids():
             grid[...] = NOTHING
         dm.Mover(plan, a, b, transport=transport, check=True)()
@@ -227,7 +227,7 @@ def test_random_strided_sections(comm, rng, cases, transport):
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_halos_of_one_colour(comm, rng, cases, transport):
+def test_halos_of_one_color(comm, rng, cases, transport):
     for _ in range(6 * cases):
         dims = int(rng.integers(1, 4))
         shape = [int(n) for n in rng.integers(2, 9, dims)]
@@ -236,15 +236,13 @@ def test_halos_of_one_colour(comm, rng, cases, transport):
         blocks = dm.FloorPlan.tiles(domain, tile, comm.size, "cyclic")
         wraps = [n % 2 == 0 and bool(rng.integers(2)) for n in shape]
         whole = np.arange(domain.size, dtype="f8").reshape(shape)
-        u = dm.XArray(comm, blocks, "f8", ghost=1)
+        u = dm.Array(blocks, "f8", ghost=1, comm=comm)
         movers = []
-        for colour in range(2):
-            plan = dm.halo(
-                blocks, 1, periodic=domain, wraps=wraps, corners=False, colours=2, colour=colour
-            )
+        for color in range(2):
+            plan = dm.halo(blocks, 1, periodic=wraps, corners=False, colors=2, color=color)
             if not drawn.impossible(plan, transport):
-                movers.append((colour, dm.Mover(plan, u, u, transport=transport)))
-        for colour, mover in movers:
+                movers.append((color, dm.Mover(plan, u, u, transport=transport)))
+        for color, mover in movers:
             for block, grid in u.grids():
                 grid[...] = NOTHING
                 u.interior(block)[...] = whole[blocks.region(block).slices()]
@@ -257,29 +255,29 @@ def test_halos_of_one_colour(comm, rng, cases, transport):
                 places = places + np.array(around.lo)
                 beyond = (places < region.lo) | (places >= region.hi)
                 ghosts = beyond.sum(axis=-1)
-                # Even extents wrap, so that an image has the colour of its interior.
-                fills = (ghosts == 1) & (places.sum(axis=-1) % 2 == colour)
+                # Even extents wrap, so that an image has the color of its interior.
+                fills = (ghosts == 1) & (places.sum(axis=-1) % 2 == color)
                 want[(ghosts > 0) & ~fills] = NOTHING
                 np.testing.assert_array_equal(grid, want)
 
 
 def test_red_black_gauss_seidel(comm):
-    """Sweeps that exchange one colour at a time give what they give on one process."""
+    """Sweeps that exchange one color at a time give what they give on one process."""
     n, sweeps = 12, 3
     domain = dm.Region((0, 0), (n, n))
     blocks = dm.FloorPlan.uniform(domain, grid_of_processes(comm, 2), comm.size)
     start = np.random.default_rng(1).random((n, n))
-    u = dm.XArray(comm, blocks, "f8", ghost=1)
+    u = dm.Array(blocks, "f8", ghost=1, comm=comm)
     for block, grid in u.grids():
         grid[...] = 0
         u.interior(block)[...] = start[blocks.region(block).slices()]
     exchanges = [
-        dm.Mover(dm.halo(blocks, 1, corners=False, colours=2, colour=c), u, u) for c in range(2)
+        dm.Mover(dm.halo(blocks, 1, corners=False, colors=2, color=c), u, u) for c in range(2)
     ]
 
-    def relax(grid, lo, colour):
+    def relax(grid, lo, color):
         i, j = np.indices(np.array(grid.shape) - 2)
-        here = (i + j + lo[0] + lo[1]) % 2 == colour
+        here = (i + j + lo[0] + lo[1]) % 2 == color
         inner = grid[1:-1, 1:-1]
         mean = (grid[:-2, 1:-1] + grid[2:, 1:-1]) + (grid[1:-1, :-2] + grid[1:-1, 2:])
         inner[here] = mean[here] / 4
@@ -287,11 +285,11 @@ def test_red_black_gauss_seidel(comm):
     want = np.pad(start, 1)
     exchanges[1]()
     for _ in range(sweeps):
-        for colour in range(2):
-            relax(want, (0, 0), colour)
+        for color in range(2):
+            relax(want, (0, 0), color)
             for block, grid in u.grids():
-                relax(grid, blocks.region(block).lo, colour)
-            exchanges[colour]()
+                relax(grid, blocks.region(block).lo, color)
+            exchanges[color]()
     for block in u.blocks:
         region = blocks.region(block)
         np.testing.assert_array_equal(u.interior(block), want[1:-1, 1:-1][region.slices()])

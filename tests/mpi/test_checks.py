@@ -49,7 +49,7 @@ def random_box(rng, region):
 
 def test_sections_within_one_array_against_counting(comm, rng, cases):
     blocks = strips(comm, width=7)
-    a = dm.XArray(comm, blocks, dtype="i8")
+    a = dm.Array(blocks, dtype="i8", comm=comm)
     verdicts = set()
     for _ in range(cases * 20):
         plan = dm.MotionPlan(blocks, blocks)
@@ -61,7 +61,7 @@ def test_sections_within_one_array_against_counting(comm, rng, cases):
             room = zip(*(r for r in blocks.regions[destination]), box.shape, strict=True)
             lo = [int(rng.integers(a, b - n + 1)) for a, b, n in room]
             target = dm.Region(lo, [a + n for a, n in zip(lo, box.shape, strict=True)])
-            plan.copy(source, box, destination, target)
+            plan.add_section(source, box, destination, target)
             onto_itself |= box == target
             reads[box.slices()] += 1
             writes[target.slices()] += 1
@@ -69,39 +69,42 @@ def test_sections_within_one_array_against_counting(comm, rng, cases):
         sound = writes.max() <= 1 and not both
         verdicts.add(bool(sound))
         if sound:
-            dm.Mover(plan, a, a, check=True).free()
+            dm.Mover(plan, a, a, check=True).close()
         else:
-            message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, a, check=True))  # noqa: B023
+            wrong = dm.errors.InvalidArgument
+            message = refused(comm, wrong, lambda: dm.Mover(plan, a, a, check=True))  # noqa: B023
             assert "block" in message and "region" in message and "process" in message
         if both and not onto_itself:
-            message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, a))  # noqa: B023
+            message = refused(comm, dm.errors.InvalidArgument, lambda: dm.Mover(plan, a, a))  # noqa: B023
             assert "read while it is written" in message
         elif not both:
-            dm.Mover(plan, a, a).free()
+            dm.Mover(plan, a, a).close()
     assert verdicts == {False, True}
 
 
 def test_written_twice(comm):
     blocks = strips(comm)
-    a, b = dm.XArray(comm, blocks, dtype="f8"), dm.XArray(comm, blocks, dtype="f8")
+    a, b = dm.Array(blocks, dtype="f8", comm=comm), dm.Array(blocks, dtype="f8", comm=comm)
     a.local[...], b.local[...] = 1, 0
     last = comm.size - 1
     plan = dm.redistribute(blocks, blocks)
     corner = dm.Region((4 * last, 0), (4 * last + 1, 2))
-    plan.copy(0, dm.Region((0, 0), (1, 2)), last, corner)
-    message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, b, check=True))
+    plan.add_section(0, dm.Region((0, 0), (1, 2)), last, corner)
+    message = refused(comm, dm.errors.InvalidArgument, lambda: dm.Mover(plan, a, b, check=True))
     assert f"on process {last} an element is written twice" in message
     assert f"block {last}, region [{4 * last}:{4 * last + 1}, 0:2)" in message
     assert (b.local == 0).all()
     twice = lambda: dm.Mover(plan, a, b, op="add", beta=2, check=True)  # noqa: E731
-    assert "is written twice" in refused(comm, dm.InvalidArgument, twice)  # beta would be, too
+    assert "is written twice" in refused(
+        comm, dm.errors.InvalidArgument, twice
+    )  # beta would be, too
     dm.Mover(plan, a, b, op="add", check=True)()  # contributions are combined
     assert b.local.sum() == 16 + (2 if comm.rank == last else 0)
 
 
 def test_ghosts_are_filled_in_place(comm):
     blocks = strips(comm)
-    u = dm.XArray(comm, blocks, dtype="f8", ghost=1)
+    u = dm.Array(blocks, dtype="f8", ghost=1, comm=comm)
     dm.Mover(dm.halo(blocks, 1, periodic=True), u, u, check=True)()
 
 
@@ -119,14 +122,18 @@ def test_one_memory_laid_out_in_two_ways(comm, check):
     else:
         refused(
             comm,
-            dm.InvalidArgument,
+            dm.errors.InvalidArgument,
             lambda: dm.Mover(plan, before, after, check=check, comm=comm),
         )
     square = dm.BlockCyclic((2, 2 * comm.size), "(*, block)", comm.size)
     turned_square = dm.BlockCyclic((2 * comm.size, 2), "(block, *)", comm.size)
     turned = dm.redistribute(square, turned_square, axes=(1, 0))
     mine = np.zeros((2, 2))
-    refused(comm, dm.InvalidArgument, lambda: dm.Mover(turned, mine, mine, check=check, comm=comm))
+    refused(
+        comm,
+        dm.errors.InvalidArgument,
+        lambda: dm.Mover(turned, mine, mine, check=check, comm=comm),
+    )
 
 
 @CHECK
@@ -141,7 +148,7 @@ def test_one_array_the_other_way_round(comm, check, dims):
         if isinstance(view, tuple) and dims == 1:
             continue
         for pair in [(array, array[view]), (array[view], array)]:
-            with pytest.raises(dm.InvalidArgument, match="read while it is written"):
+            with pytest.raises(dm.errors.InvalidArgument, match="read while it is written"):
                 dm.Mover(plan, *pair, comm=comm, check=check)
         # The same backwards on both sides changes nothing.
         dm.Mover(plan, array[view], array[view], comm=comm, check=check)()
@@ -155,7 +162,7 @@ def test_a_destination_whose_elements_lie_on_each_other(comm, check):
     memory = np.zeros(64)
     for stride in (0, 4, -4):
         flat = np.lib.stride_tricks.as_strided(memory[32:], (4,), (stride,))
-        with pytest.raises(dm.InvalidArgument, match=r"on top of each other|written"):
+        with pytest.raises(dm.errors.InvalidArgument, match=r"on top of each other|written"):
             dm.Mover(plan, np.ones(4), flat, comm=comm, check=check)
     assert (memory == 0).all()
 
@@ -169,11 +176,11 @@ def test_a_destination_that_overlaps_itself_on_one_process(comm, strides):
     on_itself = np.lib.stride_tricks.as_strided(memory[32:], (4, 4), strides)
     last = comm.rank == comm.size - 1
     mine = on_itself if last else np.zeros((4, 4))
-    with pytest.raises(dm.InvalidArgument, match="lie on top of each other"):
+    with pytest.raises(dm.errors.InvalidArgument, match="lie on top of each other"):
         dm.Mover(plan, np.ones((4, 4)), {comm.rank: mine}, comm=comm)
     sound = np.zeros((4, 4))
     with dm.Mover(plan, np.ones((4, 4)), sound, comm=comm) as mover:
-        with pytest.raises(dm.InvalidArgument, match="lie on top of each other"):
+        with pytest.raises(dm.errors.InvalidArgument, match="lie on top of each other"):
             mover.rebind(np.ones((4, 4)), mine)
         mover()
     assert (memory == 0).all() and (sound == 1).all()
@@ -206,7 +213,7 @@ def test_sizes_beyond_64_bits_on_one_process(comm):
 
     source = array("u1", n) if comm.rank == 0 else None
     blocks = {block: array("f8", n // 2) for block in (0, 1)} if comm.rank == last else None
-    with pytest.raises(dm.OutOfRange, match="64 bits"):
+    with pytest.raises(dm.errors.OutOfRange, match="64 bits"):
         dm.Mover(plan, source, blocks, op="add", transport="p2p", comm=comm)
 
 
@@ -218,7 +225,7 @@ def test_one_array_reads_what_another_one_writes(comm, check):
     dm.Mover(plan, [a, a], [b, c], check=check, comm=comm)()
     np.testing.assert_array_equal([b, c], [a, a])
     chain = ([a, b], [b, c])
-    refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, *chain, check=check, comm=comm))
+    refused(comm, dm.errors.InvalidArgument, lambda: dm.Mover(plan, *chain, check=check, comm=comm))
 
 
 @CHECK
@@ -229,10 +236,12 @@ def test_arrays_that_share_memory(comm, check):
     both = dm.Mover(plan, buffer[:6], buffer[6:], check=check, comm=comm)
     overlapping = (buffer[:6], buffer[5:11])
     message = refused(
-        comm, dm.InvalidArgument, lambda: dm.Mover(plan, *overlapping, check=check, comm=comm)
+        comm,
+        dm.errors.InvalidArgument,
+        lambda: dm.Mover(plan, *overlapping, check=check, comm=comm),
     )
     assert "read while it is written" in message
-    refused(comm, dm.InvalidArgument, lambda: both.rebind(*overlapping))
+    refused(comm, dm.errors.InvalidArgument, lambda: both.rebind(*overlapping))
     both()
     np.testing.assert_array_equal(buffer[6:], np.arange(6.0))
     interleaved = np.arange(12.0)
@@ -255,10 +264,12 @@ def test_blocks_far_apart_in_memory(comm):
     dm.Mover(plan, whole[comm.rank : comm.rank + 1], mine, check=True, comm=comm)()
     for block, array in mine.items():
         np.testing.assert_array_equal(array, whole[blocks.region(block).slices()])
-    plan.copy(comm.size - 1, dm.Region((size - 1, 5), (size, 6)), 1, dm.Region((0, 5), (1, 6)))
+    plan.add_section(
+        comm.size - 1, dm.Region((size - 1, 5), (size, 6)), 1, dm.Region((0, 5), (1, 6))
+    )
     message = refused(
         comm,
-        dm.InvalidArgument,
+        dm.errors.InvalidArgument,
         lambda: dm.Mover(plan, whole[comm.rank : comm.rank + 1], mine, check=True, comm=comm),
     )
     assert "block 1, region [0:1, 5:6)" in message
@@ -269,7 +280,7 @@ def test_processes_that_bring_different_moves(comm):
         pytest.skip("one process cannot differ")
     last = comm.rank == comm.size - 1
     blocks = strips(comm)
-    a, b = dm.XArray(comm, blocks, dtype="f8"), dm.XArray(comm, blocks, dtype="f8")
+    a, b = dm.Array(blocks, dtype="f8", comm=comm), dm.Array(blocks, dtype="f8", comm=comm)
     b.local[...] = 7
 
     def message(plan, check=True, **options):
@@ -277,7 +288,7 @@ def test_processes_that_bring_different_moves(comm):
         return text.removeprefix(f"processes 0 and {comm.size - 1} passed different ")
 
     same, other = dm.redistribute(blocks, blocks), dm.MotionPlan(blocks, blocks)
-    other.copy(0, dm.Region((0, 0), (4, 4)), 0, dm.Region((0, 0), (4, 4)))
+    other.add_section(0, dm.Region((0, 0), (4, 4)), 0, dm.Region((0, 0), (4, 4)))
     text = message(other if last else same)
     assert text.startswith("plans in term 0: all of ")
     assert text.endswith(f"block 0 [0:4, 0:4) to block 0 [0:4, 0:4) on process {comm.size - 1}")

@@ -244,8 +244,8 @@ def test_foreign_arrays_are_moved_in_place(comm, rng, cases, kind):
     for _ in range(4 * cases):
         case = kind(comm, rng)
         memory = getattr(case, "memory", case.x)
-        layout = dm.layout_of(case.x, comm, **case.options)
-        assert layout == dm.layout_of(case.x, comm, **case.options)
+        layout = dm.layout_of(case.x, comm=comm, **case.options)
+        assert layout == dm.layout_of(case.x, comm=comm, **case.options)
         words = ", ".join(["cyclic(2)"] + ["*"] * (len(case.shape) - 1))
         other = dm.BlockCyclic(case.shape, f"({words})", nprocs=comm.size)
         whole = box_values(case.shape, (0,) * len(case.shape), case.shape)
@@ -286,13 +286,13 @@ def test_a_sharded_jax_array_is_a_source(comm, rng):
         hashed = np.array([Hashed(d) for d in devices.flat]).reshape(devices.shape)
         sharding = foreign.NamedSharding(hashed, ("a", "b"), spec)
         x = foreign.JaxArray(shape, sharding, shards[::-1])
-        assert dm.layout_of(x, comm) == layout
+        assert dm.layout_of(x, comm=comm) == layout
         rows = dm.BlockCyclic(shape, "(block, *)", nprocs=comm.size)
         out = np.zeros(rows.local_shape(comm.rank))
         dm.Mover(dm.redistribute(layout, rows), x, out, comm=comm)()
         expected = box_values(shape, (0, 0), shape)[rows.global_indices(comm.rank)[0]]
         np.testing.assert_array_equal(out, expected)
-        with pytest.raises(dm.InvalidArgument, match="read-only"):
+        with pytest.raises(dm.errors.InvalidArgument, match="read-only"):
             dm.Mover(dm.redistribute(rows, layout), out, x, comm=comm)
 
 
@@ -342,7 +342,7 @@ def test_indices_with_partners_are_not_gathered(comm, rng):
     ends = cuts(rng, 15, comm.size)
     v = foreign.Vec(comm, ends, np.arange(*ends[comm.rank : comm.rank + 2]) * 2.0)
     wanted = rng.permutation(15)[comm.rank :: comm.size]
-    blocks = dm.layout_of(v, comm)
+    blocks = dm.layout_of(v, comm=comm)
     chosen = dm.layout_of(foreign.IS(comm, wanted), partners=[blocks])
     out = np.zeros(len(wanted))
     dm.Mover(dm.redistribute(blocks, chosen), v, out, comm=comm)()
@@ -386,40 +386,40 @@ def test_parts_that_do_not_fit_each_other_are_refused_on_all(comm):
     last = r == p - 1
     rows = ((r, 0), (r + 1, 3))
     good = foreign.Pencil((p, 3), rows[0], (1, 3))
-    assert dm.layout_of(good, comm).nprocs == p
+    assert dm.layout_of(good, comm=comm).nprocs == p
     hole = foreign.Pencil((p, 3), rows[0], (1, 2 if last else 3))
-    error, words = raised(comm, lambda: dm.layout_of(hole, comm))
+    error, words = raised(comm, lambda: dm.layout_of(hole, comm=comm))
     assert error is dm.Mismatch and f"hold {3 * p - 1} of the {3 * p} elements" in words
     outside = foreign.Pencil((p, 3), rows[0], (2 if last else 1, 3))
-    error, words = raised(comm, lambda: dm.layout_of(outside, comm))
-    assert error is dm.OutOfRange and f"process {p - 1}" in words
+    error, words = raised(comm, lambda: dm.layout_of(outside, comm=comm))
+    assert error is dm.errors.OutOfRange and f"process {p - 1}" in words
     freed = foreign.Vec(comm, [*range(p + 1)], np.zeros(1))
-    plan = dm.redistribute(dm.layout_of(freed, comm), dm.layout_of(freed))
+    plan = dm.redistribute(dm.layout_of(freed, comm=comm), dm.layout_of(freed))
     if last:
         freed.destroy()
     for call in (
-        lambda: dm.layout_of(freed, comm),
+        lambda: dm.layout_of(freed, comm=comm),
         lambda: dm.Mover(plan, freed, np.zeros(1), comm=comm),
         lambda: dm.Mover(plan, np.zeros(1), freed, comm=comm),
     ):
         error, words = raised(comm, call)
-        assert error is dm.InvalidArgument and "destroyed" in words
+        assert error is dm.errors.InvalidArgument and "destroyed" in words
     nothing = None if last else good
-    assert raised(comm, lambda: dm.layout_of(nothing, comm))[0] is dm.WrongType
+    assert raised(comm, lambda: dm.layout_of(nothing, comm=comm))[0] is dm.errors.WrongType
     twice = foreign.IS(comm, [r, r] if last else [r])
-    assert raised(comm, lambda: dm.layout_of(twice))[0] is dm.InvalidArgument
+    assert raised(comm, lambda: dm.layout_of(twice))[0] is dm.errors.InvalidArgument
     for start, shape in ((2**63, (p, 3)), (r, (2**63, 3))):
         large = foreign.Pencil(shape, (start, 0), (1, 3)) if last else good
-        error, words = raised(comm, lambda x=large: dm.layout_of(x, comm))
-        assert error is dm.OutOfRange and "9223372036854775808" in words
+        error, words = raised(comm, lambda x=large: dm.layout_of(x, comm=comm))
+        assert error is dm.errors.OutOfRange and "9223372036854775808" in words
     # As numbers in a row these would be boxes of one dimension.
     flat = foreign.Pencil((2 * p,), (2 * p,) * 2 if r else (0, p), (0, 0) if r else (p, p))
-    error, words = raised(comm, lambda: dm.layout_of(flat, comm))
+    error, words = raised(comm, lambda: dm.layout_of(flat, comm=comm))
     assert error is dm.Mismatch and "must have 1 dimensions" in words
     fractions = foreign.IS(comm, [r])
     if last:
         fractions.indices = np.array([0.5])
-    assert raised(comm, lambda: dm.layout_of(fractions))[0] is dm.InvalidArgument
+    assert raised(comm, lambda: dm.layout_of(fractions))[0] is dm.errors.InvalidArgument
 
 
 def test_processes_that_differ_are_named(comm):
@@ -428,31 +428,33 @@ def test_processes_that_differ_are_named(comm):
         return
     last = r == p - 1
     overlapping = foreign.Pencil((p, 3), (0 if last else r, 0), (1, 3))
-    error, words = raised(comm, lambda: dm.layout_of(overlapping, comm))
+    error, words = raised(comm, lambda: dm.layout_of(overlapping, comm=comm))
     assert error is dm.Mismatch and f"processes 0 and {p - 1} both hold" in words
     shapes = foreign.Pencil((p, 4 if last else 3), (r, 0), (1, 3))
-    error, words = raised(comm, lambda: dm.layout_of(shapes, comm))
+    error, words = raised(comm, lambda: dm.layout_of(shapes, comm=comm))
     assert f"of shapes ({p}, 3) and ({p}, 4)" in words
     kinds = foreign.IS(comm, [r]) if last else foreign.Pencil((p, 3), (r, 0), (1, 3))
-    error, words = raised(comm, lambda: dm.layout_of(kinds, comm))
+    error, words = raised(comm, lambda: dm.layout_of(kinds, comm=comm))
     assert f"processes 0 and {p - 1} describe different arrays" in words
     for options in ({"shape": ()}, {"shape": p, "partners": [dm.BlockCyclic(p, "(block)", p)]}):
         said = options if last else {"shape": options["shape"] or None}
-        error, words = raised(comm, lambda s=said: dm.layout_of(foreign.IS(comm, [r]), comm, **s))
+        error, words = raised(
+            comm, lambda s=said: dm.layout_of(foreign.IS(comm, [r]), comm=comm, **s)
+        )
         assert f"processes 0 and {p - 1} describe different arrays" in words
     layouts = foreign.Vec(comm, [0, 1 + last, *range(3, p + 2)], np.zeros(1))
-    error, words = raised(comm, lambda: dm.layout_of(layouts, comm))
+    error, words = raised(comm, lambda: dm.layout_of(layouts, comm=comm))
     assert f"processes 0 and {p - 1}" in words
     half = comm.Split(r % 2, r)
     v = foreign.Vec(comm, [*range(p + 1)], np.zeros(1))
     with pytest.raises(dm.Mismatch, match=f"over {p} processes, the communicator has {half.size}"):
-        dm.layout_of(v, half)
+        dm.layout_of(v, comm=half)
     half.Free()
     block = {"dist_type": "c", "size": 2 * p, "proc_grid_size": p}
     turned = foreign.Exported(
         np.zeros(2), block | {"start": (r + 1) % p, "proc_grid_rank": (r + 1) % p}
     )
-    error, words = raised(comm, lambda: dm.layout_of(turned, comm))
+    error, words = raised(comm, lambda: dm.layout_of(turned, comm=comm))
     assert error is dm.Mismatch and "holds the part of process" in words
 
 
@@ -475,7 +477,7 @@ def test_a_shape_that_is_not_the_layouts_is_refused_and_nothing_moves(comm):
 def test_our_arrays_go_out_as_partitioned(comm, rng):
     for words, grid in (("(block, *)", (comm.size, 1)), ("(*, block)", (1, comm.size))):
         layout = dm.BlockCyclic((7, 5), words, nprocs=comm.size)
-        a = dm.XArray(comm, layout, "i4", ghost=1)
+        a = dm.Array(layout, "i4", ghost=1, comm=comm)
         table = a.__partitioned__
         assert table["shape"] == (7, 5) and table["partition_tiling"] == grid
         whole = np.zeros((7, 5), int)
@@ -493,16 +495,16 @@ def test_our_arrays_go_out_as_partitioned(comm, rng):
         assert dm.layout_of(a) is layout
         again = foreign.Partitioned((1,), [], [], [], comm.rank, **table)
         b = np.zeros(layout.local_shape(comm.rank), "i4")
-        dm.Mover(dm.redistribute(dm.layout_of(again, comm), layout), again, b, comm=comm)()
+        dm.Mover(dm.redistribute(dm.layout_of(again, comm=comm), layout), again, b, comm=comm)()
         assert (b == comm.rank).all()
-    with pytest.raises(dm.Unsupported, match="grid of boxes"):
+    with pytest.raises(dm.errors.Unsupported, match="grid of boxes"):
         cyclic = dm.BlockCyclic((21, 5), "(cyclic, *)", nprocs=comm.size)
-        dm.XArray(comm, cyclic).__partitioned__  # noqa: B018 (a property that raises)
+        dm.Array(cyclic, comm=comm).__partitioned__  # noqa: B018 (a property that raises)
     for ends in ((4, 2), (2, 4)):  # an overlap, and a gap
         boxes = [[[0, 0], [4, ends[0]]], [[0, ends[1]], [4, 6]]]
         plan = dm.FloorPlan(boxes, [0, 0], comm.size)
-        with pytest.raises(dm.Unsupported, match="do not form a grid"):
-            dm.XArray(comm, plan).__partitioned__  # noqa: B018 (a property that raises)
+        with pytest.raises(dm.errors.Unsupported, match="do not form a grid"):
+            dm.Array(plan, comm=comm).__partitioned__  # noqa: B018 (a property that raises)
 
 
 def described(layout, array):
@@ -530,7 +532,7 @@ def test_a_destination_that_would_be_a_copy_is_refused_on_all(comm):
     ):
         x = wrong if last else right
         error, words = raised(comm, lambda x=x: dm.Mover(plan, np.ones(3), x, comm=comm))
-        assert error is dm.InvalidArgument and "converted to a copy" in words
+        assert error is dm.errors.InvalidArgument and "converted to a copy" in words
         values[:] = 0
         dm.Mover(plan, np.ones(3), right, comm=comm)()
         assert values.tolist() == [1, 1, 1]
@@ -539,28 +541,34 @@ def test_a_destination_that_would_be_a_copy_is_refused_on_all(comm):
 def test_kinds_and_indices_of_dimensions_are_not_guessed(comm):
     place = {"proc_grid_size": comm.size, "proc_grid_rank": comm.rank, "size": 2 * comm.size}
     for dim, error in (
-        ({"dist_type": "bc", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2}, dm.Unsupported),
-        ({"dist_type": "", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2}, dm.Unsupported),
-        ({"dist_type": "u", "indices": np.array([True, True])}, dm.WrongType),
+        (
+            {"dist_type": "bc", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2},
+            dm.errors.Unsupported,
+        ),
+        (
+            {"dist_type": "", "start": 2 * comm.rank, "stop": 2 * comm.rank + 2},
+            dm.errors.Unsupported,
+        ),
+        ({"dist_type": "u", "indices": np.array([True, True])}, dm.errors.WrongType),
     ):
         x = foreign.Exported(np.zeros(2), dim | place)
-        assert raised(comm, lambda x=x: dm.layout_of(x, comm))[0] is error
+        assert raised(comm, lambda x=x: dm.layout_of(x, comm=comm))[0] is error
 
 
 def test_layouts_of_this_library_are_compared_and_returned(comm):
     n = 2 * comm.size
-    (own,) = dm.index_lists(comm, n, np.arange(2 * comm.rank, 2 * comm.rank + 2))
-    assert dm.layout_of(own, comm) is own
-    a = dm.XArray(comm, dm.BlockCyclic(n, "(block)", nprocs=comm.size), ghost=1)
-    assert dm.layout_of(a, comm, shape=n) is a.layout
+    (own,) = dm.advanced.index_lists(n, np.arange(2 * comm.rank, 2 * comm.rank + 2), comm=comm)
+    assert dm.layout_of(own, comm=comm) is own
+    a = dm.Array(dm.BlockCyclic(n, "(block)", nprocs=comm.size), ghost=1, comm=comm)
+    assert dm.layout_of(a, shape=n, comm=comm) is a.layout
     last = comm.rank == comm.size - 1
     for options, words in (({"ghosts": True}, "ghosts=True"), ({"shape": n + 1}, "leave shape")):
         said = options if last else {}
-        error, message = raised(comm, lambda said=said: dm.layout_of(a, comm, **said))
-        assert error is dm.InvalidArgument and words in message
+        error, message = raised(comm, lambda said=said: dm.layout_of(a, comm=comm, **said))
+        assert error is dm.errors.InvalidArgument and words in message
     if comm.size > 1:
         mixed = dm.BlockCyclic(n, "(block)", nprocs=comm.size) if last else own
-        assert raised(comm, lambda: dm.layout_of(mixed, comm))[0] is dm.Mismatch
+        assert raised(comm, lambda: dm.layout_of(mixed, comm=comm))[0] is dm.Mismatch
     if comm.rank == 0:  # without comm the others take no part
         assert dm.layout_of(a) is a.layout
         with pytest.raises(TypeError, match="bad"):
@@ -570,7 +578,7 @@ def test_layouts_of_this_library_are_compared_and_returned(comm):
 def test_a_wrong_keyword_ends_the_call_of_all_without_comm(comm):
     said = {"bad": 1} if comm.rank == comm.size - 1 else {}
     error, words = raised(comm, lambda: dm.layout_of(foreign.IS(comm, [comm.rank]), **said))
-    assert error is dm.WrongType and "bad" in words
+    assert error is dm.errors.WrongType and "bad" in words
 
 
 @pytest.mark.parametrize("attribute", ["layout", "placements"])
@@ -580,11 +588,11 @@ def test_what_an_object_raises_becomes_an_error(attribute):
 
     kind = type("Lazy", (), {attribute: property(fails), "device_mesh": 1})
     kind.__module__ = "torch.distributed"
-    with pytest.raises(dm.InvalidArgument, match="RuntimeError: not loaded"):
+    with pytest.raises(dm.errors.InvalidArgument, match="RuntimeError: not loaded"):
         dm.layout_of(kind())
     if attribute == "placements":
-        with pytest.raises(dm.InvalidArgument, match="RuntimeError: not loaded"):
-            dm.UserArrays(kind())
+        with pytest.raises(dm.errors.InvalidArgument, match="RuntimeError: not loaded"):
+            dm.advanced.UserArrays(kind())
 
 
 @pytest.mark.parametrize("extent", [0, 1])

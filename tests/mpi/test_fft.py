@@ -112,13 +112,13 @@ def draw_plan(comm, rng, dtype):
         padding = [float(rng.choice([1, 1.5, 1.5, 2])) if d in axes else 1 for d in range(dims)]
     norm = str(rng.choice(["backward", "ortho", "forward"]))
     options = {"axes": axes, "padding": padding, "norm": norm}
-    plain = dm.fft.Plan(comm, modes, dtype, **options)
+    plain = dm.fft.Plan(modes, dtype, comm=comm, **options)
     if rng.random() < 0.7:
         draw = drawn.layout if rng.random() < 0.6 else cyclic_layout
         options["layout"] = draw(rng, plain.input_shape, comm.size)
     if rng.random() < 0.4:
         options["output_layout"] = drawn.layout(rng, plain.output_shape, comm.size)
-    fft = dm.fft.Plan(comm, modes, dtype, **options) if len(options) > 3 else plain
+    fft = dm.fft.Plan(modes, dtype, comm=comm, **options) if len(options) > 3 else plain
     return fft, modes, axes, norm
 
 
@@ -155,7 +155,7 @@ def test_without_padding_it_equals_numpy(comm, rng, local_rng, cases, dtype):  #
     for _ in range(cases * 4):
         shape = drawn.shape(rng, elems=1500)
         axes = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)].tolist()
-        fft = dm.fft.Plan(comm, shape, dtype, axes=axes)
+        fft = dm.fft.Plan(shape, dtype, axes=axes, comm=comm)
         whole = random_array(rng, shape, dtype)
         transform = np.fft.fftn if np.dtype(dtype).kind == "c" else np.fft.rfftn
         u = drawn.Part(comm, rng, local_rng, fft.input.layout, dtype)
@@ -171,7 +171,7 @@ def test_without_padding_it_equals_numpy(comm, rng, local_rng, cases, dtype):  #
 
 def test_extended_precision_is_kept(comm, rng):
     shape = (12, 10, 9)
-    fft = dm.fft.Plan(comm, shape, "g")
+    fft = dm.fft.Plan(shape, "g", comm=comm)
     whole = rng.random(shape).astype("g") + np.finfo("f8").eps / 4
     mine = np.ix_(*fft.input.layout.global_indices(comm.rank))
     fft.forward(whole[mine])
@@ -184,7 +184,7 @@ def test_extended_precision_is_kept(comm, rng):
 def test_energy_is_that_of_the_modes(comm, rng):
     """Parseval's theorem."""
     for shape in [(30,), (9, 14), (8, 5, 7)]:
-        fft = dm.fft.Plan(comm, shape, "c16", norm="ortho")
+        fft = dm.fft.Plan(shape, "c16", norm="ortho", comm=comm)
         u = random_array(rng, fft.input.layout.local_shape(comm.rank), "c16")
         u_hat = fft.forward(u).interior()
         before, after = (comm.allreduce(float((abs(x) ** 2).sum())) for x in (u, u_hat))
@@ -193,16 +193,16 @@ def test_energy_is_that_of_the_modes(comm, rng):
 
 def test_padding_by_two_keeps_the_values_in_between(comm, rng):
     modes = (8, 7, 6)
-    exact = dm.fft.Plan(comm, modes, "f8", norm="forward")
+    exact = dm.fft.Plan(modes, "f8", norm="forward", comm=comm)
     layout = dm.BlockCyclic([2 * n for n in modes], "(block, *, *)", comm.size)
     fine = dm.fft.Plan(
-        comm,
         modes,
         "f8",
         layout=layout,
         padding=2,
         norm="forward",
         output_layout=exact.output.layout,
+        comm=comm,
     )
     u_hat = random_array(rng, (*modes[:2], 4), "c16")[
         np.ix_(*exact.output.layout.global_indices(comm.rank))
@@ -221,7 +221,7 @@ def test_padding_by_two_keeps_the_values_in_between(comm, rng):
 def test_products_of_waves_have_no_aliases(comm):
     """With 3/2 of the points, a product of the highest waves does not alias to lower modes."""
     n = 9
-    fft = dm.fft.Plan(comm, (n, 4), "c16", axes=0, padding=1.5, norm="forward")
+    fft = dm.fft.Plan((n, 4), "c16", axes=0, padding=1.5, norm="forward", comm=comm)
     points = fft.input_shape[0]
     (x, _) = np.meshgrid(*fft.input.layout.global_indices(comm.rank), indexing="ij")
     wave = np.exp(2j * np.pi * (n // 2) * x / points)
@@ -231,19 +231,21 @@ def test_products_of_waves_have_no_aliases(comm):
 
 def test_default_stages_have_few_exchanges(comm):
     n = 4 * comm.size
-    fft = dm.fft.Plan(comm, (n, n, n), "f8")
+    fft = dm.fft.Plan((n, n, n), "f8", comm=comm)
     assert repr(fft).count("axes ") == (2 if comm.size > 1 else 1)
-    fields = dm.fft.Plan(comm, (n, 6, 6), "f8", axes=(1, 2))
+    fields = dm.fft.Plan((n, 6, 6), "f8", axes=(1, 2), comm=comm)
     assert repr(fields).count("axes ") == 1
     assert fields.input.layout.local_shape(comm.rank) == (4, 6, 6)
-    small = dm.fft.Plan(comm, (2, 2, 2), "c16")
+    small = dm.fft.Plan((2, 2, 2), "c16", comm=comm)
     assert repr(small).count("axes ") == (1 if comm.size == 1 else 3 if comm.size > 3 else 2)
 
 
 def test_an_array_may_be_source_and_destination(comm, rng):
     shape = (6, 5)
-    fft = dm.fft.Plan(comm, shape, "c16", output_layout=None)
-    same = dm.fft.Plan(comm, shape, "c16", layout=fft.input.layout, output_layout=fft.input.layout)
+    fft = dm.fft.Plan(shape, "c16", output_layout=None, comm=comm)
+    same = dm.fft.Plan(
+        shape, "c16", layout=fft.input.layout, output_layout=fft.input.layout, comm=comm
+    )
     whole = random_array(rng, shape, "c16")
     mine = np.ix_(*fft.input.layout.global_indices(comm.rank))
     u = whole[mine]
@@ -258,13 +260,13 @@ def test_an_array_may_be_source_and_destination(comm, rng):
 
 def test_several_in_flight(comm, rng):
     shape = (10, 9, 8)
-    plans = [dm.fft.Plan(comm, shape, "f8") for _ in range(3)]
+    plans = [dm.fft.Plan(shape, "f8", comm=comm) for _ in range(3)]
     wholes = [rng.random(shape) for _ in plans]
     for fft, whole in zip(plans, wholes, strict=True):
         fft.forward.start(whole[np.ix_(*fft.input.layout.global_indices(comm.rank))])
-    with pytest.raises(dm.InvalidState, match="in flight"):
+    with pytest.raises(dm.errors.InvalidState, match="in flight"):
         plans[0].forward.start()
-    with pytest.raises(dm.InvalidState, match="not started"):
+    with pytest.raises(dm.errors.InvalidState, match="not started"):
         plans[0].backward.wait()
     while not plans[1].forward.test():
         pass
@@ -272,7 +274,7 @@ def test_several_in_flight(comm, rng):
         result = fft.forward.wait(60)
         mine = np.ix_(*result.layout.global_indices(comm.rank))
         np.testing.assert_allclose(result.interior(), np.fft.rfftn(whole)[mine], atol=1e-11)
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         plans[2].forward.wait()
 
 
@@ -282,7 +284,7 @@ def test_the_first_stage_keeps_a_cyclic_layout(comm, words, options):
     n = 4 * comm.size
     points = 4 if options["dtype"] == "f8" else 6
     layout = dm.BlockCyclic((points, n), words, comm.size)
-    fft = dm.fft.Plan(comm, (4, n), layout=layout, axes=0, **options)
+    fft = dm.fft.Plan((4, n), layout=layout, axes=0, comm=comm, **options)
     before, after = (x.layout.global_indices(comm.rank)[1] for x in (fft.input, fft.output))
     np.testing.assert_array_equal(before, after)
 
@@ -291,13 +293,17 @@ def plans(comm):
     """Make a plan with an exchange, if there are several processes, and one without."""
     rows = dm.BlockCyclic((6, 5), "(block, *)", comm.size)
     for axes in ((0, 1), 1):
-        yield dm.fft.Plan(comm, (6, 5), "c16", layout=rows, axes=axes, output_layout=rows)
+        yield dm.fft.Plan((6, 5), "c16", layout=rows, axes=axes, output_layout=rows, comm=comm)
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
 @pytest.mark.parametrize(
     ("error", "timeout"),
-    [(dm.InvalidArgument, -1), (dm.InvalidArgument, float("nan")), (dm.WrongType, "x")],
+    [
+        (dm.errors.InvalidArgument, -1),
+        (dm.errors.InvalidArgument, float("nan")),
+        (dm.errors.WrongType, "x"),
+    ],
 )
 def test_a_wrong_timeout_is_an_error_of_all_and_changes_nothing(comm, error, timeout, everywhere):
     is_wrong = everywhere or comm.rank == comm.size - 1
@@ -329,24 +335,24 @@ def test_memory_is_released_with_the_plan(comm):
 
 
 WRONG = {
-    "dtype": (dm.WrongType, {"dtype": "i4"}),
-    "half precision": (dm.WrongType, {"dtype": "f2"}),
-    "byte order": (dm.WrongType, {"dtype": ">f8"}),
-    "no dtype": (dm.WrongType, {"dtype": "many"}),
-    "repeated axis": (dm.InvalidArgument, {"axes": (0, -2)}),
-    "no axis": (dm.InvalidArgument, {"axes": ()}),
-    "axis beyond": (dm.OutOfRange, {"axes": 2}),
-    "axis of a name": (dm.WrongType, {"axes": "x"}),
-    "extent": (dm.InvalidArgument, {"shape": (4, 0)}),
-    "no extent": (dm.InvalidArgument, {"shape": ()}),
-    "factor below 1": (dm.InvalidArgument, {"padding": 0.5}),
-    "infinite factor": (dm.InvalidArgument, {"padding": float("inf")}),
-    "factor without a transform": (dm.InvalidArgument, {"padding": (1.5, 1), "axes": 1}),
+    "dtype": (dm.errors.WrongType, {"dtype": "i4"}),
+    "half precision": (dm.errors.WrongType, {"dtype": "f2"}),
+    "byte order": (dm.errors.WrongType, {"dtype": ">f8"}),
+    "no dtype": (dm.errors.WrongType, {"dtype": "many"}),
+    "repeated axis": (dm.errors.InvalidArgument, {"axes": (0, -2)}),
+    "no axis": (dm.errors.InvalidArgument, {"axes": ()}),
+    "axis beyond": (dm.errors.OutOfRange, {"axes": 2}),
+    "axis of a name": (dm.errors.WrongType, {"axes": "x"}),
+    "extent": (dm.errors.InvalidArgument, {"shape": (4, 0)}),
+    "no extent": (dm.errors.InvalidArgument, {"shape": ()}),
+    "factor below 1": (dm.errors.InvalidArgument, {"padding": 0.5}),
+    "infinite factor": (dm.errors.InvalidArgument, {"padding": float("inf")}),
+    "factor without a transform": (dm.errors.InvalidArgument, {"padding": (1.5, 1), "axes": 1}),
     "factors": (dm.Mismatch, {"padding": (1.5, 1, 1)}),
-    "factor of True": (dm.WrongType, {"padding": True}),
-    "norm": (dm.InvalidArgument, {"norm": "forwards"}),
-    "layout": (dm.WrongType, {"layout": "slabs"}),
-    "argument": (dm.WrongType, {"layouts": None}),
+    "factor of True": (dm.errors.WrongType, {"padding": True}),
+    "norm": (dm.errors.InvalidArgument, {"norm": "forwards"}),
+    "layout": (dm.errors.WrongType, {"layout": "slabs"}),
+    "argument": (dm.errors.WrongType, {"layouts": None}),
 }
 
 
@@ -357,8 +363,8 @@ def test_wrong_arguments_are_an_error_of_all(comm, case, everywhere):
     right = {"shape": (4, 6), "dtype": "f8"}
     mine = right | (wrong if everywhere or comm.rank == comm.size - 1 else {})
     with pytest.raises(error):
-        dm.fft.Plan(comm, **mine)
-    assert dm.fft.Plan(comm, **right).output_shape == (4, 4)
+        dm.fft.Plan(comm=comm, **mine)
+    assert dm.fft.Plan(comm=comm, **right).output_shape == (4, 4)
 
 
 def test_layouts_of_other_arrays_are_refused(comm):
@@ -372,7 +378,7 @@ def test_layouts_of_other_arrays_are_refused(comm):
     for layout in wrong:
         for name in ("layout", "output_layout"):
             with pytest.raises(dm.Mismatch):
-                dm.fft.Plan(comm, (4, 6), "c16", **{name: layout})
+                dm.fft.Plan((4, 6), "c16", comm=comm, **{name: layout})
 
 
 def test_different_arguments_are_an_error_of_all(comm):
@@ -392,7 +398,7 @@ def test_different_arguments_are_an_error_of_all(comm):
         {"output_layout": None if odd else dm.BlockCyclic((4, 4), "(block, *)", comm.size)},
     ):
         with pytest.raises(dm.Mismatch, match=r"different (options|layouts)"):
-            dm.fft.Plan(comm, **{"shape": (4, 6), "dtype": "f8", **options})
+            dm.fft.Plan(comm=comm, **{"shape": (4, 6), "dtype": "f8", **options})
 
 
 @pytest.mark.parametrize("name", ["layout", "output_layout"])
@@ -401,28 +407,30 @@ def test_index_lists_that_each_process_knows_alone_are_refused(comm, name, every
     if comm.size == 1:
         return
     lists = [np.arange(24)[rank :: comm.size] for rank in range(comm.size)]
-    own = dm.index_lists(comm, 24, lists[comm.rank])[0]
+    own = dm.advanced.index_lists(24, lists[comm.rank], comm=comm)[0]
     given = own if everywhere or comm.rank == comm.size - 1 else dm.IndexList(24, lists)
-    with pytest.raises(dm.Unsupported, match="needs an IndexList that knows the lists of all"):
-        dm.fft.Plan(comm, 24, "c16", **{name: given})
+    with pytest.raises(
+        dm.errors.Unsupported, match="needs an IndexList that knows the lists of all"
+    ):
+        dm.fft.Plan(24, "c16", comm=comm, **{name: given})
 
 
 def test_wrong_arrays_are_an_error_of_all(comm, rng):
-    fft = dm.fft.Plan(comm, (4 * comm.size, 6), "f8")
+    fft = dm.fft.Plan((4 * comm.size, 6), "f8", comm=comm)
     shape = fft.input.layout.local_shape(comm.rank)
     u = rng.random(shape)
     u_hat = np.full(fft.output.layout.local_shape(comm.rank), 7, "c16")
     locked = u_hat.copy()
     locked.flags.writeable = False
-    other = dm.XArray(comm, dm.BlockCyclic((4 * comm.size, 6), "(cyclic, *)", comm.size))
+    other = dm.Array(dm.BlockCyclic((4 * comm.size, 6), "(cyclic, *)", comm.size), comm=comm)
     for error, a, b in (
         (dm.Mismatch, u[:, :5], u_hat),
-        (dm.WrongType, u.astype("c16"), u_hat),
-        (dm.WrongType, u, u_hat.real.copy()),
-        (dm.WrongType, u.tolist(), u_hat),
-        (dm.InvalidArgument, u, locked),
+        (dm.errors.WrongType, u.astype("c16"), u_hat),
+        (dm.errors.WrongType, u, u_hat.real.copy()),
+        (dm.errors.WrongType, u.tolist(), u_hat),
+        (dm.errors.InvalidArgument, u, locked),
         (dm.Mismatch, {17: u}, u_hat),
-        (dm.InvalidArgument, u, np.broadcast_to(u_hat[:1], u_hat.shape)),
+        (dm.errors.InvalidArgument, u, np.broadcast_to(u_hat[:1], u_hat.shape)),
         *([(dm.Mismatch, other, u_hat)] if comm.size > 1 else []),
     ):
         for everywhere in (True, False):
@@ -437,7 +445,7 @@ def test_wrong_arrays_are_an_error_of_all(comm, rng):
 
 
 def test_numbers_are_converted(comm, rng):
-    fft = dm.fft.Plan(comm, (6, 4), "c16")
+    fft = dm.fft.Plan((6, 4), "c16", comm=comm)
     whole = rng.random((6, 4)).astype("f4")
     mine = np.ix_(*fft.input.layout.global_indices(comm.rank))
     out = np.empty(fft.output.layout.local_shape(comm.rank), "c8")
@@ -480,7 +488,7 @@ def test_transfer_moves_between_pencils(comm, rng, cases):
             np.testing.assert_array_equal(back, a)
             last = to, back  # noqa: F841
         transfer.destroy()
-        with pytest.raises(dm.InvalidState):
+        with pytest.raises(dm.errors.InvalidState):
             transfer.forward(a, to)
 
 
@@ -500,22 +508,24 @@ def test_a_transfer_that_one_process_destroyed_is_refused_on_all(comm):
         transfer.destroy()
         assert transfer._movers == [None, None]
     for move, ends in ((transfer.forward, (a, b)), (transfer.backward, (b, a))):
-        with pytest.raises(dm.InvalidState, match=f"process {last} has destroyed the transfer"):
+        with pytest.raises(
+            dm.errors.InvalidState, match=f"process {last} has destroyed the transfer"
+        ):
             move(*ends)
     transfer.destroy()
     transfer.destroy()
-    with pytest.raises(dm.InvalidState, match="process 0 has destroyed"):
+    with pytest.raises(dm.errors.InvalidState, match="process 0 has destroyed"):
         transfer.forward(a, b)
 
 
 def test_transfer_refuses_on_all_processes(comm):
     a, b, right = arguments_of_transfer(comm)
     for error, at, value in (
-        (dm.InvalidArgument, 6, 0),
-        (dm.OutOfRange, 6, 2),
-        (dm.WrongType, 3, 9),
-        (dm.WrongType, 2, object),
-        (dm.WrongType, 4, "x"),
+        (dm.errors.InvalidArgument, 6, 0),
+        (dm.errors.OutOfRange, 6, 2),
+        (dm.errors.WrongType, 3, 9),
+        (dm.errors.WrongType, 2, object),
+        (dm.errors.WrongType, 4, "x"),
     ):
         for everywhere in (True, False):
             given = list(right)
@@ -526,7 +536,11 @@ def test_transfer_refuses_on_all_processes(comm):
     transfer = dm.fft.Transfer(*right)
     transfer.forward(a, b)
     is_last = comm.rank == comm.size - 1
-    for error, value in ((dm.Mismatch, None), (dm.WrongType, {1: "x"}), (dm.Mismatch, b[:, :5])):
+    for error, value in (
+        (dm.Mismatch, None),
+        (dm.errors.WrongType, {1: "x"}),
+        (dm.Mismatch, b[:, :5]),
+    ):
         with pytest.raises(error):
             transfer.forward(a, value if is_last else b)
         a[...] = 5
@@ -538,6 +552,6 @@ def test_transfer_refuses_on_all_processes(comm):
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
 def test_an_array_of_other_dimensions_is_named(comm, shape):
     layout = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)
-    plan = dm.fft.Plan(comm, (8, 6), "f8", layout=layout)
-    with pytest.raises(dm.InvalidArgument, match="its layout has 2 dimensions"):
+    plan = dm.fft.Plan((8, 6), "f8", layout=layout, comm=comm)
+    with pytest.raises(dm.errors.InvalidArgument, match="its layout has 2 dimensions"):
         plan.forward(np.zeros(shape))

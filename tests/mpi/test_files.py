@@ -32,8 +32,8 @@ def test_progress_ends_at_the_bytes_that_were_promised(comm, rng, place, case):
 
     max_bytes = int(rng.choice([4 * 2 * 125 * 2, 1 << 20]))
     move(
-        comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=chunks, axes=axes,
-        max_bytes=max_bytes, progress=progress,
+        f"{place}/a.npy", f"{place}/b.zarr", chunks=chunks, axes=axes,
+        max_bytes=max_bytes, progress=progress, comm=comm,
     )  # fmt: skip
     assert promised == [sum(told)]
     assert comm.allreduce(sum(told)) == 2 * array.nbytes
@@ -48,9 +48,9 @@ def test_one_pass_and_two_write_the_same(comm, rng, place, monkeypatch, cases, w
     for _ in range(2 * cases):
         array, chunks, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8"])
         report = move(
-            comm, f"{place}/a.zarr", f"{place}/{output}", overwrite=True, axes=axes,
+            f"{place}/a.zarr", f"{place}/{output}", overwrite=True, axes=axes,
             chunks=wanted if output == "b.zarr" else None, check="crc32c",
-            max_bytes=int(rng.choice([2500, 1 << 20])),
+            max_bytes=int(rng.choice([2500, 1 << 20])), comm=comm,
         )  # fmt: skip
         assert report.reads >= least_reads(array, chunks)
         found = stored(f"{place}/{output}")
@@ -69,8 +69,8 @@ def test_a_failure_on_one_process_leaves_nothing(comm, place, monkeypatch):
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(direct_zarr.os, "write", full)
-    with pytest.raises(dm.IoError, match=r"not enough space in .* needs 19,200 bytes"):
-        move(comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=(5, 5))
+    with pytest.raises(dm.errors.IoFailed, match=r"not enough space in .* needs 19,200 bytes"):
+        move(f"{place}/a.npy", f"{place}/b.zarr", chunks=(5, 5), comm=comm)
     comm.barrier()
     assert os.listdir(place) == ["a.npy"]
     comm.barrier()
@@ -101,8 +101,8 @@ def test_a_failure_on_one_process_stops_the_others_before_they_are_through(
 
     monkeypatch.setattr(direct_zarr.os, "write", write)
     monkeypatch.setattr(agreement.Alarm, "rings", heard)
-    with pytest.raises(dm.IoError, match="not enough space"):
-        move(comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=(4,), compressor="none")
+    with pytest.raises(dm.errors.IoFailed, match="not enough space"):
+        move(f"{place}/a.npy", f"{place}/b.zarr", chunks=(4,), compressor="none", comm=comm)
     monkeypatch.undo()
     assert len(written) < 100 - 1
     comm.barrier()
@@ -127,8 +127,8 @@ def test_parts_are_converted_and_checked(comm, rng, place, case):
         (int(rng.integers(0, n // 2)), int(rng.integers(n // 2 + 1, n + 1))) for n in shape
     )
     move(
-        comm, f"{place}/{source}", f"{place}/{output}", region=region, axes=(2, 0, 1),
-        output_dtype="f4", check="crc32c", max_bytes=1 << 14,
+        f"{place}/{source}", f"{place}/{output}", region=region, axes=(2, 0, 1),
+        output_dtype="f4", check="crc32c", max_bytes=1 << 14, comm=comm,
     )  # fmt: skip
     found = stored(f"{place}/{output}")
     part = array[tuple(slice(*ends) for ends in region)].transpose(2, 0, 1)
@@ -142,8 +142,8 @@ def test_all_write_zarr_of_format_2(comm, rng, place, monkeypatch, cases, way):
     for _ in range(2 * cases):
         array, _, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8", "?"])
         move(
-            comm, f"{place}/a.zarr", f"{place}/b.zarr", overwrite=True, axes=axes, chunks=wanted,
-            zarr_format=2, check="crc32c", max_bytes=int(rng.choice([2500, 1 << 20])),
+            f"{place}/a.zarr", f"{place}/b.zarr", overwrite=True, axes=axes, chunks=wanted,
+            zarr_format=2, check="crc32c", max_bytes=int(rng.choice([2500, 1 << 20])), comm=comm,
         )  # fmt: skip
         found = zarr.open_array(f"{place}/b.zarr", mode="r", zarr_format=2)
         assert found.chunks == wanted
@@ -159,9 +159,9 @@ def test_a_whole_file_goes_into_a_group_of_format_2(comm, place):
             for name, array in held.items():
                 file[name] = array
     comm.barrier()
-    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
-        move(comm, f"{place}/a.h5", f"{place}/g.zarr/b.zarr", zarr_format=3)
-    move(comm, f"{place}/a.h5", f"{place}/g.zarr/b.zarr")
+    with pytest.raises(dm.errors.InvalidArgument, match="a Zarr group of format 2"):
+        move(f"{place}/a.h5", f"{place}/g.zarr/b.zarr", zarr_format=3, comm=comm)
+    move(f"{place}/a.h5", f"{place}/g.zarr/b.zarr", comm=comm)
     group = zarr.open_group(f"{place}/g.zarr", mode="r", zarr_format=2)["b.zarr"]
     for name, array in held.items():
         np.testing.assert_array_equal(group[name][...], array)
@@ -175,7 +175,7 @@ def test_a_whole_file_becomes_a_group(comm, place):
             for name, array in held.items():
                 file[name] = array
     comm.barrier()
-    move(comm, f"{place}/a.h5", f"{place}/b.zarr")
+    move(f"{place}/a.h5", f"{place}/b.zarr", comm=comm)
     group = zarr.open_group(f"{place}/b.zarr", mode="r")
     for name, array in held.items():
         np.testing.assert_array_equal(group[name][...], array)
@@ -198,7 +198,7 @@ def make_whole(path):
 
 def test_a_whole_file_becomes_another(comm, place):
     held = comm.bcast(make_whole(f"{place}/a.h5") if comm.rank == 0 else None)
-    report = move(comm, f"{place}/a.h5", f"{place}/b.h5", check="crc32c")
+    report = move(f"{place}/a.h5", f"{place}/b.h5", check="crc32c", comm=comm)
     assert report.num_arrays == 5 and report.processes == comm.size
     with h5py.File(f"{place}/b.h5") as file:
         for name, array in held.items():
@@ -212,16 +212,16 @@ def test_a_whole_file_becomes_another(comm, place):
 
 def test_a_whole_group_becomes_a_file(comm, place):
     held = comm.bcast(make_whole(f"{place}/a.h5") if comm.rank == 0 else None)
-    move(comm, f"{place}/a.h5", f"{place}/a.zarr")
+    move(f"{place}/a.h5", f"{place}/a.zarr", comm=comm)
     for name, said in {"plain": {}, "gzip": {"compressor": "gzip"}}.items():
-        report = move(comm, f"{place}/a.zarr", f"{place}/{name}.h5", check="crc32c", **said)
+        report = move(f"{place}/a.zarr", f"{place}/{name}.h5", check="crc32c", comm=comm, **said)
         assert report.num_arrays == 6 and report.processes == comm.size
         with h5py.File(f"{place}/{name}.h5") as file:
             for array in held:
                 np.testing.assert_array_equal(file[array][()], held[array])
             assert file["text"].asstr()[()] == "words"
             assert file["u"].compression == said.get("compressor")
-    move(comm, f"{place}/a.zarr", f"{place}/b.zarr", chunks=(11, 13))
+    move(f"{place}/a.zarr", f"{place}/b.zarr", chunks=(11, 13), comm=comm)
     group = zarr.open_group(f"{place}/b.zarr", mode="r")
     for array in held:
         np.testing.assert_array_equal(group[array][...], held[array])
@@ -241,8 +241,8 @@ def test_a_whole_file_that_one_process_cannot_write_leaves_nothing(comm, place, 
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(flat.FlatFile, "sync", full)
-    with pytest.raises(dm.IoError, match="space"):
-        move(comm, f"{place}/a.h5", f"{place}/b.h5")
+    with pytest.raises(dm.errors.IoFailed, match="space"):
+        move(f"{place}/a.h5", f"{place}/b.h5", comm=comm)
     comm.barrier()
     assert os.listdir(place) == ["a.h5"]
     comm.barrier()
@@ -256,11 +256,11 @@ def test_what_differs_between_processes_is_refused_on_all(comm, place):
     last = comm.rank == comm.size - 1
     places = f"{place}/a.npy", f"{place}/b.npy"
     with pytest.raises(dm.Error, match="colour"):
-        move(comm, *places, **({"colour": "red"} if last else {}))
+        move(*places, comm=comm, **({"colour": "red"} if last else {}))
     for said in ({"overwrite": True}, {"check": "crc32c"}, {"axes": (0,)}, {"max_bytes": 1 << 20}):
         if comm.size > 1:
             with pytest.raises(dm.Mismatch):
-                move(comm, *places, **(said if last else {}))
+                move(*places, comm=comm, **(said if last else {}))
     comm.barrier()
     assert sorted(os.listdir(place)) == ["a.npy", "b.npy"]
     assert np.load(places[1]).tolist() == [0, 1, 2]

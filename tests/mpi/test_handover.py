@@ -41,9 +41,9 @@ def test_all_encode_and_one_writes(comm, rng, place, go, cases, way):
         array, chunks, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8", "u1"])
         compressor = str(rng.choice(["none", "gzip"]))
         report = move(
-            comm, f"{place}/a.zarr", f"{place}/b.h5:/g/v", overwrite=True, axes=axes,
+            f"{place}/a.zarr", f"{place}/b.h5:/g/v", overwrite=True, axes=axes,
             chunks=wanted, compressor=compressor, check="crc32c",
-            max_bytes=int(rng.choice([4000, 1 << 20])),
+            max_bytes=int(rng.choice([4000, 1 << 20])), comm=comm,
         )  # fmt: skip
         assert report.reads >= least_reads(array, chunks)
         found = stored(f"{place}/b.h5:/g/v")
@@ -75,8 +75,8 @@ def test_every_process_encodes_and_the_first_writes(comm, place, go, monkeypatch
     monkeypatch.setattr(hdf5_output.ChunkedOutput, "encode", counting)
     monkeypatch.setattr(hdf5_output.ChunkedOutput, "put", putting)
     move(
-        comm, f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor="gzip",
-        max_bytes=4096,
+        f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor="gzip",
+        max_bytes=4096, comm=comm,
     )  # fmt: skip
     monkeypatch.undo()
     count = 8 * 8 * comm.size
@@ -99,7 +99,7 @@ def test_a_file_of_encoded_chunks_that_ends_early_is_an_error(comm, place, monke
         np.save(f"{place}/a.npy", array)
     comm.barrier()
     said = {"chunks": (4,), "compressor": "none", "overwrite": True}
-    move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", **said)
+    move(f"{place}/a.npy", f"{place}/b.h5:/u", comm=comm, **said)
     comm.barrier()
     before, end = sorted(os.listdir(place)), Handover.end
 
@@ -110,8 +110,8 @@ def test_a_file_of_encoded_chunks_that_ends_early_is_an_error(comm, place, monke
 
     if comm.rank == comm.size - 1:
         monkeypatch.setattr(Handover, "end", cutting)
-    with pytest.raises(dm.IoError, match="was damaged"):
-        move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", **said)
+    with pytest.raises(dm.errors.IoFailed, match="was damaged"):
+        move(f"{place}/a.npy", f"{place}/b.h5:/u", comm=comm, **said)
     comm.barrier()
     assert sorted(os.listdir(place)) == before
     np.testing.assert_array_equal(stored(f"{place}/b.h5:/u"), array)
@@ -130,7 +130,7 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
     comm.barrier()
     said = {"chunks": (24, 2, 3), "compressor": "gzip", "max_bytes": 1 << 16, "overwrite": True}
     places = f"{place}/a.zarr", f"{place}/b.h5:/u"
-    move(comm, *places, **{**said, "chunks": (2, 2, 24)})
+    move(*places, comm=comm, **{**said, "chunks": (2, 2, 24)})
     comm.barrier()
     before = sorted(os.listdir(place))
     fails = 0 if what in ("put", "gather", "sync") else comm.size - 1
@@ -147,15 +147,15 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
             return work(self, *given)
 
         monkeypatch.setattr(kind, name, failing)
-    with pytest.raises(dm.IoError, match="not enough space"):
-        move(comm, *places, **said)
+    with pytest.raises(dm.errors.IoFailed, match="not enough space"):
+        move(*places, comm=comm, **said)
     monkeypatch.undo()
     go(way)
     comm.barrier()
     assert sorted(os.listdir(place)) == before
     np.testing.assert_array_equal(stored(places[1]), array)
     comm.barrier()
-    move(comm, *places, **said)  # nothing is under way any more that would be in its way
+    move(*places, comm=comm, **said)  # nothing is under way any more that would be in its way
     np.testing.assert_array_equal(stored(places[1]), array)
     comm.barrier()
 
@@ -175,8 +175,10 @@ def test_a_full_disk_for_chunks_on_their_way_is_named(comm, place, monkeypatch):
     if comm.rank == comm.size - 1:
         monkeypatch.setattr(handover, "open", lambda *_: Full(), raising=False)
     said = {"chunks": (1, 8), "compressor": "gzip", "temporary": f"{place}/scratch"}
-    with pytest.raises(dm.IoError, match=r"not enough space in .*/scratch for encoded chunks"):
-        move(comm, f"{place}/a.npy", f"{place}/b.h5:/u", **said)
+    with pytest.raises(
+        dm.errors.IoFailed, match=r"not enough space in .*/scratch for encoded chunks"
+    ):
+        move(f"{place}/a.npy", f"{place}/b.h5:/u", comm=comm, **said)
     monkeypatch.undo()
     comm.barrier()
     assert sorted(os.listdir(place)) == ["a.npy", "scratch"]
@@ -208,7 +210,13 @@ def test_who_waits_for_one_that_is_lost_hears_the_deadline(comm, place, monkeypa
         dm.set_timeout(0.3)
     try:
         with pytest.raises(LostError if is_lost else dm.Error, match="" if is_lost else "waited"):
-            move(alone, f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor=compressor)
+            move(
+                f"{place}/a.npy",
+                f"{place}/b.h5:/u",
+                chunks=(2, 8),
+                compressor=compressor,
+                comm=alone,
+            )
     finally:
         dm.set_timeout(None)
     comm.barrier()

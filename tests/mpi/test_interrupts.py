@@ -22,7 +22,7 @@ def calls_of(comm, place):
     ranks = np.arange(4) % comm.size
 
     def distributed(on):
-        return dm.Distribution(on, ranks, method="partition")
+        return dm.Migration(ranks, method="partition", comm=on)
 
     def opened(on):
         how = dict(mode="w", dtype="f8", overwrite=True)
@@ -33,20 +33,22 @@ def calls_of(comm, place):
         return dm.save(f"{place}/a.npy", given, comm=on, overwrite=True, wait=False)
 
     return {
-        "XArray": lambda on: dm.XArray(on, line),
+        "Array": lambda on: dm.Array(line, comm=on),
         "Mover": lambda on: dm.Mover(same, a, b, comm=on),
-        "MoverSet": lambda on: dm.MoverSet([(same, a, b)], comm=on),
+        "Mover of several": lambda on: dm.Mover([(same, a, b)], comm=on),
         "rebind": lambda on: dm.Mover(same, a, b, comm=on).rebind(a, b.copy()),
-        "rebind of several": lambda on: dm.MoverSet([(same, a, b)], comm=on).rebind((a, b.copy())),
+        "rebind of several": lambda on: dm.Mover([(same, a, b)], comm=on).rebind((a, b.copy())),
         "tune": lambda on: dm.Mover(turned, a, b, comm=on).tune(1e-3),
         "Mover of a file": lambda on: dm.Mover(
             turned, dm.files.open(f"{place}/in.npy", line, comm=on), b
         ),
-        "index_lists": lambda on: dm.index_lists(on, 4 * comm.size, comm.rank * 4 + np.arange(4)),
-        "Distribution": distributed,
+        "index_lists": lambda on: dm.advanced.index_lists(
+            4 * comm.size, comm.rank * 4 + np.arange(4), comm=on
+        ),
+        "Migration": distributed,
         "move": lambda on: distributed(on).move(a),
         "reverse": lambda on: distributed(on).reverse(a),
-        "distribute": lambda on: dm.distribute(on, a, ranks, method="partition"),
+        "migrate": lambda on: dm.migrate(a, ranks, method="partition", comm=on),
         "save": lambda on: dm.save(f"{place}/a.npy", {"a": (a, line)}, comm=on, overwrite=True),
         "close of a file": lambda on: opened(on).close(),
         "end of a file's block": lambda on: opened(on).__exit__(None, None, None),
@@ -65,7 +67,7 @@ def ends_on_all(comm, n, call):
     outcome, interrupter = "done", Interrupter(n if last else None)
     try:
         call(alone, interrupter)
-        dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+        dm.Migration([0] * 3, method="partition", comm=alone)  # the others are told by now
     except (KeyboardInterrupt, dm.Error) as error:
         outcome = type(error).__name__
     came = comm.bcast(interrupter.came, comm.size - 1)
@@ -105,7 +107,7 @@ def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
 def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, name):
     def call(on):
         if name == "reverse":  # as many values as have arrived
-            d = dm.Distribution(on, np.full(4, comm.rank), method="partition")
+            d = dm.Migration(np.full(4, comm.rank), method="partition", comm=on)
             return d.reverse(np.zeros(4))
         return calls_of(comm, place)[name](on)
 
@@ -119,7 +121,7 @@ def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, 
     def interrupted(on, interrupter):
         with interrupter:
             call(on)
-            dm.Distribution(on, [0] * 3, method="partition")  # where the call took fewer lines
+            dm.Migration([0] * 3, method="partition", comm=on)  # where the call took fewer lines
 
     for _ in range(8 * cases):
         n = comm.bcast(int(rng.integers(1, counted.lines + 1)), comm.size - 1)
@@ -128,7 +130,7 @@ def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, 
 
 def test_an_interrupt_at_any_line_of_start_is_heard_by_who_waits(comm, cases):
     def started(on, interrupter):
-        d = dm.Distribution(on, np.arange(4) % comm.size, method="partition")
+        d = dm.Migration(np.arange(4) % comm.size, method="partition", comm=on)
         with interrupter:
             d.start(np.zeros(4))
         d.wait()
@@ -152,7 +154,7 @@ def test_an_interrupt_at_any_line_of_a_streams_call_ends_it_on_all(comm, cases, 
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
 
     def call(on, interrupter):
-        out = dm.Stream(on, "tcp://127.0.0.1:0")
+        out = dm.Stream("tcp://127.0.0.1:0", comm=on)
         with interrupter:
             STREAM_CALLS[name](out, np.zeros(4), line)
 
@@ -167,7 +169,7 @@ def test_who_moves_hears_it_and_not_where_the_arrays_live(comm):
     home = comm.Dup()
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
     same = dm.redistribute(line, line)
-    a, b = dm.XArray(home, line), dm.XArray(home, line)
+    a, b = dm.Array(line, comm=home), dm.Array(line, comm=home)
     last = comm.rank == comm.size - 1
     for n in range(1, 9):  # from the first line on, before the mover knows where it is
         alone = comm.Dup()

@@ -15,7 +15,7 @@ def test_one_large_message(comm, cases):
     size = (2049 if cases > 1 else 3) * MEGABYTE
     there = dm.FloorPlan([dm.Region((0,), (size,))], [0], comm.size)
     here = dm.FloorPlan([dm.Region((0,), (size,))], [comm.size - 1], comm.size)
-    a, b = dm.XArray(comm, there, "u1"), dm.XArray(comm, here, "u1")
+    a, b = dm.Array(there, "u1", comm=comm), dm.Array(here, "u1", comm=comm)
     for _, grid in a.grids():
         grid[...] = 0
         grid[-5:] = [1, 2, 3, 4, 5]
@@ -40,7 +40,7 @@ def test_more_elements_than_an_int_counts(comm, cases):
     elements = np.resize(np.arange(251, dtype="u1"), mine)
     out = np.empty(8 if comm.rank == 0 else n, "u1")
     for method in ("partition", "alltoallv"):
-        d = dm.Distribution(comm, targets, method=method)
+        d = dm.Migration(targets, method=method, comm=comm)
         assert d.received == (5 if comm.rank == 0 else n)
         out[...] = 255
         arrived = d.move(elements, out=out)

@@ -20,34 +20,36 @@ def calls_of(comm):
         dm.Mover(same, source, destination, comm=comm)
 
     def moved(elements, **said):
-        dm.Distribution(comm, ranks).move(elements, **said)
+        dm.Migration(ranks, comm=comm).move(elements, **said)
 
     def rebound(array):
         dm.Mover(same, PLAIN, np.zeros(3), comm=comm).rebind(PLAIN, array)
 
     def streamed(array):
-        with dm.Stream(comm, "tcp://127.0.0.1:0") as out:
+        with dm.Stream("tcp://127.0.0.1:0", comm=comm) as out:
             out.send("u", array, layout=line)
 
     def indexed(array):
-        dm.index_lists(comm, 3 * comm.size, (array + 3 * comm.rank).astype("i8") % comm.size)
+        dm.advanced.index_lists(
+            3 * comm.size, (array + 3 * comm.rank).astype("i8") % comm.size, comm=comm
+        )
 
     return {
         "source": lambda a: bound(a, np.zeros(3)),
         "destination": lambda a: bound(PLAIN, a),
         "block": lambda a: bound({comm.rank: a}, np.zeros(3)),
         "one of several": lambda a: bound([PLAIN, a], [np.zeros(3), np.zeros(3)]),
-        "set": lambda a: dm.MoverSet([(same, a, np.zeros(3))], comm=comm),
+        "set": lambda a: dm.Mover([(same, a, np.zeros(3))], comm=comm),
         "rebind": rebound,
         "column": moved,
         "columns": lambda a: moved([PLAIN, a]),
         "column of a mapping": lambda a: moved({"x": a}),
         "out": lambda a: moved(PLAIN, out=a),
-        "in place": lambda a: dm.Distribution(comm, ranks).move_in_place(a),
-        "reverse": lambda a: dm.Distribution(comm, ranks).reverse(a),
-        "elements": lambda a: dm.distribute(comm, a, ranks),
-        "targets": lambda a: dm.Distribution(comm, (a * 0).astype("i4")),
-        "keys": lambda a: dm.distribute(comm, a, dm.targets.splitters([1.5] * (comm.size - 1))),
+        "in place": lambda a: dm.Migration(ranks, comm=comm).move_in_place(a),
+        "reverse": lambda a: dm.Migration(ranks, comm=comm).reverse(a),
+        "elements": lambda a: dm.migrate(a, ranks, comm=comm),
+        "targets": lambda a: dm.Migration((a * 0).astype("i4"), comm=comm),
+        "keys": lambda a: dm.migrate(a, dm.targets.splitters([1.5] * (comm.size - 1)), comm=comm),
         "stream": streamed,
     }
 
@@ -57,23 +59,23 @@ def calls_of(comm):
 def test_is_refused_on_all(comm, name, guilty):
     mine = comm.rank == guilty % comm.size
     call = calls_of(comm)[name]
-    with pytest.raises(dm.WrongType, match="masked"):
+    with pytest.raises(dm.errors.WrongType, match="masked"):
         call(MASKED.copy() if mine else PLAIN.copy())
     assert comm.allreduce(1) == comm.size
 
 
 def test_is_refused_without_others():
-    relation = dm.AddressRelation.from_pairs([0, 1, 2], [2, 1, 0])
+    relation = dm.advanced.AddressRelation.from_pairs([0, 1, 2], [2, 1, 0])
     for call in (
-        lambda: dm.UserArrays(MASKED, ghost=1),
-        lambda: dm.copy(MASKED, np.zeros(3)),
-        lambda: dm.copy(PLAIN, MASKED.copy()),
-        lambda: dm.copy(MASKED, np.zeros(3), source_index=[0, 1, 2]),
-        lambda: dm.copy(PLAIN, np.zeros(3), source_index=np.ma.masked_equal([0, 1, 2], 1)),
+        lambda: dm.advanced.UserArrays(MASKED, ghost=1),
+        lambda: dm.advanced.copy(MASKED, np.zeros(3)),
+        lambda: dm.advanced.copy(PLAIN, MASKED.copy()),
+        lambda: dm.advanced.copy(MASKED, np.zeros(3), source_index=[0, 1, 2]),
+        lambda: dm.advanced.copy(PLAIN, np.zeros(3), source_index=np.ma.masked_equal([0, 1, 2], 1)),
         lambda: relation.gather(MASKED),
         lambda: relation.scatter(MASKED, np.zeros(3)),
         lambda: relation.copy(MASKED, np.zeros(3)),
         lambda: dm.IndexList(3, [np.ma.masked_equal([0, 1, 2], 1)]),
     ):
-        with pytest.raises(dm.WrongType, match="masked"):
+        with pytest.raises(dm.errors.WrongType, match="masked"):
             call()

@@ -24,7 +24,7 @@ def rows_and_columns(n, nprocs):
 
 
 def filled(comm, layout, whole, **options):
-    array = dm.XArray(comm, layout, whole.dtype, **options)
+    array = dm.Array(layout, whole.dtype, comm=comm, **options)
     for block, index in drawn.indices_of_blocks(layout, comm.rank):
         array.interior(block)[...] = whole[index]
     return array
@@ -39,7 +39,7 @@ def test_several_movers_in_flight_complete_in_any_order(comm, rng):
     rows, columns = rows_and_columns(12, comm.size)
     wholes = [rng.integers(0, 1000, (12, 12)) for _ in range(4)]
     sources = [filled(comm, rows, whole) for whole in wholes]
-    targets = [dm.XArray(comm, columns, whole.dtype) for whole in wholes]
+    targets = [dm.Array(columns, whole.dtype, comm=comm) for whole in wholes]
     plan = dm.redistribute(rows, columns)
     transports = ["auto", "p2p", "auto", "p2p"]
     movers = [
@@ -60,9 +60,9 @@ def test_several_movers_in_flight_complete_in_any_order(comm, rng):
 def test_the_source_may_change_after_wait(comm, transport):
     rows, columns = rows_and_columns(2 * comm.size, comm.size)
     plan = dm.redistribute(rows, columns)
-    a, b = dm.XArray(comm, rows, "i8"), dm.XArray(comm, columns, "i8")
+    a, b = dm.Array(rows, "i8", comm=comm), dm.Array(columns, "i8", comm=comm)
     if drawn.impossible(plan, transport):
-        with pytest.raises(dm.Unsupported):
+        with pytest.raises(dm.errors.Unsupported):
             dm.Mover(plan, a, b, transport=transport)
         return
     mover = dm.Mover(plan, a, b, transport=transport)
@@ -74,7 +74,7 @@ def test_the_source_may_change_after_wait(comm, transport):
 
 def test_test_completes_too(comm):
     rows, columns = rows_and_columns(2 * comm.size, comm.size)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     a.local[...] = 5
     mover = dm.Mover(dm.redistribute(rows, columns), a, b)
     mover.start()
@@ -91,13 +91,15 @@ def test_hand_made_plan_is_merged_edited_and_reversed(comm):
     plans = []
     for i in range(p):
         plan, j = dm.MotionPlan(floorplan, floorplan), (i + 1) % p
-        plan.copy(i, dm.Region((8 * i + 4,), (8 * i + 8,)), j, dm.Region((8 * j,), (8 * j + 4,)))
+        plan.add_section(
+            i, dm.Region((8 * i + 4,), (8 * i + 8,)), j, dm.Region((8 * j,), (8 * j + 4,))
+        )
         plans.append(plan)
     ring = plans[0]
     for plan in plans[1:]:
         ring = ring + plan
     assert len(ring) == p
-    array = dm.XArray(comm, floorplan, "i4")
+    array = dm.Array(floorplan, "i4", comm=comm)
     array.local[...] = np.arange(8) + 8 * comm.rank
     dm.Mover(ring, array, array)()
     before = 8 * ((comm.rank - 1) % p) + np.arange(4, 8)
@@ -119,12 +121,12 @@ def test_regions_of_different_shapes(comm, rng):
     cube = dm.FloorPlan([dm.Region((0, 0), (4, 6))] * p, list(range(p)))
     plan = dm.MotionPlan(flat, cube)
     for i in range(p):
-        plan.copy(i, dm.Region((0, 0), (1, 24)), (i + 1) % p, dm.Region((0, 0), (4, 6)))
+        plan.add_section(i, dm.Region((0, 0), (1, 24)), (i + 1) % p, dm.Region((0, 0), (4, 6)))
     for transport in TRANSPORTS:
         if drawn.impossible(plan, transport):
             continue
-        a = dm.XArray(comm, flat, "i8")
-        b = dm.XArray(comm, cube, "i8", order=str(rng.choice(["C", "F"])))
+        a = dm.Array(flat, "i8", comm=comm)
+        b = dm.Array(cube, "i8", order=str(rng.choice(["C", "F"])), comm=comm)
         a.local[...] = np.arange(24) + 100 * comm.rank
         dm.Mover(plan, a, b, transport=transport)()
         np.testing.assert_array_equal(
@@ -142,7 +144,7 @@ def test_a_plan_and_then_another_is_their_composition(comm, rng):
         first.destination, drawn.floor_plan(rng, shape[::-1], comm.size), axes=(1, 0)
     )
     source = filled(comm, first.source, whole)
-    result = dm.XArray(comm, second.destination, "i8")
+    result = dm.Array(second.destination, "i8", comm=comm)
     dm.Mover(first.then(second), source, result)()
     holds(comm, result, whole.T)
 
@@ -152,7 +154,7 @@ def test_mover_keeps_user_arrays_in_place(comm, rng):
     whole = rng.random((4 * comm.size,) * 2)
     a = np.asfortranarray(whole[4 * comm.rank : 4 * comm.rank + 4])
     frame = np.full((4 * comm.size + 2, 6), -1.0)
-    b = dm.UserArrays(frame, ghost=1)
+    b = dm.advanced.UserArrays(frame, ghost=1)
     dm.Mover(dm.redistribute(rows, columns), a, b, comm=comm)()
     np.testing.assert_array_equal(frame[1:-1, 1:-1], whole[:, 4 * comm.rank : 4 * comm.rank + 4])
     assert (frame[0] == -1).all() and (frame[-1] == -1).all()
@@ -162,7 +164,7 @@ def test_mover_keeps_user_arrays_in_place(comm, rng):
 def test_counters_and_explain_agree_with_the_plan(comm):
     rows, columns = rows_and_columns(4 * comm.size, comm.size)
     plan = dm.redistribute(rows, columns)
-    mover = dm.Mover(plan, dm.XArray(comm, rows), dm.XArray(comm, columns))
+    mover = dm.Mover(plan, dm.Array(rows, comm=comm), dm.Array(columns, comm=comm))
     counters = mover.counters()
     others = comm.size - 1
     assert counters["messages_sent"] == counters["messages_received"] == others
@@ -176,20 +178,20 @@ def test_counters_and_explain_agree_with_the_plan(comm):
 def test_calls_at_the_wrong_time(comm):
     rows, columns = rows_and_columns(comm.size, comm.size)
     mover = dm.Mover(
-        dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns)
+        dm.redistribute(rows, columns), dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     )
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         mover.wait()
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         mover.test()
     mover.start()
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         mover.start()
-    with pytest.raises(dm.InvalidState):
-        mover.free()
+    with pytest.raises(dm.errors.InvalidState):
+        mover.close()
     mover.wait()
-    mover.free()
-    with pytest.raises(dm.InvalidState):
+    mover.close()
+    with pytest.raises(dm.errors.InvalidState):
         mover.start()
 
 
@@ -197,7 +199,7 @@ def test_calls_at_the_wrong_time(comm):
 @pytest.mark.parametrize("call", ["rebind", "tune"])
 def test_in_flight_or_freed_on_one_process_alone(comm, call, state):
     rows, columns = rows_and_columns(comm.size, comm.size)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     a.local[...] = 3
     mover = dm.Mover(dm.redistribute(rows, columns), a, b)
     if state == "in flight":
@@ -205,8 +207,8 @@ def test_in_flight_or_freed_on_one_process_alone(comm, call, state):
         if comm.rank:
             mover.wait()
     elif comm.rank == 0:
-        mover.free()
-    with pytest.raises(dm.InvalidState, match="in flight"):
+        mover.close()
+    with pytest.raises(dm.errors.InvalidState, match="in flight"):
         mover.rebind(a, b) if call == "rebind" else mover.tune(0.001)
     if state == "in flight":
         if comm.rank == 0:
@@ -217,7 +219,7 @@ def test_in_flight_or_freed_on_one_process_alone(comm, call, state):
 
 def test_of_two_threads_that_start_one_does(comm):
     rows, columns = rows_and_columns(comm.size, comm.size)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     mover = dm.Mover(dm.redistribute(rows, columns), a, b, transport="p2p")
     together, started, wrong = threading.Barrier(2), [0, 0], []
 
@@ -225,7 +227,7 @@ def test_of_two_threads_that_start_one_does(comm):
         try:
             for step in range(1, steps + 1):
                 together.wait()
-                with contextlib.suppress(dm.InvalidState):
+                with contextlib.suppress(dm.errors.InvalidState):
                     mover.start()
                     started[thread] += 1
                 together.wait()
@@ -252,7 +254,7 @@ def test_a_deadline_names_who_is_waited_for(comm):
         pytest.skip("takes several processes")
     rows, columns = rows_and_columns(comm.size, comm.size)
     mover = dm.Mover(
-        dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns)
+        dm.redistribute(rows, columns), dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     )
     last = comm.size - 1
     if comm.rank != last:
@@ -273,7 +275,7 @@ class TestBadArguments:
         return dm.redistribute(*rows_and_columns(2 * comm.size, comm.size))
 
     def both(self, comm, plan):
-        a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+        a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
         a.local[...], b.local[...] = 1, 2
         return a, b
 
@@ -289,7 +291,7 @@ class TestBadArguments:
         a, b = self.both(comm, plan)
         narrower = "f4" if comm.size > 1 else "i4"  # one process alone converts to f4
         dtype = narrower if comm.rank == comm.size - 1 else "f8"
-        self.assert_refused(comm, dm.WrongType, plan, a, b.local.astype(dtype))
+        self.assert_refused(comm, dm.errors.WrongType, plan, a, b.local.astype(dtype))
 
     def test_shape_differs_on_one_process(self, comm, plan):
         a, b = self.both(comm, plan)
@@ -300,12 +302,12 @@ class TestBadArguments:
         a, b = self.both(comm, plan)
         frozen = b.local.copy()
         frozen.flags.writeable = comm.rank != 0
-        self.assert_refused(comm, dm.InvalidArgument, plan, a, frozen)
+        self.assert_refused(comm, dm.errors.InvalidArgument, plan, a, frozen)
 
     def test_array_of_another_layout(self, comm, plan):
         a, _ = self.both(comm, plan)
         other = dm.BlockCyclic((2 * comm.size,) * 2, "(cyclic, *)", comm.size)
-        self.assert_refused(comm, dm.Mismatch, plan, a, dm.XArray(comm, other))
+        self.assert_refused(comm, dm.Mismatch, plan, a, dm.Array(other, comm=comm))
 
     def test_missing_block(self, comm, plan):
         a, _ = self.both(comm, plan)
@@ -313,43 +315,43 @@ class TestBadArguments:
 
     def test_unknown_words(self, comm, plan):
         a, b = self.both(comm, plan)
-        self.assert_refused(comm, dm.InvalidArgument, plan, a, b, op="subtract")
+        self.assert_refused(comm, dm.errors.InvalidArgument, plan, a, b, op="subtract")
         if comm.size > 1:
-            self.assert_refused(comm, dm.InvalidArgument, plan, a, b, transport="pigeon")
+            self.assert_refused(comm, dm.errors.InvalidArgument, plan, a, b, transport="pigeon")
 
     def test_limits_that_make_no_sense_or_no_progress(self, comm, plan):
         a, b = self.both(comm, plan)
         mine, out = a.local.copy(), b.local.copy()
-        self.assert_refused(comm, dm.InvalidArgument, plan, mine, out, max_bytes=-1)
+        self.assert_refused(comm, dm.errors.InvalidArgument, plan, mine, out, max_bytes=-1)
         if comm.size == 1:
             pytest.skip("takes several processes")
         for transport in TRANSPORTS:
             if transport != "shared" and not drawn.impossible(plan, transport):
                 options = {"max_bytes": 1, "transport": transport}
-                self.assert_refused(comm, dm.InvalidArgument, plan, mine, out, **options)
+                self.assert_refused(comm, dm.errors.InvalidArgument, plan, mine, out, **options)
 
     def test_op_on_elements_that_are_no_numbers(self, comm, plan):
-        a = dm.XArray(comm, plan.source, "S8")
-        b = dm.XArray(comm, plan.destination, "S8")
-        self.assert_refused(comm, dm.WrongType, plan, a, b, op="add")
+        a = dm.Array(plan.source, "S8", comm=comm)
+        b = dm.Array(plan.destination, "S8", comm=comm)
+        self.assert_refused(comm, dm.errors.WrongType, plan, a, b, op="add")
 
     def test_wrong_number_of_processes(self, comm):
         rows, columns = rows_and_columns(8, comm.size + 1)
         with pytest.raises(dm.Mismatch):
-            dm.XArray(comm, rows)
+            dm.Array(rows, comm=comm)
         plan = dm.redistribute(rows, columns)
         self.assert_refused(comm, dm.Mismatch, plan, np.zeros((1, 1)), np.zeros((1, 1)))
 
     def test_python_objects(self, comm, plan):
-        with pytest.raises(dm.WrongType):
-            dm.XArray(comm, plan.source, object)
+        with pytest.raises(dm.errors.WrongType):
+            dm.Array(plan.source, object, comm=comm)
 
     def test_use_after_free(self, comm, plan):
         a, b = self.both(comm, plan)
-        a.free()
-        with pytest.raises(dm.InvalidState):
+        a.close()
+        with pytest.raises(dm.errors.InvalidState):
             a.local  # noqa: B018
-        self.assert_refused(comm, dm.InvalidState, plan, a, b)
+        self.assert_refused(comm, dm.errors.InvalidState, plan, a, b)
 
 
 def test_a_mover_goes_over_to_other_arrays(comm, rng):
@@ -357,7 +359,7 @@ def test_a_mover_goes_over_to_other_arrays(comm, rng):
     plan = dm.redistribute(rows, columns)
     wholes = [rng.random((10, 10)) for _ in range(2)]
     sources = [filled(comm, rows, whole) for whole in wholes]
-    targets = [dm.XArray(comm, columns) for _ in wholes]
+    targets = [dm.Array(columns, comm=comm) for _ in wholes]
     mover = dm.Mover(plan, sources[0], targets[0])
     mover()
     mover.rebind(sources[1], targets[1])
@@ -375,8 +377,8 @@ def test_a_mover_goes_over_to_other_arrays(comm, rng):
 @pytest.mark.parametrize("no_comm", [3, "world"])
 def test_what_is_no_communicator_is_of_a_wrong_type(no_comm):
     rows, _ = rows_and_columns(4, 1)
-    with pytest.raises(dm.WrongType, match=r"^comm is of type \w+, it must be"):
-        dm.XArray(no_comm, rows)
+    with pytest.raises(dm.errors.WrongType, match=r"^comm is of type \w+, it must be"):
+        dm.Array(rows, comm=no_comm)
 
 
 @pytest.mark.parametrize(
@@ -392,9 +394,9 @@ def test_operations_are_also_those_of_numpy_and_mpi(comm, rng, numpys, mpis, nam
     rows, columns = rows_and_columns(6, comm.size)
     plan = dm.redistribute(rows, columns)
     whole, before = rng.random((2, 6, 6))
-    d = dm.Distribution(comm, np.zeros((2, 2), int) + comm.rank)  # two copies of each element
+    d = dm.Migration(np.zeros((2, 2), int) + comm.rank, comm=comm)  # two copies of each element
     values = rng.random(4)
-    relation = dm.AddressRelation.from_pairs([0, 1], [1, 1])
+    relation = dm.advanced.AddressRelation.from_pairs([0, 1], [1, 1])
     for op in (numpys, mpis, name):
         target = filled(comm, columns, before)
         dm.Mover(plan, filled(comm, rows, whole), target, op=op)()
@@ -403,11 +405,11 @@ def test_operations_are_also_those_of_numpy_and_mpi(comm, rng, numpys, mpis, nam
             d.reverse(values, op), numpys.reduce(values.reshape(2, 2), axis=1)
         )
         for write in (
-            lambda b, op=op: dm.copy(values[[0, 0]], b, op=op, destination_index=[1, 1]),
+            lambda b, op=op: dm.advanced.copy(values[[0, 0]], b, op=op, destination_index=[1, 1]),
             lambda b, op=op: relation.copy(values[[0, 0]], b, op=op),
             lambda b, op=op: relation.scatter(values[[0, 0]], b, op=op),
             lambda b, op=op: relation.bind(values[[0, 0]], b, op=op)(),
-            lambda b, op=op: dm.AddressRelation.accept_put(
+            lambda b, op=op: dm.advanced.AddressRelation.accept_put(
                 relation.put_message(values[[0, 0]]), b, op=op
             ),
         ):
@@ -421,9 +423,9 @@ def test_operations_are_also_those_of_numpy_and_mpi(comm, rng, numpys, mpis, nam
 def test_other_operations_are_refused_with_those_that_are_known(comm, op):
     rows, columns = rows_and_columns(4, comm.size)
     plan = dm.redistribute(rows, columns)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
-    kind = dm.InvalidArgument if isinstance(op, str) else dm.WrongType
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
+    kind = dm.errors.InvalidArgument if isinstance(op, str) else dm.errors.WrongType
     with pytest.raises(kind, match=r'"multiply", "min", "max", or .*np\.add, MPI\.SUM'):
         dm.Mover(plan, a, b, op=op)
     with pytest.raises(kind, match="op="):
-        dm.copy(np.zeros(2), np.zeros(2), op=op)
+        dm.advanced.copy(np.zeros(2), np.zeros(2), op=op)

@@ -31,22 +31,26 @@ def wrong_on_last(comm, wrong, right):
 
 
 WRONG_OPTIONS = [
-    ("op", 5, dm.WrongType),
-    ("op", "\udc80", dm.InvalidArgument),
-    ("transport", None, dm.WrongType),
-    ("transport", "\udc80", dm.InvalidArgument),
-    ("alpha", "two", dm.WrongType),
-    ("beta", [1, 2], dm.WrongType),
-    ("beta", 2, dm.InvalidArgument),  # without op="add" nothing in place stays to be multiplied
-    ("max_bytes", "1M", dm.WrongType),
-    ("max_bytes", 2**63, dm.InvalidArgument),
+    ("op", 5, dm.errors.WrongType),
+    ("op", "\udc80", dm.errors.InvalidArgument),
+    ("transport", None, dm.errors.WrongType),
+    ("transport", "\udc80", dm.errors.InvalidArgument),
+    ("alpha", "two", dm.errors.WrongType),
+    ("beta", [1, 2], dm.errors.WrongType),
+    (
+        "beta",
+        2,
+        dm.errors.InvalidArgument,
+    ),  # without op="add" nothing in place stays to be multiplied
+    ("max_bytes", "1M", dm.errors.WrongType),
+    ("max_bytes", 2**63, dm.errors.InvalidArgument),
 ]
 
 
 @pytest.mark.parametrize(("name", "wrong", "error"), WRONG_OPTIONS)
 def test_an_option_that_makes_no_sense(comm, plan, name, wrong, error):
     right = {"op": None, "transport": "auto", "alpha": 1, "beta": 1, "max_bytes": None}[name]
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     b.local[...] = 4
     with pytest.raises(error) as caught:
         dm.Mover(plan, a, b, **{name: wrong_on_last(comm, wrong, right)})
@@ -67,7 +71,7 @@ def test_options_that_differ_between_processes(comm, plan, name):
         "beta": (1, 2),
         "conjugate": (False, True),
     }[name]
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     op = {"op": "add"} if name == "beta" else {}
     with pytest.raises(dm.Mismatch) as caught:
         dm.Mover(plan, a, b, **op, **{name: wrong_on_last(comm, *values[::-1])})
@@ -99,7 +103,7 @@ def test_plans_that_differ_are_always_refused(comm):
 
 
 def test_arrays_that_are_none(comm, plan):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     for arguments in (
         (wrong_on_last(comm, None, plan), a, b),
         (plan, wrong_on_last(comm, "text", a), b),
@@ -117,9 +121,9 @@ def test_arrays_that_are_none(comm, plan):
 )
 def test_an_array_that_cannot_be_made(comm, plan, wrong):
     with pytest.raises(dm.Error) as caught:
-        dm.XArray(comm, plan.source, **wrong_on_last(comm, wrong, {}))
+        dm.Array(plan.source, comm=comm, **wrong_on_last(comm, wrong, {}))
     assert len(set(comm.allgather(str(caught.value)))) == 1
-    dm.XArray(comm, plan.source)
+    dm.Array(plan.source, comm=comm)
 
 
 class Unspeakable:
@@ -133,39 +137,39 @@ class Raising:
 
 
 @pytest.mark.parametrize("wrong", [5, [3], [(1, 2)], Unspeakable(), [Unspeakable()]])
-@pytest.mark.parametrize("kind", [dm.MoverSet, dm.Phases])
-def test_moves_that_are_no_moves(comm, plan, kind, wrong):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
-    with pytest.raises(dm.WrongType, match="sequence of"):
-        kind(wrong_on_last(comm, wrong, [(plan, a, b)]), comm=comm)
+@pytest.mark.parametrize("together", [True, False])
+def test_moves_that_are_no_moves(comm, plan, together, wrong):
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
+    with pytest.raises(dm.errors.WrongType, match="sequence of"):
+        dm.Mover(wrong_on_last(comm, wrong, [(plan, a, b)]), together=together, comm=comm)
 
 
 def test_a_list_of_numbers_is_no_array(comm, plan):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     for given, is_told in ((a.local.tolist(), True), ([a, a], False), ([{}, {}], False)):
         with pytest.raises(dm.Mismatch, match="2 sources and 1 destinations") as caught:
             dm.Mover(plan, given, b)
         assert ("convert its numbers with numpy.array" in str(caught.value)) is is_told
 
 
-@pytest.mark.parametrize("kind", [dm.MoverSet, dm.Phases])
-def test_which_move_is_none_is_said(comm, plan, kind):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+@pytest.mark.parametrize("together", [True, False])
+def test_which_move_is_none_is_said(comm, plan, together):
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     whole = (plan, a, b)
     for moves, words in (
         ([whole, plan], "move 1 is a MotionPlan; it must be"),
         ([whole, (plan, a)], "move 1 is a tuple of 2; it must be"),
         (whole, "move 0 is a MotionPlan; it must be"),  # the list is forgotten
     ):
-        with pytest.raises(dm.WrongType, match=words):
-            kind(moves, comm=comm)
+        with pytest.raises(dm.errors.WrongType, match=words):
+            dm.Mover(moves, together=together, comm=comm)
 
 
 def test_moves_that_cannot_be_listed(comm, plan):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     error = RuntimeError if comm.rank == comm.size - 1 else dm.Error
     with pytest.raises(error, match="no elements"):
-        dm.MoverSet(wrong_on_last(comm, Raising(), [(plan, a, b)]), comm=comm)
+        dm.Mover(wrong_on_last(comm, Raising(), [(plan, a, b)]), comm=comm)
 
 
 @pytest.mark.parametrize(
@@ -184,14 +188,14 @@ def test_an_environment_that_makes_no_sense(comm, plan, name, value):
     if comm.rank == comm.size - 1:
         setenv(name.encode(), value.encode(), 1)
     try:
-        with pytest.raises(dm.InvalidArgument, match=f'{name} is "{value}"'):
-            dm.XArray(fresh, plan.source)
+        with pytest.raises(dm.errors.InvalidArgument, match=f'{name} is "{value}"'):
+            dm.Array(plan.source, comm=fresh)
     finally:
         if before is None:
             ctypes.CDLL(None).unsetenv(name.encode())
         else:
             setenv(name.encode(), before.encode(), 1)
-    dm.XArray(fresh, plan.source)
+    dm.Array(plan.source, comm=fresh)
 
 
 def test_an_interrupt_goes_on_where_it_happened(comm, plan):
@@ -199,7 +203,7 @@ def test_an_interrupt_goes_on_where_it_happened(comm, plan):
         def __index__(self):
             raise KeyboardInterrupt
 
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     last = comm.rank == comm.size - 1
     with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
         dm.Mover(plan, a, b, max_bytes=Interrupting() if last else None)
@@ -213,7 +217,7 @@ def test_communicators_that_are_no_use(comm, plan):
     freed = comm.Dup()
     freed.Free()
     for wrong in (MPI.COMM_NULL, freed, "world", None):
-        with pytest.raises(dm.WrongType if wrong == "world" else dm.InvalidArgument):
+        with pytest.raises(dm.errors.WrongType if wrong == "world" else dm.errors.InvalidArgument):
             dm.Mover(plan, a, b, comm=wrong)
 
 
@@ -228,7 +232,7 @@ def test_communicators_that_failed_are_given_back(comm, plan):
         else:
             core().together(comm_address(fresh))  # as all that is called first
         fresh.Free()
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     a.local[...] = 3
     dm.Mover(plan, a, b)()
     assert (b.local == 3).all()
@@ -240,7 +244,7 @@ def test_communicators_are_given_back(comm, plan):
         fresh = comm.Dup()
         core().together(comm_address(fresh))
         fresh.Free()
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     a.local[...] = 3
     dm.Mover(plan, a, b)()
     assert (b.local == 3).all()
@@ -253,7 +257,7 @@ def test_a_late_failure_reaches_no_later_communicator(comm):
     pieces = dm.FloorPlan.uniform(dm.Region((0,), (n,)), (n,), nprocs=n)
     plan = dm.MotionPlan(pieces, pieces)
     for i, to in enumerate(partner):
-        plan.copy(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
+        plan.add_section(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
     low = comm.Split(comm.rank >= 2, comm.rank)
     used = comm.Dup()
     mover = dm.Mover(plan, np.array([comm.rank]), np.array([-1]), comm=used)
@@ -274,7 +278,7 @@ def test_a_late_failure_reaches_no_later_communicator(comm):
         rows = dm.BlockCyclic((low.size,), "(block)", low.size)
         turned = dm.BlockCyclic((low.size,), "(block)", low.size, ranks=backwards)
         for each in later:
-            a, b = dm.XArray(each, rows), dm.XArray(each, turned)
+            a, b = dm.Array(rows, comm=each), dm.Array(turned, comm=each)
             a.local[...] = low.rank
             dm.Mover(dm.redistribute(rows, turned), a, b)()
             assert (b.local == low.size - 1 - low.rank).all()
@@ -290,8 +294,8 @@ def test_a_late_failure_reaches_no_later_communicator(comm):
 
 def test_what_was_made_with_a_communicator_outlives_it(comm, plan):
     fresh = comm.Dup()
-    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
-    mover, d = dm.Mover(plan, a, b), dm.Distribution(fresh, np.arange(comm.size))
+    a, b = dm.Array(plan.source, comm=fresh), dm.Array(plan.destination, comm=fresh)
+    mover, d = dm.Mover(plan, a, b), dm.Migration(np.arange(comm.size), comm=fresh)
     fresh.Free()
     a.local[...] = 3
     mover()
@@ -305,7 +309,7 @@ def test_what_was_made_with_a_communicator_outlives_it(comm, plan):
     with pytest.raises(dm.Error, match="object"):  # of one process alone, on all
         mover.rebind(a, wrong_on_last(comm, object(), c))
     assert process in repr(mover) and process in repr(d) and process in d._repr_html_()
-    with pytest.raises(dm.OutOfRange, match=f"is not on process {comm.rank}"):
+    with pytest.raises(dm.errors.OutOfRange, match=f"is not on process {comm.rank}"):
         a[10**6]
 
 
@@ -319,11 +323,11 @@ def test_a_communicator_that_one_process_uses_late(comm, plan):
         try:
             for _ in range(2):
                 with pytest.raises(dm.Timeout):
-                    dm.XArray(fresh, plan.source)
+                    dm.Array(plan.source, comm=fresh)
         finally:
             dm.set_timeout(None)
     comm.barrier()
-    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
+    a, b = dm.Array(plan.source, comm=fresh), dm.Array(plan.destination, comm=fresh)
     a.local[...] = 3
     dm.Mover(plan, a, b)()
     assert (b.local == 3).all()
@@ -340,11 +344,11 @@ def test_a_communicator_that_one_process_gave_up(comm, plan):
             try:
                 for _ in range(2):
                     with pytest.raises(dm.Timeout, match="to use the communicator"):
-                        dm.XArray(fresh, plan.source)
+                        dm.Array(plan.source, comm=fresh)
             finally:
                 dm.set_timeout(None)
         comm.barrier()
-    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
+    a, b = dm.Array(plan.source, comm=fresh), dm.Array(plan.destination, comm=fresh)
     a.local[...] = 3
     dm.Mover(plan, a, b)()
     assert (b.local == 3).all()
@@ -357,7 +361,9 @@ def test_all_movers_of_a_progress_thread_fail_with_one_process(comm, plan, cases
     for _ in range(10 * cases):
         fresh = comm.Dup()
         movers = [
-            dm.Mover(plan, dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination))
+            dm.Mover(
+                plan, dm.Array(plan.source, comm=fresh), dm.Array(plan.destination, comm=fresh)
+            )
             for _ in range(48)
         ]
         comm.barrier()
@@ -379,17 +385,17 @@ def test_all_movers_of_a_progress_thread_fail_with_one_process(comm, plan, cases
 
 @pytest.mark.parametrize("timeout", [0, -1, np.nan, np.inf])
 def test_times_that_cannot_be_waited(comm, plan, timeout):
-    mover = dm.Mover(plan, dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination))
+    mover = dm.Mover(plan, dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm))
     mover.start()
-    with pytest.raises(dm.InvalidArgument, match="above 0"):
+    with pytest.raises(dm.errors.InvalidArgument, match="above 0"):
         mover.wait(timeout)
-    with pytest.raises(dm.WrongType):
+    with pytest.raises(dm.errors.WrongType):
         mover.wait("long")
     mover.wait()
 
 
 def test_a_forked_child_leaves_movers_alone(comm, plan):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
     bound, flying = dm.Mover(plan, a, b), dm.Mover(plan, a, b)
     a.local[...] = 5
     comm.barrier()
@@ -404,11 +410,11 @@ def test_a_forked_child_leaves_movers_alone(comm, plan):
                     bound.tune,
                     flying.wait,
                     flying.test,
-                    functools.partial(dm.XArray, comm, plan.source),
+                    functools.partial(dm.Array, comm, plan.source),
                 ):
                     try:
                         call()
-                    except dm.MpiError:
+                    except dm.errors.MpiFailed:
                         refused += 1
                 del bound, flying, a, b, call
                 gc.collect()
@@ -423,14 +429,14 @@ def test_a_forked_child_leaves_movers_alone(comm, plan):
 @pytest.mark.parametrize("call", ["save", "wait", "close", "move"])
 def test_a_lock_whose_file_cannot_be_closed_harms_nobody(comm, plan, place, monkeypatch, call):
     path = f"{place}/a.npy"
-    a = dm.XArray(comm, plan.source)
+    a = dm.Array(plan.source, comm=comm)
     a.local[...] = 4
     dm.save(f"{place}/in.npy", {"a": a})
     run = {
         "save": lambda: dm.save(path, {"a": a}),
         "wait": lambda: dm.save(path, {"a": a}, wait=False).wait(),
         "close": lambda: dm.files.open(path, plan.source, comm=comm, mode="w", dtype="f8").close(),
-        "move": lambda: dm.files.move(comm, f"{place}/in.npy", path),
+        "move": lambda: dm.files.move(f"{place}/in.npy", path, comm=comm),
     }[call]
     locks = set()
 
@@ -461,19 +467,19 @@ def unknown_on_last(comm):
 
 
 def test_what_is_given_by_name_is_said(comm, plan):
-    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
-    with pytest.raises(dm.WrongType, match=r"by name are given op=, .*, comm="):
+    a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
+    with pytest.raises(dm.errors.WrongType, match=r"by name are given op=, .*, comm="):
         dm.Mover(plan, a, b, comm)
 
 
 def test_a_start_that_python_refuses(comm):
     """The others hear of it where they wait; then all go on."""
     own = np.array([comm.rank])
-    moves = dm.Distribution(comm, own)
+    moves = dm.Migration(own, comm=comm)
     said = unknown_on_last(comm)
     with pytest.raises(TypeError, match="bogus") if said else contextlib.nullcontext():
         moves.start(own, **said)
-    with pytest.raises(dm.WrongType, match="bogus"):
+    with pytest.raises(dm.errors.WrongType, match="bogus"):
         moves.wait()
     moves.start(own)
     assert moves.wait() == [comm.rank]

@@ -14,7 +14,7 @@ MOST_COMMUNICATORS = 2048
 
 
 def local(array):
-    return array.local if isinstance(array, dm.XArray) else array
+    return array.local if isinstance(array, dm.Array) else array
 
 
 @pytest.mark.parametrize("transport", ["get", "put"])
@@ -26,14 +26,14 @@ class TestOneSided:
         plan = dm.MotionPlan(pieces, pieces)
         for i in range(n):
             to = (i + 1) % n
-            plan.copy(i, dm.Region((i * elems,), (i * elems + elems,)), to,
+            plan.add_section(i, dm.Region((i * elems,), (i * elems + elems,)), to,
                       dm.Region((to * elems,), (to * elems + elems,)))  # fmt: skip
         return plan
 
     def ring(self, comm, elems, transport, library=True):
         plan = self.plan(comm, elems)
         a, b = (
-            dm.XArray(comm, plan.source, "i8") if library else np.zeros(elems, "i8")
+            dm.Array(plan.source, "i8", comm=comm) if library else np.zeros(elems, "i8")
             for _ in range(2)
         )
         return dm.Mover(plan, a, b, transport=transport, comm=comm), local(a), local(b)
@@ -58,14 +58,16 @@ class TestOneSided:
         for moved in movers:
             self.assert_moves(comm, moved)
         for moved in movers[::2]:
-            moved[0].free()
+            moved[0].close()
         for moved in movers[1::2]:
             self.assert_moves(comm, moved)
 
     def test_small_arrays_beside_each_other_are_attached_once(self, comm, transport):
         """Chunks that continue from one array of the library's into the next lie in one segment."""
         plan = self.plan(comm, 8)
-        sources, destinations = ([dm.XArray(comm, plan.source, "i8") for _ in "abc"] for _ in "st")
+        sources, destinations = (
+            [dm.Array(plan.source, "i8", comm=comm) for _ in "abc"] for _ in "st"
+        )
         mover = dm.Mover(plan, sources, destinations, transport=f"{transport}:64")
         for k, array in enumerate(sources):
             array.local[...] = 10 * comm.rank + k

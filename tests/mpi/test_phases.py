@@ -45,8 +45,8 @@ def test_each_phase_reads_what_the_one_before_brought(comm, rng, cases, transpor
         if rng.random() < 0.3:
             options["max_bytes"] = 256 * 1024
         try:
-            mover = dm.Phases(moves, **options)
-        except dm.Unsupported:
+            mover = dm.Mover(moves, together=False, **options)
+        except dm.errors.Unsupported:
             assert transport == "shared"
             continue
         for factor in (1, -3):
@@ -67,13 +67,15 @@ def test_corners_travel_with_the_later_axes(comm, rng, cases, transport):
         blocks = dm.FloorPlan.from_splits(domain, splits, comm.size)
         thinnest = np.diff(blocks.regions, axis=1)[:, 0].min(axis=0)
         width = [tuple(rng.integers(0, n + 1, 2).tolist()) for n in thinnest]
-        around = {"periodic": domain, "wraps": rng.integers(0, 2, dims).astype(bool).tolist()}
-        plans = [dm.axis_halo(blocks, width, axis, **around) for axis in range(dims)]
+        around = {"periodic": rng.integers(0, 2, dims).astype(bool).tolist()}
+        plans = [dm.advanced.axis_halo(blocks, width, axis, **around) for axis in range(dims)]
         at_once = dm.halo(blocks, width, **around)
         if any(drawn.impossible(plan, transport) for plan in (at_once, *plans)):
             continue
-        u, v = (dm.XArray(comm, blocks, "f8", ghost=width) for _ in range(2))
-        mover = dm.Phases([(plan, u, u) for plan in plans], transport=transport, check=True)
+        u, v = (dm.Array(blocks, "f8", ghost=width, comm=comm) for _ in range(2))
+        mover = dm.Mover(
+            [(plan, u, u) for plan in plans], together=False, transport=transport, check=True
+        )
         whole = np.arange(domain.size, dtype="f8").reshape(domain.shape)
         for _ in range(2):
             for array in (u, v):
@@ -92,9 +94,9 @@ def test_fewer_messages_than_with_corners_at_once(comm):
     if comm.size != 4:
         pytest.skip("for four processes")
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), comm.size)
-    u = dm.XArray(comm, blocks, "f8", ghost=1)
-    plans = [dm.axis_halo(blocks, 1, axis) for axis in range(2)]
-    mover = dm.Phases([(plan, u, u) for plan in plans], transport="p2p")
+    u = dm.Array(blocks, "f8", ghost=1, comm=comm)
+    plans = [dm.advanced.axis_halo(blocks, 1, axis) for axis in range(2)]
+    mover = dm.Mover([(plan, u, u) for plan in plans], together=False, transport="p2p")
     assert mover.counters()["messages_sent"] == 2
     assert dm.Mover(dm.halo(blocks, 1), u, u, transport="p2p").counters()["messages_sent"] == 3
 
@@ -103,12 +105,12 @@ def test_others_push_phases_on(comm, rng):
     """Waiting for another mover moves phases too, whichever order processes wait in."""
     rows = dm.BlockCyclic((12, 12), "(block, *)", comm.size)
     columns = dm.BlockCyclic((12, 12), "(*, block)", comm.size)
-    arrays = [dm.XArray(comm, layout, "f8") for layout in (rows, columns, rows, columns)]
+    arrays = [dm.Array(layout, "f8", comm=comm) for layout in (rows, columns, rows, columns)]
     there, back = dm.redistribute(rows, columns), dm.redistribute(columns, rows)
     plans = (there, back, there)
     whole = np.arange(144.0).reshape(12, 12)
-    a, b = dm.XArray(comm, rows, "f8"), dm.XArray(comm, columns, "f8")
-    phases = dm.Phases(list(zip(plans, arrays, arrays[1:], strict=False)))
+    a, b = dm.Array(rows, "f8", comm=comm), dm.Array(columns, "f8", comm=comm)
+    phases = dm.Mover(list(zip(plans, arrays, arrays[1:], strict=False)), together=False)
     other = dm.Mover(there, a, b)
     for factor in (1, 2):
         for array in (arrays[0], a):
@@ -130,9 +132,11 @@ def test_testing_pushes_others_on(comm):
     there, back = dm.redistribute(rows, columns), dm.redistribute(columns, rows)
     movers, ends = [], []
     for factor in (1, 2):
-        a, b, c = (dm.XArray(comm, layout, "f8") for layout in (rows, columns, rows))
+        a, b, c = (dm.Array(layout, "f8", comm=comm) for layout in (rows, columns, rows))
         a.local[...] = factor * (comm.rank + 1)
-        movers.append(dm.Phases([(there, a, b), (back, b, c), (there, c, b), (back, b, c)]))
+        movers.append(
+            dm.Mover([(there, a, b), (back, b, c), (there, c, b), (back, b, c)], together=False)
+        )
         ends.append((a, c))
     for mover in movers:
         mover.start()
@@ -147,8 +151,10 @@ def test_testing_pushes_others_on(comm):
 def test_the_progress_thread_goes_through_phases(comm):
     line = dm.BlockCyclic((4 * comm.size,), "(block)", comm.size)
     dealt = dm.BlockCyclic((4 * comm.size,), "(cyclic)", comm.size)
-    a, b, c = (dm.XArray(comm, layout, "i8") for layout in (line, dealt, line))
-    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    a, b, c = (dm.Array(layout, "i8", comm=comm) for layout in (line, dealt, line))
+    mover = dm.Mover(
+        [(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)], together=False
+    )
     with dm.progress_thread():
         for factor in (1, 2, 3):
             a.local[...] = factor * np.arange(4 * comm.rank, 4 * comm.rank + 4)
@@ -163,9 +169,9 @@ def test_rebinding_goes_through_all_phases(comm):
     dealt = dm.BlockCyclic((3 * comm.size,), "(cyclic)", comm.size)
     there, back = dm.redistribute(line, dealt), dm.redistribute(dealt, line)
     first, second = (
-        [dm.XArray(comm, layout, "i8") for layout in (line, dealt, line)] for _ in range(2)
+        [dm.Array(layout, "i8", comm=comm) for layout in (line, dealt, line)] for _ in range(2)
     )
-    mover = dm.Phases([(there, first[0], first[1]), (back, first[1], first[2])])
+    mover = dm.Mover([(there, first[0], first[1]), (back, first[1], first[2])], together=False)
     mover.rebind((second[0], second[1]), (second[1], second[2]))
     first[2].local[...] = -1
     second[0].local[...] = comm.rank
@@ -185,40 +191,42 @@ def test_wrong_phases_are_refused_everywhere(comm):
     line = dm.BlockCyclic((comm.size,), "(block)", comm.size)
     dealt = dm.BlockCyclic((comm.size,), "(cyclic)", comm.size)
     plan = dm.redistribute(line, dealt)
-    a, b = dm.XArray(comm, line, "i8"), dm.XArray(comm, dealt, "i8")
+    a, b = dm.Array(line, "i8", comm=comm), dm.Array(dealt, "i8", comm=comm)
     move = (plan, a, b)
-    with pytest.raises(dm.InvalidArgument, match="at least one plan"):
-        dm.Phases([], comm=comm)
-    with pytest.raises(dm.WrongType):
-        dm.Phases([plan, plan], comm=comm)
+    with pytest.raises(dm.errors.InvalidArgument, match="at least one plan"):
+        dm.Mover([], together=False, comm=comm)
+    with pytest.raises(dm.errors.WrongType):
+        dm.Mover([plan, plan], together=False, comm=comm)
     if comm.size > 1:
         with pytest.raises(dm.Mismatch, match="phases"):
-            dm.Phases([move] * (2 if comm.rank == 0 else 3))
+            dm.Mover([move] * (2 if comm.rank == 0 else 3), together=False)
         with pytest.raises(dm.Mismatch, match="phases"):
-            dm.Phases([move] * 2) if comm.rank == 0 else dm.Mover(*move)
+            dm.Mover([move] * 2, together=False) if comm.rank == 0 else dm.Mover(*move)
         other = dm.redistribute(line, dealt, partial=True)
         with pytest.raises(dm.Mismatch):
-            dm.Phases([move, move if comm.rank == 0 else (other, a, b)])
-    with pytest.raises(dm.WrongType):  # on one process, in the second phase
+            dm.Mover([move, move if comm.rank == 0 else (other, a, b)], together=False)
+    with pytest.raises(dm.errors.WrongType):  # on one process, in the second phase
         wrong = np.zeros(1, "S3") if comm.rank == comm.size - 1 else b
-        dm.Phases([move, (plan, a, wrong)], comm=comm)
-    mover = dm.Phases([move, move])
-    with pytest.raises(dm.InvalidState):
+        dm.Mover([move, (plan, a, wrong)], together=False, comm=comm)
+    mover = dm.Mover([move, move], together=False)
+    with pytest.raises(dm.errors.InvalidState):
         mover.wait()
     mover.start()
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         mover.start()
     mover.wait()
-    mover.free()
-    with pytest.raises(dm.InvalidState):
+    mover.close()
+    with pytest.raises(dm.errors.InvalidState):
         mover.start()
 
 
 def test_after_a_timeout_phases_are_waited_for_again(comm):
     line = dm.BlockCyclic((2 * comm.size,), "(block)", comm.size)
     dealt = dm.BlockCyclic((2 * comm.size,), "(cyclic)", comm.size)
-    a, b, c = (dm.XArray(comm, layout, "i8") for layout in (line, dealt, line))
-    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    a, b, c = (dm.Array(layout, "i8", comm=comm) for layout in (line, dealt, line))
+    mover = dm.Mover(
+        [(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)], together=False
+    )
     a.local[...] = comm.rank
     if comm.rank == 0:
         mover.start()
@@ -239,11 +247,13 @@ def test_phases_given_up_fail_on_all(comm):
     ours = comm.Dup()
     line = dm.BlockCyclic((comm.size**2,), "(block)", comm.size)
     dealt = dm.BlockCyclic((comm.size**2,), "(cyclic)", comm.size)
-    a, b, c = (dm.XArray(ours, layout, "i8") for layout in (line, dealt, line))
-    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    a, b, c = (dm.Array(layout, "i8", comm=ours) for layout in (line, dealt, line))
+    mover = dm.Mover(
+        [(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)], together=False
+    )
     comm.Barrier()  # all are bound
     if comm.rank == 0:
-        with pytest.raises(dm.InvalidArgument, match="in flight"), mover:
+        with pytest.raises(dm.errors.InvalidArgument, match="in flight"), mover:
             mover.start()  # which cannot be complete: the others have not started
     comm.Barrier()
     if comm.rank > 0:

@@ -29,7 +29,7 @@ def test_names_the_elements_in_order(comm, rng):
         if rng.random() < 0.5:
             source = np.sort(source)
         a = rng.random(80)
-        relation = dm.AddressRelation.from_pairs(source, destination)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination)
         for encoding in ENCODINGS:
             encoded = relation.encode(encoding)
             for element in (None, MPI.DOUBLE):
@@ -50,7 +50,7 @@ def test_steps_in_any_direction(comm, rng, cases):
         for _ in range(int(rng.integers(1, 4))):
             step = int(rng.choice([-1, 1, -2, 2, 3, 5, -7])) * int(rng.choice([1, elem_bytes]))
             addresses = np.add.outer(step * np.arange(rng.integers(1, 6)), addresses).ravel()
-        relation = dm.AddressRelation.from_byte_pairs(
+        relation = dm.advanced.AddressRelation.from_byte_pairs(
             addresses, elem_bytes * np.arange(len(addresses)), elem_bytes
         )
         expected = memory[middle + addresses[:, None] + np.arange(elem_bytes)]
@@ -110,8 +110,8 @@ def test_size_does_not_follow_the_array(comm):
 def test_wrong_arguments_are_refused(comm):
     from mpi4py import MPI
 
-    relation = dm.AddressRelation.from_pairs([0, 3], [1, 0])
-    with pytest.raises(dm.InvalidArgument):
+    relation = dm.advanced.AddressRelation.from_pairs([0, 3], [1, 0])
+    with pytest.raises(dm.errors.InvalidArgument):
         relation.datatype("middle")
-    with pytest.raises(dm.WrongType):
+    with pytest.raises(dm.errors.WrongType):
         relation.datatype("source", MPI.FLOAT)

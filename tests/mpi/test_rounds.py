@@ -23,7 +23,7 @@ def rows_to_columns(n, nprocs):
 
 
 def library_arrays(comm, plan, dtype="i8"):
-    return dm.XArray(comm, plan.source, dtype), dm.XArray(comm, plan.destination, dtype)
+    return dm.Array(plan.source, dtype, comm=comm), dm.Array(plan.destination, dtype, comm=comm)
 
 
 def user_arrays(comm, plan):
@@ -66,11 +66,11 @@ def test_set_up_pushes_movers_on(comm, transport):
     a[...] = 7
     mover.start()
     if comm.rank == 0:
-        made = dm.XArray(comm, plan.source)
+        made = dm.Array(plan.source, comm=comm)
         mover.wait()
     else:
         mover.wait()
-        made = dm.XArray(comm, plan.source)
+        made = dm.Array(plan.source, comm=comm)
     assert made.local.shape == a.shape
     assert (b == 7).all()
 
@@ -96,7 +96,7 @@ def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in):
     plan = rows_to_columns(4 * comm.size, comm.size)
     a, b = library_arrays(fresh, plan)
     mover = dm.Mover(plan, a, b)
-    d = dm.Distribution(fresh, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=fresh)
     a.local[...] = 5
     large = np.full(1_000_000, float(comm.rank))
     end_message = message_of_the_program(comm, large)
@@ -155,10 +155,10 @@ def test_a_default_timeout_holds_for_every_wait(comm):
         mover.start()
     mover.wait()
     for wrong in (0, -1, np.nan, 10**400):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             dm.set_timeout(wrong)
     for wrong in ("x", "5", [5]):
-        with pytest.raises(dm.WrongType):
+        with pytest.raises(dm.errors.WrongType):
             dm.set_timeout(wrong)
 
 
@@ -185,8 +185,8 @@ def test_a_mover_dropped_in_flight_is_a_failure_that_all_hear(comm, transport, h
             mover.start()
         del mover, a, b
         gc.collect()
-        taken = [dm.XArray(MPI.COMM_SELF, dm.BlockCyclic((64, 64 * comm.size), "(*, *)", 1), "i8")
-                 for _ in range(4)]  # fmt: skip
+        own = dm.BlockCyclic((64, 64 * comm.size), "(*, *)", 1)
+        taken = [dm.Array(own, "i8", comm=MPI.COMM_SELF) for _ in range(4)]
         for x in taken:
             x.local[...] = -1
     comm.barrier()
@@ -198,7 +198,7 @@ def test_a_mover_dropped_in_flight_is_a_failure_that_all_hear(comm, transport, h
     if comm.rank == 0:
         assert all((x.local == -1).all() for x in taken)
     with pytest.raises(dm.PeerFailed):
-        dm.XArray(fresh, plan.source)
+        dm.Array(plan.source, comm=fresh)
     # A new communicator works.
     again = comm.Dup()
     a, b = library_arrays(again, plan)
@@ -215,7 +215,7 @@ def test_a_peer_that_has_freed_its_mover_is_not_written_to(comm):
     mover = dm.Mover(plan, *user_arrays(fresh, plan), comm=fresh, transport="staged")
     mover()
     if comm.rank == 0:
-        mover.free()
+        mover.close()
     comm.barrier()
     if comm.rank > 0:
         with pytest.raises(dm.PeerFailed, match="process"):
@@ -322,11 +322,13 @@ class TestProgressThread:
 
 
 def test_memory_of_the_library_is_reached_through_views(comm):
-    """Parts of an XArray, and arrays inside a slab, are copied straight between processes."""
+    """Parts of an Array, and arrays inside a slab, are copied straight between processes."""
     plan = rows_to_columns(8 * comm.size, comm.size)
     if comm.size == 1 or drawn.crosses_nodes(plan):
         pytest.skip("takes several processes of one node")
-    slab = dm.XArray(comm, dm.BlockCyclic((2, 64, comm.size**2), "(*, *, block)", comm.size), "f8")
+    slab = dm.Array(
+        dm.BlockCyclic((2, 64, comm.size**2), "(*, *, block)", comm.size), "f8", comm=comm
+    )
     if not comm.allreduce(int(slab.shared), op=MPI.MIN):
         pytest.skip("no shared memory here")
     flat = slab.local.reshape(-1)

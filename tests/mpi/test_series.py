@@ -33,7 +33,7 @@ class Field:
 
     def __init__(self, comm, layout, dtype="f8"):
         self.layout, self.comm = layout, comm
-        self.array = dm.XArray(comm, layout, dtype)
+        self.array = dm.Array(layout, dtype, comm=comm)
 
     def expected(self, step):
         shape = tuple(self.layout.domain.shape)
@@ -148,16 +148,16 @@ def test_what_is_refused(comm, place):
     def opened(arrays=None, name=path, **options):
         return dm.series(name, arrays or {"u": u}, comm=comm, **options)
 
-    refused(comm, dm.IoError, "not a Zarr group", lambda: opened(resume=True))
+    refused(comm, dm.errors.IoFailed, "not a Zarr group", lambda: opened(resume=True))
     with opened() as run:
         run.append(time=1)
-        refused(comm, dm.IoError, "being written by process", lambda: opened(resume=True))
-        refused(comm, dm.InvalidArgument, "coordinates are", lambda: run.append())
-        refused(comm, dm.InvalidArgument, "does not fit int64", lambda: run.append(time=0.5))
-        refused(comm, dm.WrongType, "int or a float", lambda: run.append(time="noon"))
+        refused(comm, dm.errors.IoFailed, "being written by process", lambda: opened(resume=True))
+        refused(comm, dm.errors.InvalidArgument, "coordinates are", lambda: run.append())
+        refused(comm, dm.errors.InvalidArgument, "does not fit int64", lambda: run.append(time=0.5))
+        refused(comm, dm.errors.WrongType, "int or a float", lambda: run.append(time="noon"))
         run.append(time=2)
-    refused(comm, dm.InvalidState, "is closed", lambda: run.append(time=3))
-    refused(comm, dm.IoError, "resume=True or overwrite=True", opened)
+    refused(comm, dm.errors.InvalidState, "is closed", lambda: run.append(time=3))
+    refused(comm, dm.errors.IoFailed, "resume=True or overwrite=True", opened)
     v = Field(comm, other).array
     if comm.size > 1:
         refused(comm, dm.Mismatch, "rechunk=True", lambda: opened({"u": v}, resume=True))
@@ -169,8 +169,8 @@ def test_what_is_refused(comm, place):
     single = Field(comm, layout, "f4").array
     refused(comm, dm.Mismatch, "has dtype", lambda: opened({"u": single}, resume=True))
     refused(comm, dm.Mismatch, "no array", lambda: opened({"w": u}, resume=True))
-    refused(comm, dm.InvalidArgument, "names 'w'", lambda: opened(chunks={"w": (1, 1)}))
-    refused(comm, dm.Unsupported, "directory", lambda: opened(name="s3://bucket/run.zarr"))
+    refused(comm, dm.errors.InvalidArgument, "names 'w'", lambda: opened(chunks={"w": (1, 1)}))
+    refused(comm, dm.errors.Unsupported, "directory", lambda: opened(name="s3://bucket/run.zarr"))
     if comm.rank == 0:
         assert read(path)["u"].shape == (3, 10, 6) and (read(path)["u"].values[2] == 5).all()
 
@@ -189,7 +189,7 @@ def test_a_step_that_cannot_be_written_can_be_appended_again(comm, place, monkey
         with monkeypatch.context() as patch:
             if comm.rank == comm.size - 1:
                 patch.setattr(growing_array.StepWriter, "write", full)
-            refused(comm, dm.IoError, "space", lambda: run.append(time=1))
+            refused(comm, dm.errors.IoFailed, "space", lambda: run.append(time=1))
         assert run.steps == 1
         run.append(time=1)
     if comm.rank == 0:
@@ -217,7 +217,7 @@ def test_an_error_of_all_leaves_the_communicator_as_it_is(comm, place):
     layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
     field, path = Field(own, layout), f"{place}/run.zarr"
     with (
-        pytest.raises(dm.WrongType),
+        pytest.raises(dm.errors.WrongType),
         dm.series(path, {"u": field.array}, comm=own) as run,
     ):
         run.append(time="noon")
@@ -230,7 +230,7 @@ def test_an_error_of_all_leaves_the_communicator_as_it_is(comm, place):
 
 def test_ghosts_stay_out(comm, rng, place):
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=comm.size)
-    u = dm.XArray(comm, blocks, "f8", ghost=1)
+    u = dm.Array(blocks, "f8", ghost=1, comm=comm)
     for block in u.blocks:
         u[block][...] = -1
         u.interior(block)[...] = block
@@ -265,7 +265,7 @@ def test_a_directory_that_is_no_store_is_not_replaced(comm, place):
             file.write("of years")
     comm.barrier()
     rows = dm.BlockCyclic((2 * comm.size,), "(block)", nprocs=comm.size)
-    with pytest.raises(dm.IoError, match="not a Zarr store: it is not replaced"):
+    with pytest.raises(dm.errors.IoFailed, match="not a Zarr store: it is not replaced"):
         dm.series(f"{place}/docs", {"u": (np.zeros(2), rows)}, comm=comm, overwrite=True)
     assert os.listdir(f"{place}/docs/sub") == ["thesis"]
     comm.barrier()
@@ -277,7 +277,7 @@ def test_a_series_that_cannot_be_made_leaves_the_old_one(comm, place):
     part = whole[2 * comm.rank : 2 * comm.rank + 2].copy()
     with dm.series(path, {"u": (part, rows)}, comm=comm) as series:
         series.append(time=0.5)
-    with pytest.raises(dm.Unsupported, match="cannot hold dtype"):
+    with pytest.raises(dm.errors.Unsupported, match="cannot hold dtype"):
         dm.series(path, {"u": (part.astype("g"), rows)}, comm=comm, overwrite=True)
     comm.barrier()
     assert os.listdir(place) == ["a.zarr"]

@@ -49,7 +49,7 @@ def move_and_drop(comm, rng, local_rng):
 def distribute_and_drop(comm, rng, local_rng):
     n = int(local_rng.integers(0, 200))
     targets = local_rng.integers(0, comm.size, n)
-    arrived = dm.distribute(comm, targets.astype("i8"), targets)
+    arrived = dm.migrate(targets.astype("i8"), targets, comm=comm)
     assert (np.asarray(arrived) == comm.rank).all()
 
 

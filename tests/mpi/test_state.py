@@ -33,8 +33,8 @@ def local_rng(comm, rng):
 
 
 def given(part):
-    """What `save` and `load` take: an XArray as it is, the user's arrays with their layout."""
-    return part.arrays if isinstance(part.arrays, dm.XArray) else (part.arrays, part.layout)
+    """What `save` and `load` take: an Array as it is, the user's arrays with their layout."""
+    return part.arrays if isinstance(part.arrays, dm.Array) else (part.arrays, part.layout)
 
 
 def stored(path, name):
@@ -178,10 +178,10 @@ def test_files_of_others_are_loaded_and_converted(comm, rng, local_rng, place, c
 
 
 def rows(comm, shape=(12, 10), dtype="f8"):
-    """An XArray by rows that holds a numbered array, and that array."""
+    """An Array by rows that holds a numbered array, and that array."""
     layout = dm.BlockCyclic(shape, "(block, *)", nprocs=comm.size)
     whole = drawn.numbered(shape, dtype)
-    array = dm.XArray(comm, layout, dtype)
+    array = dm.Array(layout, dtype, comm=comm)
     for block, index in drawn.indices_of_blocks(layout, comm.rank):
         array[block][...] = whole[index]
     return array, whole
@@ -206,7 +206,7 @@ def test_a_save_goes_on_while_the_program_does(comm, place, end):
     saving.wait()
     np.testing.assert_array_equal(stored(path, "u"), whole)
     assert saving.done and repr(saving) == f"Saving({path!r}, ended)"
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         saving.wait()
     comm.Barrier()
     assert os.listdir(place) == [f"a.{end}"]
@@ -215,7 +215,7 @@ def test_a_save_goes_on_while_the_program_does(comm, place, end):
 
 def test_what_is_captured_at_once_has_to_fit(comm, place):
     array, _ = rows(comm)
-    with pytest.raises(dm.NoMemory, match=r"must be at least"):
+    with pytest.raises(dm.errors.NoMemory, match=r"must be at least"):
         dm.save(f"{place}/a.npy", {"u": array}, wait=False, max_bytes=200)
     comm.Barrier()
     assert os.listdir(place) == []
@@ -231,7 +231,7 @@ def test_what_is_captured_at_once_is_whole_with_the_least_memory_that_is_asked_f
     whole = np.arange(25 * 3360.0).reshape(25, 3360)
     part = whole[np.ix_(*layout.global_indices(comm.rank))].copy()
     little = 1_200_000 // comm.size
-    with pytest.raises(dm.NoMemory) as caught:
+    with pytest.raises(dm.errors.NoMemory) as caught:
         dm.save(f"{place}/a.{end}", {"u": (part, layout)}, comm=comm, wait=False, max_bytes=little)
     least = int(re.search(r"at least ([\d,]+);", str(caught.value))[1].replace(",", ""))
     saving = dm.save(
@@ -428,7 +428,7 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, z
     values, heights = np.arange(42.0).reshape(6, 7), np.linspace(0, 1, 6)
     rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
     line = dm.BlockCyclic(6, "block", comm.size)
-    u = dm.XArray(comm, rows, ghost=1)
+    u = dm.Array(rows, ghost=1, comm=comm)
     u.interior()[...] = values[np.ix_(*rows.global_indices(comm.rank))]
     z = heights[line.global_indices(comm.rank)[0]]
     state = {"u": u, "z": (z, line), "part/u": u, "p": (np.arange(3), None), "one": np.array(2.5)}
@@ -452,27 +452,27 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, z
 @pytest.mark.parametrize(
     "dimensions, error, words",
     [
-        ({"w": ["x"]}, dm.InvalidArgument, "'w', which is not saved"),
-        ({"u": ["x"]}, dm.InvalidArgument, r"are \('x',\); it has the shape \(6, 7\)"),
-        ({"u": ["x", "x"]}, dm.InvalidArgument, "one name"),
-        ({"u": ["x", "a/b"]}, dm.InvalidArgument, "'a/b' is not a valid name"),
-        ({"u": ["x", "part"]}, dm.InvalidArgument, "the name of a group"),
-        ({"u": ["p", "y"]}, dm.InvalidArgument, "the name of another array"),
+        ({"w": ["x"]}, dm.errors.InvalidArgument, "'w', which is not saved"),
+        ({"u": ["x"]}, dm.errors.InvalidArgument, r"are \('x',\); it has the shape \(6, 7\)"),
+        ({"u": ["x", "x"]}, dm.errors.InvalidArgument, "one name"),
+        ({"u": ["x", "a/b"]}, dm.errors.InvalidArgument, "'a/b' is not a valid name"),
+        ({"u": ["x", "part"]}, dm.errors.InvalidArgument, "the name of a group"),
+        ({"u": ["p", "y"]}, dm.errors.InvalidArgument, "the name of another array"),
         ({"u": ["x", "y"], "p": ["x"]}, dm.Mismatch, "'x' has 6 elements in 'u', 3 in 'p'"),
-        ({"u": "xy"}, dm.WrongType, "a list of names"),
-        ({"u": 3}, dm.WrongType, "a list of names"),
-        ("xy", dm.WrongType, "a mapping"),
+        ({"u": "xy"}, dm.errors.WrongType, "a list of names"),
+        ({"u": 3}, dm.errors.WrongType, "a list of names"),
+        ("xy", dm.errors.WrongType, "a mapping"),
     ],
 )
 @pytest.mark.parametrize("end", ["zarr", "h5"])
 def test_names_of_dimensions_that_do_not_fit(comm, place, end, dimensions, error, words):
     rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
-    u = dm.XArray(comm, rows)
+    u = dm.Array(rows, comm=comm)
     state = {"u": u, "p": (np.arange(3.0), None), "part/u": (np.ones(6), None)}
     with pytest.raises(error, match=words):
         dm.save(f"{place}/state.{end}", state, comm=comm, dimensions=dimensions)
     assert not os.path.exists(f"{place}/state.{end}")
-    with pytest.raises(dm.InvalidArgument, match="no names of dimensions"):
+    with pytest.raises(dm.errors.InvalidArgument, match="no names of dimensions"):
         dm.save(f"{place}/u.npy", {"u": u}, comm=comm, dimensions={"u": ["x", "y"]})
 
 
@@ -481,17 +481,17 @@ def test_a_state_in_a_group_has_its_format(comm, place):
     if comm.rank == 0:
         zarr.create_group(f"{place}/g.zarr", zarr_format=2)
     comm.Barrier()
-    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
+    with pytest.raises(dm.errors.InvalidArgument, match="a Zarr group of format 2"):
         dm.save(f"{place}/g.zarr/a.zarr", {"u": array}, zarr_format=3)
     dm.save(f"{place}/g.zarr/a.zarr", {"u": array})
     found = zarr.open_group(f"{place}/g.zarr", mode="r")["a.zarr/u"]
     assert found.metadata.zarr_format == 2
     np.testing.assert_array_equal(found[...], whole)
     for zarr_format in (4, "2", 2.0):
-        with pytest.raises(dm.InvalidArgument, match="unknown Zarr format"):
+        with pytest.raises(dm.errors.InvalidArgument, match="unknown Zarr format"):
             dm.save(f"{place}/b.zarr", {"u": array}, zarr_format=zarr_format)
     for end in ("h5", "npy"):
-        with pytest.raises(dm.InvalidArgument, match="zarr_format apply to Zarr only"):
+        with pytest.raises(dm.errors.InvalidArgument, match="zarr_format apply to Zarr only"):
             dm.save(f"{place}/b.{end}", {"u": array}, zarr_format=2)
     if comm.size > 1:
         with pytest.raises(dm.Mismatch, match="zarr_format="):
@@ -505,7 +505,7 @@ def test_an_old_output_is_replaced_only_when_said_and_when_the_new_is_whole(comm
     dm.save(path, {"u": array})
     for block in array.blocks:
         array[block][...] *= 2
-    with pytest.raises(dm.IoError, match=r"exists.*overwrite=True"):
+    with pytest.raises(dm.errors.IoFailed, match=r"exists.*overwrite=True"):
         dm.save(path, {"u": array})
     np.testing.assert_array_equal(stored(path, "u"), whole)
     comm.Barrier()
@@ -525,7 +525,9 @@ def test_two_names_are_not_loaded_into_one_memory(comm, place):
     dm.load(path, {"u": (both[..., 0], layout), "v": (both[..., 1], layout)}, comm=comm)
     for _, index in drawn.indices_of_blocks(layout, comm.rank):
         np.testing.assert_array_equal(both, np.stack([whole[index]] * 2, axis=-1))
-    with pytest.raises(dm.InvalidArgument, match="'u' and 'v' would be loaded into one memory"):
+    with pytest.raises(
+        dm.errors.InvalidArgument, match="'u' and 'v' would be loaded into one memory"
+    ):
         dm.load(path, {"u": array, "v": array})
     comm.Barrier()
 
@@ -566,7 +568,7 @@ def test_one_process_without_space_leaves_the_old_output(comm, place, monkeypatc
         monkeypatch.setattr(flat.os, "pwritev", full)
         monkeypatch.setattr("datamover.files.direct_zarr.os.write", full)
     chunks = {"u": (2, 5)} if end == "zarr" else None
-    with pytest.raises(dm.IoError, match="not enough space"):
+    with pytest.raises(dm.errors.IoFailed, match="not enough space"):
         saving = dm.save(path, {"u": array}, overwrite=True, chunks=chunks, wait=wait)
         saving.wait()
     monkeypatch.undo()
@@ -601,40 +603,40 @@ def test_any_exception_on_one_process_is_an_error_on_all(comm, place, monkeypatc
 
 
 WRONG = [
-    ({}, {"u": 1 + 2j, "step": []}, dm.WrongType),
-    ({}, [], dm.WrongType),
-    ({}, {3: 4}, dm.WrongType),
-    ({}, {"a/../b": 4}, dm.InvalidArgument),
-    ({}, {"": 4}, dm.InvalidArgument),
-    ({}, {"zarr.json": 4}, dm.InvalidArgument),
-    ({}, {"a": 4, "a/b": 5}, dm.InvalidArgument),
-    ({}, {"a\\b": (np.zeros(3), None)}, dm.Unsupported),
-    ({}, {"a\\b/u": (np.zeros(3), None)}, dm.Unsupported),
-    ({}, {"a": np.array([None])}, dm.WrongType),
-    ({}, {"a": (np.zeros(3), 7)}, dm.WrongType),
-    ({}, {"a": (None, None)}, dm.WrongType),
-    ({}, {"a": (7, None)}, dm.WrongType),
-    ({}, {"a": (np.ma.masked_equal([1, 2], 2), None)}, dm.WrongType),
-    ({}, {"a": np.ma.masked_equal([1, 2], 2)}, dm.WrongType),
-    ({}, {"a": np.longdouble(2)}, dm.Unsupported),
-    ({"writers": 0}, {"a": 1}, dm.InvalidArgument),
-    ({"writers": [0, 0]}, {"a": 1}, dm.InvalidArgument),
-    ({"writers": 1.5}, {"a": 1}, dm.WrongType),
+    ({}, {"u": 1 + 2j, "step": []}, dm.errors.WrongType),
+    ({}, [], dm.errors.WrongType),
+    ({}, {3: 4}, dm.errors.WrongType),
+    ({}, {"a/../b": 4}, dm.errors.InvalidArgument),
+    ({}, {"": 4}, dm.errors.InvalidArgument),
+    ({}, {"zarr.json": 4}, dm.errors.InvalidArgument),
+    ({}, {"a": 4, "a/b": 5}, dm.errors.InvalidArgument),
+    ({}, {"a\\b": (np.zeros(3), None)}, dm.errors.Unsupported),
+    ({}, {"a\\b/u": (np.zeros(3), None)}, dm.errors.Unsupported),
+    ({}, {"a": np.array([None])}, dm.errors.WrongType),
+    ({}, {"a": (np.zeros(3), 7)}, dm.errors.WrongType),
+    ({}, {"a": (None, None)}, dm.errors.WrongType),
+    ({}, {"a": (7, None)}, dm.errors.WrongType),
+    ({}, {"a": (np.ma.masked_equal([1, 2], 2), None)}, dm.errors.WrongType),
+    ({}, {"a": np.ma.masked_equal([1, 2], 2)}, dm.errors.WrongType),
+    ({}, {"a": np.longdouble(2)}, dm.errors.Unsupported),
+    ({"writers": 0}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"writers": [0, 0]}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"writers": 1.5}, {"a": 1}, dm.errors.WrongType),
     ({"writers": [2**70]}, {"a": 1}, dm.Error),
-    ({"max_bytes": 0}, {"a": 1}, dm.InvalidArgument),
-    ({"max_bytes": None}, {"a": 1}, dm.WrongType),
-    ({"chunks": {"a": (2,)}}, {"a": 1}, dm.InvalidArgument),
-    ({"chunks": 3}, {"a": 1}, dm.WrongType),
-    ({"compressor": "bogus"}, {"a": (np.zeros(3), None)}, dm.InvalidArgument),
-    ({"overwrite": "no"}, {"a": 1}, dm.WrongType),
-    ({"wait": "no"}, {"a": 1}, dm.WrongType),
-    ({"path": "a.txt"}, {"a": 1}, dm.InvalidArgument),
-    ({"path": ""}, {"a": 1}, dm.InvalidArgument),
-    ({"path": "gone/a.zarr"}, {"a": 1}, dm.IoError),
-    ({"path": "a.npy"}, {"a": 1}, dm.InvalidArgument),
-    ({"path": "a.h5", "compressor": "zstd"}, {"a": 1}, dm.InvalidArgument),
-    ({"path": "a.h5"}, {"a": 2**80}, dm.Unsupported),
-    ({"path": "a.h5"}, {"a": np.array("xyz")}, dm.Unsupported),
+    ({"max_bytes": 0}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"max_bytes": None}, {"a": 1}, dm.errors.WrongType),
+    ({"chunks": {"a": (2,)}}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"chunks": 3}, {"a": 1}, dm.errors.WrongType),
+    ({"compressor": "bogus"}, {"a": (np.zeros(3), None)}, dm.errors.InvalidArgument),
+    ({"overwrite": "no"}, {"a": 1}, dm.errors.WrongType),
+    ({"wait": "no"}, {"a": 1}, dm.errors.WrongType),
+    ({"path": "a.txt"}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"path": ""}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"path": "gone/a.zarr"}, {"a": 1}, dm.errors.IoFailed),
+    ({"path": "a.npy"}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"path": "a.h5", "compressor": "zstd"}, {"a": 1}, dm.errors.InvalidArgument),
+    ({"path": "a.h5"}, {"a": 2**80}, dm.errors.Unsupported),
+    ({"path": "a.h5"}, {"a": np.array("xyz")}, dm.errors.Unsupported),
 ]
 
 
@@ -642,7 +644,7 @@ def test_masks_are_not_lost_in_silence(comm, place):
     layout = dm.BlockCyclic((3 * comm.size,), "(block)", nprocs=comm.size)
     masked = np.ma.masked_equal([1.0, 2.0, 3.0], 2.0)
     for given_as in (masked, {comm.rank: masked}):
-        with pytest.raises(dm.WrongType, match="masked"):
+        with pytest.raises(dm.errors.WrongType, match="masked"):
             dm.save(f"{place}/a.npy", {"u": (given_as, layout)}, comm=comm)
     assert os.listdir(place) == []
     comm.Barrier()
@@ -677,7 +679,9 @@ def test_one_process_needs_no_communicator(comm, place):
     path = f"{place}/a.zarr"
     if comm.size > 1:
         for call in (lambda: dm.save(path, {"n": 1}), lambda: dm.load(path, {"u": layout})):
-            with pytest.raises(dm.InvalidArgument, match=f"comm is needed.*{comm.size} processes"):
+            with pytest.raises(
+                dm.errors.InvalidArgument, match=f"comm is needed.*{comm.size} processes"
+            ):
                 call()
         assert os.listdir(place) == []
         return
@@ -694,9 +698,11 @@ def test_that_parts_are_equal_does_not_make_them_a_whole(comm, place):
         assert stored(f"{place}/a.zarr", "p").shape == (3, 2)
         return
     for other in (part, part + comm.rank):
-        with pytest.raises(dm.InvalidArgument, match=r"'p' .*\(array, layout\).*\(array, None\)"):
+        with pytest.raises(
+            dm.errors.InvalidArgument, match=r"'p' .*\(array, layout\).*\(array, None\)"
+        ):
             dm.save(f"{place}/a.zarr", {"p": other, "n": np.float32(2)}, comm=comm)
-    with pytest.raises(dm.InvalidArgument, match=r"'p' "):
+    with pytest.raises(dm.errors.InvalidArgument, match=r"'p' "):
         dm.save(f"{place}/a.zarr", {"p": part if comm.rank else (part, None)}, comm=comm)
     comm.Barrier()
     assert os.listdir(place) == []
@@ -747,7 +753,7 @@ def test_only_some_processes_hold_something(comm, place):
 
 def test_elements_that_nobody_holds_are_an_error(comm, place):
     layout = dm.FloorPlan([dm.Region(0, 4), dm.Region(6, 8)], [0, 0], nprocs=comm.size)
-    array = dm.XArray(comm, layout)
+    array = dm.Array(layout, comm=comm)
     with pytest.raises(dm.Mismatch):
         dm.save(f"{place}/a.h5", {"u": array})
     comm.Barrier()
@@ -774,13 +780,13 @@ def test_what_cannot_be_loaded_is_an_error_on_all_and_touches_nothing(comm, plac
     other = dm.BlockCyclic((10, 12), "(block, *)", nprocs=comm.size)
     mine = np.full(layout.local_shape(comm.rank), 5, "i4")
     cases = [
-        ("a.zarr", {"gone": layout}, dm.IoError, "no array 'gone'; there are u"),
-        ("a.h5", {"gone": layout}, dm.IoError, "no array 'gone'; there are u"),
-        ("a.npy", {"u": layout, "v": layout}, dm.InvalidArgument, "holds one array"),
-        ("gone.h5", {"u": layout}, dm.IoError, "no input"),
+        ("a.zarr", {"gone": layout}, dm.errors.IoFailed, "no array 'gone'; there are u"),
+        ("a.h5", {"gone": layout}, dm.errors.IoFailed, "no array 'gone'; there are u"),
+        ("a.npy", {"u": layout, "v": layout}, dm.errors.InvalidArgument, "holds one array"),
+        ("gone.h5", {"u": layout}, dm.errors.IoFailed, "no input"),
         *((f"a.{end}", {"u": other}, dm.Mismatch, r"\(12, 10\)") for end in ENDS),
-        *((f"a.{end}", {"u": (mine, layout)}, dm.WrongType, "same_kind") for end in ENDS),
-        *((f"a.{end}", {"u": 3}, dm.WrongType, "must be a layout") for end in ENDS),
+        *((f"a.{end}", {"u": (mine, layout)}, dm.errors.WrongType, "same_kind") for end in ENDS),
+        *((f"a.{end}", {"u": 3}, dm.errors.WrongType, "must be a layout") for end in ENDS),
         ("a.h5", {"u": dm.BlockCyclic((12, 10), "(block, *)", nprocs=99)}, dm.Mismatch, "99"),
     ]
     for path, targets, error, words in cases:
@@ -807,7 +813,7 @@ def test_broken_files_are_an_error_on_all(comm, place):
             os.truncate(f"{place}/a.{end}", os.path.getsize(f"{place}/a.{end}") - 8)
     comm.Barrier()
     for end in ENDS:
-        with pytest.raises(dm.IoError):
+        with pytest.raises(dm.errors.IoFailed):
             dm.load(f"{place}/a.{end}", {"u": array.layout}, comm=comm)
     comm.Barrier()
 
@@ -829,7 +835,7 @@ def test_what_is_replaced_while_it_is_loaded_is_an_error(comm, place, monkeypatc
     # The system may give the numbers of files that were removed to new ones.
     if comm.rank == 0:
         monkeypatch.setattr(state_stores.Origin, "values", lambda _: replace() or {})
-    with pytest.raises(dm.IoError, match="was replaced"):
+    with pytest.raises(dm.errors.IoFailed, match="was replaced"):
         dm.load(path, {"u": array.layout}, comm=comm)
     comm.Barrier()
 
@@ -840,7 +846,7 @@ def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
     comm, rng, place, cases, call, end
 ):
     rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", nprocs=comm.size)
-    u = dm.XArray(comm, rows, "f8")
+    u = dm.Array(rows, "f8", comm=comm)
     u.local[...] = comm.rank
     whole = np.repeat(np.arange(comm.size, dtype="f8"), 4)[:, None] * np.ones(3)
     old = f"{place}/old.{end}"
@@ -852,12 +858,12 @@ def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
         if call == "save":
             dm.save(output, {"u": (u.local, rows)}, comm=on)
         elif call == "load":
-            dm.load(old, {"u": rows}, comm=on)["u"].free()
+            dm.load(old, {"u": rows}, comm=on)["u"].close()
         else:
             # One process writes the chunks of HDF5 that all encode.
             to = ("", {}) if call == "move" else (":/u", dict(chunks=(3, 3), compressor="gzip"))
             where = "" if end == "npy" else "/u" if end == "zarr" else ":/u"
-            dm.files.move(on, old + where, output + to[0], **to[1])
+            dm.files.move(old + where, output + to[0], comm=on, **to[1])
 
     run(comm, f"{place}/first.{written}")  # imports more than the next
     with Interrupter() as counted:
@@ -870,7 +876,7 @@ def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
         with Interrupter(n if last else None) as interrupter:
             try:
                 run(alone, output)
-                dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+                dm.Migration([0] * 3, method="partition", comm=alone)  # the others are told by now
                 outcome = "done"
             except (KeyboardInterrupt, dm.Error) as error:
                 outcome = type(error).__name__
@@ -883,4 +889,4 @@ def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
             np.testing.assert_array_equal(stored(output, "u"), whole)
         comm.Barrier()
         alone.Free()
-    u.free()
+    u.close()

@@ -32,7 +32,7 @@ def consumer_of(comm, wanted, own=None):
         except dm.PeerFailed as error:
             failures.append(error)
 
-    out = dm.Stream(own, HERE, consumers=1, timeout=LIMIT_SECONDS)
+    out = dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS, comm=own)
     receiving = threading.Thread(target=receive, args=(out.address,))
     if comm.rank == 0:
         receiving.start()
@@ -142,7 +142,7 @@ def test_a_process_that_leaves_ends_the_stream_on_all(comm, rng, way):
                         raise KeyError
                     out.close(LIMIT_SECONDS)
                 out.send("u", mine + step, step=step, layout=line)
-        with pytest.raises(dm.InvalidState):
+        with pytest.raises(dm.errors.InvalidState):
             out.send("u", mine)
     if comm.rank == 0:
         got = [step for step, _ in seen]
@@ -179,7 +179,7 @@ def test_a_wrong_call_between_steps_of_two_streams_is_an_error_of_that_call(comm
                 sent = (mine + step).astype("f4" if bad else "f8")
                 try:
                     out.send("u", sent, step=step, layout=line)
-                except dm.WrongType:
+                except dm.errors.WrongType:
                     raised.append((step, out is first))
         assert raised == [(steps, True)]
     own.Free()

@@ -31,7 +31,7 @@ def test_a_few_hold_buffers_on_every_process(comm, rng, local):
     with contextlib.ExitStack() as stack:
         outs, steps = [], []
         if sends:
-            manager = stack.enter_context(dm.stream.Manager(part, active=active))
+            manager = stack.enter_context(dm.stream.Manager(active=active, comm=part))
             outs = [
                 manager.open(str(n), HERE, consumers=1, local=local, timeout=LIMIT_SECONDS)
                 for n in range(COUNT)
@@ -84,7 +84,10 @@ def test_threads_on_communicators_of_their_own_take_turns(comm, unit):
             np.testing.assert_array_equal(arrays["u"], values + 10 * step + n)
         assert step == 4
 
-    with dm.stream.Manager(comm, active=1, unit=unit) as manager, contextlib.ExitStack() as stack:
+    with (
+        dm.stream.Manager(active=1, unit=unit, comm=comm) as manager,
+        contextlib.ExitStack() as stack,
+    ):
         works = []
         for n, own in enumerate(comms):
             out = manager.open(str(n), HERE, comm=own, consumers=1, timeout=LIMIT_SECONDS)
@@ -121,16 +124,16 @@ def _part(line, rank):
 
 def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
     last = comm.rank == comm.size - 1
-    with pytest.raises(dm.InvalidArgument):
-        dm.stream.Manager(comm, active=0 if last else 1)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.stream.Manager(active=0 if last else 1, comm=comm)
     with pytest.raises((dm.Error, TypeError)):
-        dm.stream.Manager(comm, **({"colour": 1} if last else {}))
-    with dm.stream.Manager(comm) as manager:
-        with pytest.raises(dm.InvalidArgument):
+        dm.stream.Manager(comm=comm, **({"colour": 1} if last else {}))
+    with dm.stream.Manager(comm=comm) as manager:
+        with pytest.raises(dm.errors.InvalidArgument):
             manager.open("" if last else "u", HERE)
         with pytest.raises((dm.Error, TypeError)):
             manager.open("u", HERE, **({"colour": 1} if last else {}))
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             manager.open("u", "udp://127.0.0.1:1" if last else HERE)
         if comm.size > 1:
             with pytest.raises(dm.Mismatch):
@@ -155,8 +158,8 @@ def test_a_program_that_fails_on_one_process_ends_all_streams(comm):
     line = dm.BlockCyclic(64, "block", nprocs=comm.size)
     mine = np.zeros(line.local_shape(comm.rank))
     with (
-        pytest.raises(ZeroDivisionError if last else dm.InvalidArgument),
-        dm.stream.Manager(own) as manager,
+        pytest.raises(ZeroDivisionError if last else dm.errors.InvalidArgument),
+        dm.stream.Manager(comm=own) as manager,
     ):
         outs = [manager.open(name, HERE) for name in "ab"]
         outs[0].send("u", mine, layout=line)
@@ -174,7 +177,7 @@ def test_who_caught_the_error_of_a_process_that_left_waits_for_it_in_no_stream(c
     leaves = comm.rank == comm.size - 1
     line = dm.BlockCyclic(64, "block", nprocs=comm.size)
     mine = np.zeros(line.local_shape(comm.rank))
-    manager = dm.stream.Manager(own)
+    manager = dm.stream.Manager(comm=own)
     outs = [manager.open(name, HERE) for name in "ab"]
     for out in outs:
         out.send("u", mine, layout=line)
@@ -182,10 +185,10 @@ def test_who_caught_the_error_of_a_process_that_left_waits_for_it_in_no_stream(c
         with pytest.raises(ZeroDivisionError), manager:
             raise ZeroDivisionError("of the program's own")
     else:
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             outs[0].send("u", mine)
         for out in outs:
-            with pytest.raises(dm.InvalidState):
+            with pytest.raises(dm.errors.InvalidState):
                 out.send("u", mine)
         manager.close()
     own.Free()

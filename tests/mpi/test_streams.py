@@ -38,7 +38,7 @@ class Ends:
         def receiving(address, comm):
             try:
                 with dm.stream.connect(
-                    address, comm, timeout=LIMIT_SECONDS, newest=newest, local=local
+                    address, timeout=LIMIT_SECONDS, newest=newest, local=local, comm=comm
                 ) as consumer:
                     receive(consumer)
             except BaseException as error:
@@ -50,7 +50,7 @@ class Ends:
             options = {"timeout": LIMIT_SECONDS, **options}
             threads = []
             try:
-                with dm.Stream(self.part, HERE, consumers=1, **options) as out:
+                with dm.Stream(HERE, consumers=1, comm=self.part, **options) as out:
                     self.comm.bcast(out.address, 0)
                     if self.comm.size == 1:
                         threads.append(threading.Thread(target=receiving, args=(out.address, None)))
@@ -149,7 +149,7 @@ def test_several_processes_cannot_get_all_arrays_whole(comm):
     ends = Ends(comm, 1)
 
     def receive(consumer):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             consumer.steps()
         wanted = dm.BlockCyclic(6, "block", nprocs=ends.receivers)
         assert [step for step, _ in consumer.steps({"u": wanted}, LIMIT_SECONDS)] == [7]
@@ -288,11 +288,11 @@ def test_a_stream_that_ends_while_processes_connect_is_an_error_on_all(comm):
     with contextlib.ExitStack() as stack:
         address = None
         if comm.rank == 0:
-            out = stack.enter_context(dm.Stream(None, HERE, open=True))
+            out = stack.enter_context(dm.Stream(HERE, open=True))
             address = stack.enter_context(a_way_for_the_first_to(out.address))
         address = comm.bcast(address, 0)
         with pytest.raises(dm.PeerFailed, match="has ended, or accepts no more processes"):
-            dm.stream.connect(address, comm, timeout=LIMIT_SECONDS)
+            dm.stream.connect(address, timeout=LIMIT_SECONDS, comm=comm)
         comm.Barrier()
 
 
@@ -302,8 +302,8 @@ def test_processes_that_mean_different_policies_are_told(comm):
     policy = "drop_oldest" if comm.rank == comm.size - 1 else "block"
     words = f'policy="block" on process 0, policy="drop_oldest" on process {comm.size - 1}'
     with pytest.raises(dm.Mismatch, match=words):
-        dm.Stream(comm, "tcp://127.0.0.1:0", policy=policy)
-    dm.Stream(comm, "tcp://127.0.0.1:0", policy="block").close()
+        dm.Stream("tcp://127.0.0.1:0", policy=policy, comm=comm)
+    dm.Stream("tcp://127.0.0.1:0", policy="block", comm=comm).close()
 
 
 def test_a_consumer_of_the_newest_step_gets_the_last_one(ends, rng):
@@ -392,9 +392,9 @@ def test_error_on_one_sending_process_is_an_error_on_all(ends):
         out.send("u", mine, layout=line, step=0)
         with pytest.raises(dm.Mismatch):
             out.send("u", np.zeros(99) if last else mine, step=1)
-        with pytest.raises(dm.WrongType):
+        with pytest.raises(dm.errors.WrongType):
             out.send("u", mine.astype("f4") if last else mine, step=1)
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             out.send("u", mine, step=-1 if last else 1)
         out.send("u", mine, step=2)
 
@@ -430,14 +430,14 @@ def test_a_wrong_call_of_one_sending_process_changes_nothing_of_the_stream(
 
         for last in range(rounds):
             out.send("u", mine + last, step=last, layout=line)
-            refused(dm.WrongType, "u", mine.astype("f4"), last + 1)
+            refused(dm.errors.WrongType, "u", mine.astype("f4"), last + 1)
             refused(dm.Mismatch, "u", np.zeros(count + 1), last + 1)
-            refused(dm.InvalidArgument, "u", mine, last)
+            refused(dm.errors.InvalidArgument, "u", mine, last)
             # The step goes on where it was.
             out.send("v", mine - last, step=last, layout=line)
-            refused(dm.InvalidArgument, "u", mine, -1)
-            refused(dm.InvalidArgument, "", mine, last + 1)
-            refused(dm.WrongType, 7, mine, last + 1)
+            refused(dm.errors.InvalidArgument, "u", mine, -1)
+            refused(dm.errors.InvalidArgument, "", mine, last + 1)
+            refused(dm.errors.WrongType, 7, mine, last + 1)
             if ends.part.size > 1:
                 for name, step in (("u", last + 7), ("v", last + 1), ("another", last + 1)):
                     with pytest.raises(dm.Mismatch):
@@ -483,7 +483,7 @@ def test_an_exception_in_one_sending_program_ends_the_stream_on_all(ends):
         with pytest.raises(dm.PeerFailed):
             list(consumer.steps({"u": parts}, LIMIT_SECONDS))
 
-    expected = ZeroDivisionError if last else dm.InvalidArgument
+    expected = ZeroDivisionError if last else dm.errors.InvalidArgument
     with pytest.raises(expected) if ends.sends else contextlib.nullcontext():
         ends.run(send, receive)
 
@@ -514,7 +514,7 @@ def test_a_process_that_closes_while_others_call_something_else_ends_the_stream_
     line = dm.BlockCyclic(64, "block", nprocs=comm.size)
     mine = np.zeros(line.local_shape(comm.rank))
     part = comm.Dup()
-    out = dm.Stream(part, HERE)
+    out = dm.Stream(HERE, comm=part)
     if call != "the first send":
         out.send("u", mine, layout=line)
     closes = comm.rank == comm.size - 1
@@ -527,7 +527,7 @@ def test_a_process_that_closes_while_others_call_something_else_ends_the_stream_
             out.send("u", mine, layout=line)
     if not closes:
         out.close()  # waits for nobody
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         out.end_step()
     part.Free()
 
@@ -552,12 +552,12 @@ def test_a_process_that_closes_wrongly_leaves_the_stream_open_on_all(comm, other
 
         out.send("u", mine, layout=line)
         for how in ({"timeout": 0.0}, {"timeout": "soon"}, {"when": 1}):
-            with pytest.raises((dm.InvalidArgument, dm.WrongType)) as raised:
+            with pytest.raises((dm.errors.InvalidArgument, dm.errors.WrongType)) as raised:
                 out.close(**how) if wrong else call()
             assert len(set(ends.part.allgather(str(raised.value)))) == 1
         out.send("u", mine + 1)
         out.close(LIMIT_SECONDS)
-        with pytest.raises(dm.InvalidState):
+        with pytest.raises(dm.errors.InvalidState):
             out.send("u", mine)
 
     def receive(consumer):
@@ -576,16 +576,16 @@ def test_who_caught_the_error_of_a_process_that_left_waits_for_it_no_more(comm):
     line = dm.BlockCyclic(8 * comm.size, "block", nprocs=comm.size)
     mine, leaves = np.zeros(8), comm.rank == comm.size - 1
     own = comm.Dup()
-    out = dm.Stream(own, HERE)
+    out = dm.Stream(HERE, comm=own)
     out.send("u", mine, layout=line)
     if leaves:
         with pytest.raises(ZeroDivisionError), out:
             raise ZeroDivisionError("of the program's own")
     else:
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             out.send("u", mine)
         for call in (lambda: out.send("u", mine), out.end_step):
-            with pytest.raises(dm.InvalidState):
+            with pytest.raises(dm.errors.InvalidState):
                 call()
         out.close()
     own.Free()
@@ -593,12 +593,12 @@ def test_who_caught_the_error_of_a_process_that_left_waits_for_it_no_more(comm):
 
 def test_arrays_of_a_communicator_with_other_ranks_are_refused_at_their_own_end(comm):
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
-    turned = dm.XArray(comm.Split(0, -comm.rank), line, dtype="i4")
-    sent, received = (dm.XArray(comm, line, dtype="i4") for _ in range(2))
+    turned = dm.Array(line, dtype="i4", comm=comm.Split(0, -comm.rank))
+    sent, received = (dm.Array(line, dtype="i4", comm=comm) for _ in range(2))
     sent.local[...] = comm.rank
-    with dm.Stream(comm, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS, comm=comm) as out:
         address = comm.bcast(out.address, 0)
-        with dm.stream.connect(address, comm, timeout=LIMIT_SECONDS) as source:
+        with dm.stream.connect(address, timeout=LIMIT_SECONDS, comm=comm) as source:
             if comm.size > 1:
                 with pytest.raises(dm.Mismatch, match="communicator in which it is process"):
                     source.steps({"u": turned})
@@ -821,9 +821,9 @@ def test_two_programs_send_to_each_other_in_every_step(comm):
     sends_first = comm.rank < comm.size // 2
     part = comm.Split(int(sends_first), comm.rank)
     line = dm.BlockCyclic(64, "cyclic", nprocs=part.size)
-    with dm.Stream(part, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS, comm=part) as out:
         addresses = comm.bcast(out.address, 0), comm.bcast(out.address, comm.size // 2)
-        with dm.stream.connect(addresses[int(sends_first)], part) as source:
+        with dm.stream.connect(addresses[int(sends_first)], comm=part) as source:
             steps = source.steps({"u": line}, LIMIT_SECONDS)
             u = np.zeros(line.local_shape(part.rank))
             for step in range(20):
@@ -911,7 +911,7 @@ def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in, receives):
         mine = np.zeros(line.local_shape(ends.part.rank))
         if waits_in == "connect":
             exchange_first()
-        with dm.Stream(ends.part, address, consumers=1, timeout=LIMIT_SECONDS) as out:
+        with dm.Stream(address, consumers=1, timeout=LIMIT_SECONDS, comm=ends.part) as out:
             if waits_in in ("arrays", "next"):
                 exchange_first()
             for step in range(2):
@@ -922,7 +922,7 @@ def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in, receives):
         parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
         if waits_in == "send":
             exchange_first()
-        with dm.stream.connect(address, ends.part, timeout=LIMIT_SECONDS) as consumer:
+        with dm.stream.connect(address, timeout=LIMIT_SECONDS, comm=ends.part) as consumer:
             if waits_in == "arrays":
                 assert set(consumer.arrays(LIMIT_SECONDS)) == {"u"}
             steps = consumer.steps({"u": parts}, LIMIT_SECONDS)
@@ -948,7 +948,7 @@ def test_an_interrupted_process_is_an_error_on_all(comm):
     line = dm.BlockCyclic(64, "block", nprocs=comm.size)
     mine = np.zeros(line.local_shape(comm.rank))
     own = comm.Dup()  # it may be no good afterwards
-    out = dm.Stream(own, HERE, consumers=1)  # which never comes
+    out = dm.Stream(HERE, consumers=1, comm=own)  # which never comes
     before = signal.getsignal(signal.SIGALRM)
     if comm.rank == 0:
         signal.signal(signal.SIGALRM, interrupt)
@@ -963,14 +963,14 @@ def test_an_interrupted_process_is_an_error_on_all(comm):
 
 def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
     last = comm.rank == comm.size - 1
-    with pytest.raises(dm.InvalidArgument):
-        dm.Stream(comm, "udp://127.0.0.1:1" if last else HERE)
-    with pytest.raises(dm.InvalidArgument):
-        dm.Stream(comm, HERE, policy="forget" if last else "block")
-    with pytest.raises(dm.WrongType):
-        dm.Stream(comm, HERE, queue_steps=None if last else 1)
-    with pytest.raises(dm.InvalidArgument):
-        dm.Stream(comm, HERE, pathways=0 if last else 1)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.Stream("udp://127.0.0.1:1" if last else HERE, comm=comm)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.Stream(HERE, policy="forget" if last else "block", comm=comm)
+    with pytest.raises(dm.errors.WrongType):
+        dm.Stream(HERE, queue_steps=None if last else 1, comm=comm)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.Stream(HERE, pathways=0 if last else 1, comm=comm)
 
 
 def test_a_call_that_one_process_makes_wrongly_ends_the_block_on_all(comm):
@@ -978,19 +978,19 @@ def test_a_call_that_one_process_makes_wrongly_ends_the_block_on_all(comm):
     line = dm.BlockCyclic(8 * comm.size, "block", nprocs=comm.size)
     mine, last = np.zeros(8), comm.rank == comm.size - 1
     own = comm.Dup()
-    with pytest.raises(dm.WrongType), dm.Stream(own, HERE) as out:
+    with pytest.raises(dm.errors.WrongType), dm.Stream(HERE, comm=own) as out:
         out.send("u", mine, layout=line, **({"when": 1} if last else {}))
-    with pytest.raises(dm.WrongType), dm.Stream(own, HERE) as out:
+    with pytest.raises(dm.errors.WrongType), dm.Stream(HERE, comm=own) as out:
         out.send("u", mine, layout=line)
         out.end_step(*(["now"] if last else []))
     if comm.size > 1:
-        with pytest.raises(dm.Mismatch), dm.Stream(own, HERE) as out:
+        with pytest.raises(dm.Mismatch), dm.Stream(HERE, comm=own) as out:
             out.send("u", mine, layout=line, step=0)
             if last:
                 out.end_step()
             else:
                 out.send("u", mine, step=1)
-    dm.Distribution(own, [0] * 3)  # nobody is out of step
+    dm.Migration([0] * 3, comm=own)  # nobody is out of step
     comm.barrier()
     own.Free()
 
@@ -998,8 +998,8 @@ def test_a_call_that_one_process_makes_wrongly_ends_the_block_on_all(comm):
 def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
-    (mine,) = dm.index_lists(comm, comm.size, [comm.rank])
-    with dm.Stream(comm, HERE) as out, pytest.raises(dm.Unsupported):
+    (mine,) = dm.advanced.index_lists(comm.size, [comm.rank], comm=comm)
+    with dm.Stream(HERE, comm=comm) as out, pytest.raises(dm.errors.Unsupported):
         out.send("u", np.zeros(1), layout=mine)
 
 
@@ -1009,7 +1009,7 @@ def test_steps_that_several_processes_drop(comm):
     tiles, rows = "(cyclic(8), cyclic(8))", "(block, *)"
 
     def send(out):
-        u = dm.XArray(ends.part, dm.BlockCyclic((64, 48), tiles, ends.part.size), "f4")
+        u = dm.Array(dm.BlockCyclic((64, 48), tiles, ends.part.size), "f4", comm=ends.part)
         for step in range(steps):
             u.local[...] = step
             out.send("u", u, step=step)

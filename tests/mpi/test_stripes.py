@@ -75,12 +75,12 @@ def test_a_writer_per_stripe(comm, tmp_path_factory, monkeypatch, lustre, name, 
 
     monkeypatch.setattr("datamover.files.state_save.file_ranks", file_ranks)
     rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", comm.size)
-    u = dm.XArray(comm, rows)
+    u = dm.Array(rows, comm=comm)
     u.local[...] = comm.rank
     dm.save(f"{place}/{name}", {"u": u}, comm=comm)
     dm.save(f"{place}/said-{name}", {"u": u}, comm=comm, writers=1)
     assert asked == [None if name == "a.zarr" else min(count, comm.size), 1]
     for saved in (name, f"said-{name}"):
-        v = dm.XArray(comm, rows)
+        v = dm.Array(rows, comm=comm)
         dm.load(f"{place}/{saved}", {"u": v}, comm=comm)
         np.testing.assert_array_equal(v.local, comm.rank)

@@ -16,7 +16,7 @@ def tiles(shape, nprocs):
 
 
 def filled(comm, layout, whole):
-    array = dm.XArray(comm, layout, whole.dtype)
+    array = dm.Array(layout, whole.dtype, comm=comm)
     for block, index in drawn.indices_of_blocks(layout, comm.rank):
         array[block][...] = whole[index]
     return array
@@ -44,7 +44,7 @@ def test_many_rows_there_and_back(comm, rng, transport, op):
     after = whole + 5 if op == "add" else whole
     assert_holds(comm, there, after)
     assert move.counters()["extra_bytes"] <= options["max_bytes"]
-    move.free()
+    move.close()
     back = filled(comm, plan.source, whole * 0)
     dm.Mover(plan.reversed(), there, back, **options)()
     assert_holds(comm, back, after)
@@ -57,7 +57,7 @@ def test_the_adjoint_sums_what_replicas_received(comm):
     copies = dm.BlockCyclic(shape, "(*, cyclic, *)", comm.size, grid=[1, 1, 1], replicas=comm.size)
     plan = dm.redistribute(flat, copies)
     source, sums = filled(comm, flat, whole), filled(comm, flat, whole * 0)
-    there = dm.XArray(comm, copies, "i8")
+    there = dm.Array(copies, "i8", comm=comm)
     dm.Mover(plan, source, there, comm=comm, check=True)()
     assert_holds(comm, there, whole)
     dm.Mover(plan.adjoint(), there, sums, op="add", comm=comm)()
@@ -69,7 +69,7 @@ def test_saved_plans_are_bound_like_the_ones_they_were(comm):
     whole = drawn.numbered(shape, "f4")
     flat = dm.FlatCyclic(shape, 37, comm.size)
     plan = dm.MotionPlan.from_bytes(dm.redistribute(flat, tiles(shape, comm.size)).to_bytes())
-    there = dm.XArray(comm, plan.destination, "f4")
+    there = dm.Array(plan.destination, "f4", comm=comm)
     dm.Mover(plan, filled(comm, flat, whole), there, comm=comm)()
     assert_holds(comm, there, whole)
 
@@ -79,7 +79,7 @@ def test_a_floor_plan_with_a_hole_is_refused_everywhere(comm):
     boxes = [dm.Region((0, 0, 0), (19, 20, 7)), dm.Region((1, 20, 0), (19, 23, 7))]
     holes = dm.FloorPlan(boxes, [0, comm.size - 1], comm.size)
     flat = dm.FlatCyclic(shape, 29, comm.size)
-    arrays = dm.XArray(comm, holes, "i4"), dm.XArray(comm, flat, "i4")
+    arrays = dm.Array(holes, "i4", comm=comm), dm.Array(flat, "i4", comm=comm)
     with pytest.raises(dm.Mismatch, match=r"index \(0, 2[0-2], [0-6]\)"):
         dm.Mover(dm.redistribute(holes, flat), *arrays, comm=comm)
     dm.Mover(dm.redistribute(holes, flat, partial=True), *arrays, comm=comm)()
@@ -115,7 +115,7 @@ def test_an_array_on_the_disk_of_ranges_that_never_repeat(comm, place, max_bytes
     with dm.files.open(name, flat, mode="w", dtype="f8", **options) as file:
         dm.Mover(dm.redistribute(dealt, flat), filled(comm, dealt, whole), file, comm=comm)()
     np.testing.assert_array_equal(np.load(name), whole)
-    back = dm.XArray(comm, dealt, "f8")
+    back = dm.Array(dealt, "f8", comm=comm)
     with dm.files.open(name, flat, mode="r", **options) as file:
         dm.Mover(dm.redistribute(flat, dealt), file, back, comm=comm)()
     assert_holds(comm, back, whole)

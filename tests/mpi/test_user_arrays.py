@@ -64,7 +64,7 @@ class Case:
 def test_many_chunks(comm, rng, transport, words):
     case = Case(comm, rng, words)
     if drawn.impossible(case.plan, transport):
-        with pytest.raises(dm.Unsupported):
+        with pytest.raises(dm.errors.Unsupported):
             case.mover(transport=transport)
         return
     for limit in (None, 400_000):
@@ -100,9 +100,9 @@ def test_a_sender_may_be_through_and_gone_before_the_receiver_begins(comm):
     mover = dm.Mover(plan, mine, total, comm=comm, transport="staged")
     if comm.rank != last:
         mover()
-        mover.free()
+        mover.close()
         mine[...] = -1
-    other = dm.XArray(comm, dm.BlockCyclic((1000 * comm.size,), "(block)", comm.size))
+    other = dm.Array(dm.BlockCyclic((1000 * comm.size,), "(block)", comm.size), comm=comm)
     other.local[...] = -2
     comm.barrier()
     if comm.rank == last:
@@ -168,11 +168,11 @@ def test_explain_says_which_transport_and_why(comm, rng):
 def test_without_shared_memory_messages_are_sent(comm, rng, monkeypatch):
     fresh = comm.Dup()
     layout = dm.BlockCyclic((comm.size << 16,), "(block)", comm.size)
-    taken = [dm.XArray(fresh, layout, "u1")]
+    taken = [dm.Array(layout, "u1", comm=fresh)]
     monkeypatch.setenv("DATAMOVER_SHARED_BYTES", "0")
     monkeypatch.setenv("DATAMOVER_PEER_READS", "0")
     while comm.allreduce(taken[-1].shared):
-        taken.append(dm.XArray(fresh, layout, "u1"))
+        taken.append(dm.Array(layout, "u1", comm=fresh))
     case = Case(fresh, rng, LAYOUTS[0])
     mover = case.mover()
     mover()
@@ -188,7 +188,7 @@ def test_where_reading_is_not_wanted_others_carry(comm, rng, monkeypatch):
     case.assert_moved()
     assert "read" not in {pair["transport"] for pair in mover.explain()}
     if comm.size > 1:
-        with pytest.raises(dm.Unsupported):
+        with pytest.raises(dm.errors.Unsupported):
             case.mover(transport="read")
 
 
@@ -202,7 +202,7 @@ def test_whole_runs_are_read_in_either_order(comm, order):
     arrays = [user_array(layout, comm.rank, "f8", order) for layout in (rows, columns)]
     try:
         mover = dm.Mover(plan, *arrays, comm=comm, transport="read")
-    except dm.Unsupported:
+    except dm.errors.Unsupported:
         assert comm.allreduce(1) == comm.size  # between nodes, or where the system refuses
         return
     read = [pair["kernel"] for pair in mover.explain() if pair["transport"] == "read"]
@@ -221,8 +221,8 @@ def test_ghosts_that_were_not_said_are_asked_for(comm):
     array = np.zeros((6, 6))
     with pytest.raises(dm.Mismatch, match=hint):
         dm.Mover(plan, array, array, comm=comm)
-    dm.Mover(plan, *[dm.UserArrays(array, ghost=1)] * 2, comm=comm)()
-    for wrong in (np.zeros((3, 6)), dm.UserArrays(np.zeros((7, 7)), ghost=1)):
+    dm.Mover(plan, *[dm.advanced.UserArrays(array, ghost=1)] * 2, comm=comm)()
+    for wrong in (np.zeros((3, 6)), dm.advanced.UserArrays(np.zeros((7, 7)), ghost=1)):
         with pytest.raises(dm.Mismatch, match=r"asks for \(\d, \d\)( \(on|$)"):
             dm.Mover(plan, wrong, wrong, comm=comm)
 

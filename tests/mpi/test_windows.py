@@ -45,7 +45,7 @@ def moved(comm, rng, window, memory, says):
         for block, _ in drawn.indices_of_blocks(layout, comm.rank):
             extents = drawn.block_shape(layout, comm.rank, block)
             array, first_byte = block_in(memory, first_byte, extents, int(local_rng.integers(1, 4)))
-            mine[block] = dm.in_window(window, array) if says else array
+            mine[block] = dm.advanced.in_window(window, array) if says else array
         blocks.append(mine)
     for block, index in drawn.indices_of_blocks(layouts[0], comm.rank):
         blocks[0][block][...] = whole[index]
@@ -82,9 +82,9 @@ def test_the_array_itself_is_known_as_long_as_the_result_lives(comm):
     columns = dm.BlockCyclic((comm.size, 4), "(*, cyclic)", comm.size)
     with window_of_node(comm) as (window, memory):
         a, _ = block_in(memory, 0, rows.local_shape(comm.rank), 1)
-        b = dm.XArray(comm, columns, "i8")
+        b = dm.Array(columns, "i8", comm=comm)
         a[...] = comm.rank
-        known = dm.in_window(window, a)
+        known = dm.advanced.in_window(window, a)
         assert known.ctypes.data == a.ctypes.data
         mover = dm.Mover(dm.redistribute(rows, columns), a, b, comm=comm)
         del known
@@ -111,24 +111,24 @@ def test_what_is_wrong_is_said_here(comm, what):
     if what == "kind" and comm.size == 1:
         pytest.skip("Open MPI makes no other window on one process")
     with window_of_node(comm) as (window, memory):
-        array, error = memory, dm.InvalidArgument
+        array, error = memory, dm.errors.InvalidArgument
         if what == "elsewhere":
             array = np.zeros(5)
         elif what == "longer":
             array = np.lib.stride_tricks.as_strided(memory, (2,), (BYTES,))
         elif what == "masked":
-            array, error = np.ma.masked_equal(memory, 1), dm.WrongType
+            array, error = np.ma.masked_equal(memory, 1), dm.errors.WrongType
         elif what == "no window":
-            error = dm.WrongType
+            error = dm.errors.WrongType
         elif what == "null":
             pass
         elif what == "list":
-            array, error = [1, 2], dm.WrongType
+            array, error = [1, 2], dm.errors.WrongType
         given = {"no window": comm, "null": MPI.WIN_NULL}.get(what, window)
         if what == "kind":
             given = MPI.Win.Create(memory, comm=comm)
         with pytest.raises(error):
-            dm.in_window(given, array)
+            dm.advanced.in_window(given, array)
         if what == "kind":
             given.Free()
 
@@ -136,10 +136,10 @@ def test_what_is_wrong_is_said_here(comm, what):
 def test_empty_arrays_and_other_dtypes(comm):
     """Kinds of elements that only NumPy knows stay what they are."""
     with window_of_node(comm) as (window, memory):
-        assert dm.in_window(window, np.empty((3, 0))).shape == (3, 0)
+        assert dm.advanced.in_window(window, np.empty((3, 0))).shape == (3, 0)
         for dtype in [">i8", "S3", [("a", "u1"), ("b", "f8")], "c16"]:
             array = memory[: 10 * np.dtype(dtype).itemsize].view(dtype)
-            known = dm.in_window(window, array[::-2])
+            known = dm.advanced.in_window(window, array[::-2])
             assert known.dtype == array.dtype
             assert known.tobytes() == array[::-2].tobytes()
 
@@ -153,7 +153,7 @@ def test_floats_of_another_package(comm, name):
         kind = np.dtype(getattr(ml_dtypes, name))
         array = memory[: 8 * kind.itemsize].view(kind)[::-2]
         array[...] = comm.rank
-        known = dm.in_window(window, array)
+        known = dm.advanced.in_window(window, array)
         assert known.dtype == kind
         moved = np.zeros(4, kind)
         dm.Mover(dm.redistribute(line, turned), known, moved, comm=comm)()

@@ -79,7 +79,7 @@ class Scene:
         self.rows = dm.BlockCyclic((n, n), "(block, *)", size)
         columns = dm.BlockCyclic((n, n), "(*, block)", size)
         self.plan = dm.redistribute(self.rows, columns)
-        self.a, self.b = dm.XArray(self.comm, self.rows), dm.XArray(self.comm, columns)
+        self.a, self.b = dm.Array(self.rows, comm=self.comm), dm.Array(columns, comm=self.comm)
         self.ranks = np.arange(4) % size
         self.number = itertools.count()
         self.input = f"{place}/in.npy"
@@ -108,20 +108,20 @@ class Scene:
         return dm.Mover(self.plan, self.a, self.b)
 
     def distribution(self, **options):
-        return dm.Distribution(self.comm, self.ranks, **options)
+        return dm.Migration(self.ranks, comm=self.comm, **options)
 
     def stream(self, **options):
-        self.open.append(dm.Stream(self.comm, HERE, timeout=DEADLINE_SECONDS, **options))
+        self.open.append(dm.Stream(HERE, timeout=DEADLINE_SECONDS, comm=self.comm, **options))
         return self.open[-1]
 
     def consumer(self):
         stream = self.stream()
         stream.send("u", self.a)
-        self.open.append(dm.stream.connect(stream.address, self.comm))
+        self.open.append(dm.stream.connect(stream.address, comm=self.comm))
         return self.open[-1]
 
     def manager(self):
-        self.open.append(dm.stream.Manager(self.comm))
+        self.open.append(dm.stream.Manager(comm=self.comm))
         self.open[-1].open("u", HERE)
         return self.open[-1]
 
@@ -135,7 +135,7 @@ class Scene:
 
 OPTIONS = {
     "op": None, "transport": "auto", "alpha": 1, "beta": 1, "conjugate": False, "check": False,
-    "max_bytes": None,
+    "max_bytes": None, "together": True,
 }  # fmt: skip
 SAVED = {
     "overwrite": True, "chunks": None, "compressor": None, "zarr_format": None, "writers": None,
@@ -151,7 +151,8 @@ def start_and_wait(d, columns, **said):
 
 def variants(name):
     """Name the ways in which a call is made: movers also between an array and a file."""
-    return [name, f"{name} of a file"] if name == "Mover" else [name]
+    more = {"Mover": ("of a file", "of several"), "Mover.rebind": ("of several",)}
+    return [name, *(f"{name} {way}" for way in more.get(name, ()))]
 
 
 def prepared(name, s):
@@ -159,57 +160,52 @@ def prepared(name, s):
     arrays = {"source": s.a, "destination": s.b}
     from_file = {"source": s.file, "destination": s.b}
     table = {
-        "XArray": lambda: (
-            lambda **said: dm.XArray(s.comm, **said),
+        "Array": lambda: (
+            lambda **said: dm.Array(comm=s.comm, **said),
             {"layout": s.rows, "dtype": "f8", "ghost": 0, "order": "C"},
         ),
         "Mover": lambda: (dm.Mover, {"plan": s.plan, **arrays, **OPTIONS, "comm": None}),
         "Mover of a file": lambda: (dm.Mover, {"plan": s.plan, **from_file, **OPTIONS}),
-        "MoverSet": lambda: (
-            dm.MoverSet, {"moves": s.moves, **OPTIONS, "comm": s.comm},
-        ),
-        "Phases": lambda: (
-            dm.Phases, {"moves": s.moves, **OPTIONS, "comm": s.comm},
-        ),
+        "Mover of several": lambda: (dm.Mover, {"plan": s.moves, **OPTIONS, "comm": s.comm}),
         "Mover.rebind": lambda: (s.mover().rebind, arrays),
-        "MoverSet.rebind": lambda: (
-            lambda arrays, **said: dm.MoverSet(s.moves).rebind(arrays, **said),
+        "Mover.rebind of several": lambda: (
+            lambda arrays, **said: dm.Mover(s.moves).rebind(arrays, **said),
             {"arrays": (s.a, s.b)},
         ),
-        "MoverSet.tune": lambda: (s.mover().tune, {"seconds": 1e-3}),
+        "Mover.tune": lambda: (s.mover().tune, {"seconds": 1e-3}),
         "FileMover.rebind": lambda: (dm.Mover(s.plan, s.file, s.b).rebind, from_file),
         "FileMover.tune": lambda: (dm.Mover(s.plan, s.file, s.b).tune, {"seconds": 1e-3}),
-        "Distribution": lambda: (
-            lambda **said: dm.Distribution(s.comm, **said),
+        "Migration": lambda: (
+            lambda **said: dm.Migration(comm=s.comm, **said),
             {"ranks": s.ranks, "method": "auto", "stable": True, "max_bytes": None},
         ),
-        "Distribution.move": lambda: (
+        "Migration.move": lambda: (
             lambda columns, **said: s.distribution().move(columns, **said),
             {"columns": np.zeros(4), "out": None},
         ),
-        "Distribution.start": lambda: (
+        "Migration.start": lambda: (
             lambda **said: start_and_wait(s.distribution(), **said),
             {"columns": np.zeros(4), "out": None},
         ),
-        "Distribution.move_in_place": lambda: (
+        "Migration.move_in_place": lambda: (
             lambda **said: s.distribution().move_in_place(**said),
             {"buffer": np.zeros(4 * s.comm.size), "stable": False},
         ),
-        "Distribution.reverse": lambda: (
+        "Migration.reverse": lambda: (
             lambda **said: s.distribution().reverse(**said),
             {"values": np.zeros(s.distribution().received), "op": None, "out": None, "after": None},
         ),
-        "Distribution.layouts": lambda: (lambda **said: s.distribution().layouts(**said), {}),
-        "Distribution.explain": lambda: (
+        "Migration.layouts": lambda: (lambda **said: s.distribution().layouts(**said), {}),
+        "Migration.explain": lambda: (
             lambda **said: s.distribution().explain(**said), {"elem_bytes": 8},
         ),
-        "distribute": lambda: (
-            lambda **said: dm.distribute(s.comm, **said),
+        "migrate": lambda: (
+            lambda **said: dm.migrate(comm=s.comm, **said),
             {"elements": np.zeros(4), "target": s.ranks, "method": "auto", "stable": True,
              "out": None, "max_bytes": None},
         ),
         "index_lists": lambda: (
-            lambda shape, mine, **said: dm.index_lists(s.comm, shape, mine, **said),
+            lambda shape, mine, **said: dm.advanced.index_lists(shape, mine, comm=s.comm, **said),
             {"shape": s.comm.size, "mine": [s.comm.rank], "partners": ()},
         ),
         "layout_of": lambda: (
@@ -246,7 +242,7 @@ def prepared(name, s):
             dm.files.open(s.output(), s.rows, comm=s.comm, mode="w", dtype="f8").close, {},
         ),
         "move": lambda: (
-            lambda said, **rest: dm.move(s.comm, **rest, **{"max_bytes": said}),
+            lambda said, **rest: dm.move(comm=s.comm, **rest, **{"max_bytes": said}),
             {"source": s.input, "output": s.output(), "options": None, "progress": None,
              "said": 1 << 28},
         ),
@@ -256,7 +252,7 @@ def prepared(name, s):
              "target_store": s.output("zarr"), "temp_store": None, "options": None},
         ),
         "Stream": lambda: (
-            lambda **said: dm.Stream(s.comm, **said).close(),
+            lambda **said: dm.Stream(comm=s.comm, **said).close(),
             {"address": HERE, "pathways": 1, "policy": "block", "queue_steps": 2,
              "queue_bytes": 1 << 20, "consumers": 0, "token": None,
              "timeout": 5.0, "local": True, "open": False},
@@ -276,7 +272,7 @@ def prepared(name, s):
             s.consumer().steps, {"targets": {"u": s.rows}, "timeout": 5.0},
         ),
         "Manager": lambda: (
-            lambda **said: dm.stream.Manager(s.comm, **said),
+            lambda **said: dm.stream.Manager(comm=s.comm, **said),
             {"active": 1, "unit": "step", "stall": None},
         ),
         "Manager.open": lambda: (
@@ -319,7 +315,7 @@ def test_a_wrong_argument_on_one_process(comm, place, deadline, name, monkeypatc
     """All return or all raise, nobody waits, and the communicator can be used on."""
     monkeypatch.chdir(place)
     scene = Scene(comm, place)
-    called = CALLS[name.removesuffix(" of a file")]
+    called = CALLS[name.partition(" of ")[0]]
     right = prepared(name, scene)[1]
     named = [p for p in inspect.signature(called).parameters if p not in ("self", "comm", "cls")]
     assert [p for p in named if p[0] != "_" and p not in right] == [], "parameters without a value"
@@ -333,7 +329,7 @@ def test_a_wrong_argument_on_one_process(comm, place, deadline, name, monkeypatc
             arguments = {**arguments, parameter: NASTY[nasty]}
         outcomes = comm.allgather(outcome_of(lambda c=call, a=arguments: c(**a)))
         refused += outcomes[guilty][0] is not None
-        last = outcome_of(lambda s=scene: dm.XArray(s.comm, s.rows))
+        last = outcome_of(lambda s=scene: dm.Array(s.rows, comm=s.comm))
         alive = all(kind is None for kind, _ in comm.allgather(last))
         scene.close()
         said = f"{parameter} is a {nasty} on process {guilty}: {outcomes}"

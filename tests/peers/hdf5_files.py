@@ -75,7 +75,7 @@ class Comparison:
         self._number += 1
         output = self.folder / f"{self._number}{suffix}"
         try:
-            move(None, str(source), output, check="crc32c")
+            move(str(source), output, check="crc32c")
         except dm.Error as e:
             self.count("refused", f"{source} to {suffix}", e)
         except Exception as e:

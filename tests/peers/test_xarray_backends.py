@@ -40,7 +40,7 @@ def moved(base, output, engine):
                 said = {}
                 if engine == "zarr":
                     said["zarr_format"] = zarr.config.get("default_zarr_format")
-                move(None, path, place, **said)
+                move(path, place, **said)
                 with xr.open_dataset(place, engine=engine, **open_kwargs or {}) as found:
                     yield found
 

@@ -19,16 +19,16 @@ PROGRAM = textwrap.dedent("""
     rows = dm.BlockCyclic((40, 8), "(block, *)", comm.size)
     tiles = dm.BlockCyclic((40, 8), "(cyclic(3), *)", comm.size)
     plan = dm.redistribute(rows, tiles)
-    x, y = dm.XArray(comm, rows), dm.XArray(comm, tiles)
+    x, y = dm.Array(rows, comm=comm), dm.Array(tiles, comm=comm)
     bound = dm.Mover(plan, x, y)
     sent = dm.Mover(plan, x, y, transport="p2p")
     flying = dm.Mover(plan, x, y, transport="p2p")
     flying.start()
-    moves = dm.Distribution(comm, np.arange(6) % comm.size)
-    stream = dm.Stream(comm, "tcp://127.0.0.1:0")
+    moves = dm.Migration(np.arange(6) % comm.size, comm=comm)
+    stream = dm.Stream("tcp://127.0.0.1:0", comm=comm)
     MPI.Finalize()
     calls = {
-        "XArray": lambda: dm.XArray(comm, rows),
+        "Array": lambda: dm.Array(rows, comm=comm),
         "Mover": lambda: dm.Mover(plan, x, y),
         "bound": bound,
         "sent": sent,
@@ -36,12 +36,12 @@ PROGRAM = textwrap.dedent("""
         "wait": flying.wait,
         "test": flying.test,
         "move": lambda: moves.move(np.arange(6)),
-        "distribute": lambda: dm.distribute(comm, np.arange(6), target=np.zeros(6, int)),
+        "distribute": lambda: dm.migrate(np.arange(6), target=np.zeros(6, int), comm=comm),
         "send": lambda: stream.send("x", x),
-        "Stream": lambda: dm.Stream(comm, "tcp://127.0.0.1:0"),
+        "Stream": lambda: dm.Stream("tcp://127.0.0.1:0", comm=comm),
         "save": lambda: dm.save("never.zarr", {"x": x}, comm=comm),
-        "files.move": lambda: move(comm, "a.npy", "b.npy"),
-        "index_lists": lambda: dm.index_lists(comm, 4, np.arange(4)),
+        "files.move": lambda: move("a.npy", "b.npy", comm=comm),
+        "index_lists": lambda: dm.advanced.index_lists(4, np.arange(4), comm=comm),
         "progress_thread": lambda: dm.progress_thread(),
     }
     if alone:
@@ -49,12 +49,12 @@ PROGRAM = textwrap.dedent("""
     for name, call in calls.items():
         try:
             call()
-        except dm.MpiError as error:
+        except dm.errors.MpiFailed as error:
             assert "MPI" in str(error), name
         else:
             raise AssertionError(name)
     for free in (sent, bound, x, y):
-        free.free()
+        free.close()
 """)
 
 # A message that is never received keeps the progress thread at work.

@@ -284,7 +284,7 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
     packages = {"nas_ft": ("FFTW", "libfftw3-dev"), "summa": ("a BLAS", "libopenblas-serial-dev")}
     monkeypatch.setattr(command, "PROGRAMS", tmp_path)  # there are other programs
     for name, (library, package) in packages.items():
-        with pytest.raises(errors.IoError) as raised:
+        with pytest.raises(errors.IoFailed) as raised:
             command.program(name)
         assert f"was built without {library}. " in str(raised.value)
         assert str(raised.value).endswith(
@@ -293,7 +293,7 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PROGRAMS", tmp_path / "none")
     for name in ("nas_mg", *packages):
         with pytest.raises(
-            errors.IoError, match=r"DATAMOVER_BENCH=ON\b.* make install DATAMOVER_BENCH=ON$"
+            errors.IoFailed, match=r"DATAMOVER_BENCH=ON\b.* make install DATAMOVER_BENCH=ON$"
         ):
             command.program(name)
 

@@ -15,7 +15,7 @@ from datamover.bench import all_benchmarks, chart, compare, report, session
 from datamover.bench.benchmark import Benchmark, Player, measure
 from datamover.bench.command import app
 from datamover.bench.rows import Results
-from datamover.errors import MpiError
+from datamover.errors import MpiFailed
 
 pytest.importorskip("matplotlib.figure")
 
@@ -60,7 +60,7 @@ def run_all(monkeypatch, place, *benchmarks, words=()):
 
 
 def test_the_page_holds_medians_worst_rows_first_calls_and_the_machine(tmp_path, monkeypatch):
-    broken = benchmark_of(MpiError("no such\nprogram"), "broken")
+    broken = benchmark_of(MpiFailed("no such\nprogram"), "broken")
     faulty = benchmark_of(KeyError("rate"), "faulty")
     done = run_all(monkeypatch, tmp_path / "new", faulty, benchmark_of(LINES), broken)
     assert done.exit_code == 0, done.output
@@ -89,7 +89,7 @@ def test_the_page_holds_medians_worst_rows_first_calls_and_the_machine(tmp_path,
 
 
 def test_without_any_figures_there_is_no_page(tmp_path, monkeypatch):
-    done = run_all(monkeypatch, tmp_path, benchmark_of(MpiError("no mpiexec"), "broken"))
+    done = run_all(monkeypatch, tmp_path, benchmark_of(MpiFailed("no mpiexec"), "broken"))
     assert done.exit_code == 1
     assert "no benchmark was measured: broken: no mpiexec" in done.output
     assert list(tmp_path.iterdir()) == []

@@ -56,7 +56,7 @@ def test_no_two_repetitions_of_the_data_are_the_same(name):
 
 
 def test_data_of_another_name_is_refused():
-    with pytest.raises(dm.InvalidArgument, match="brain, noise and auto"):
+    with pytest.raises(dm.errors.InvalidArgument, match="brain, noise and auto"):
         file_data.cube("whale", 0.001)
 
 

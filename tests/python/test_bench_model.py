@@ -17,7 +17,7 @@ from mpi4py import MPI
 import datamover as dm
 comm = MPI.COMM_WORLD
 there = dm.FloorPlan.uniform((8, 16), (2, 1), 2)
-u = dm.XArray(comm, there, ghost=1)
+u = dm.Array(there, ghost=1, comm=comm)
 own = np.zeros((4, 16)), np.zeros((4, 16))
 swap = dm.redistribute(there, there.with_owners([1, 0]))
 for mover in dm.Mover(dm.halo(there, 1), u, u), dm.Mover(swap, *own, comm=comm):

@@ -13,7 +13,7 @@ from rich.console import Console
 from datamover.bench import benchmark, programs, report
 from datamover.bench.benchmark import Benchmark, Case, Player
 from datamover.bench.rows import Results, pairs_of, summarize, worst_decile
-from datamover.errors import InvalidArgument, IoError, Timeout
+from datamover.errors import InvalidArgument, IoFailed, Timeout
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -176,7 +176,7 @@ def test_names_of_mpis(said, name):
 
 
 def test_a_missing_program_is_named():
-    with pytest.raises(IoError, match="no_such_program"):
+    with pytest.raises(IoFailed, match="no_such_program"):
         programs.program("no_such_program")
 
 
@@ -195,7 +195,7 @@ def test_a_program_s_lines_are_read_and_its_mpi_is_told(tmp_path):
 def test_a_failing_program_is_an_error_that_quotes_it(tmp_path):
     script = tmp_path / "program.py"
     script.write_text("raise SystemExit('the disk is on fire')\n")
-    with pytest.raises(programs.MpiError, match="the disk is on fire"):
+    with pytest.raises(programs.MpiFailed, match="the disk is on fire"):
         programs.run(None, 1, [sys.executable, str(script)], 1)
 
 

@@ -42,7 +42,7 @@ def test_stream_of_c(tmp_path, processes):
     with process:
         try:
             address = address_in(path, process)
-            with pytest.raises(dm.InvalidArgument, match="token"):
+            with pytest.raises(dm.errors.InvalidArgument, match="token"):
                 dm.stream.connect(address, token="known to one of them")
             grid = dm.BlockCyclic(SHAPE, "(*, *)", nprocs=1)
             rows, columns = np.indices(SHAPE)
@@ -65,7 +65,7 @@ def test_stream_of_c(tmp_path, processes):
 def test_stream_to_c(processes):
     grid = dm.BlockCyclic(SHAPE, "(*, *)", nprocs=1)
     rows, columns = np.indices(SHAPE)
-    with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream("tcp://127.0.0.1:0", consumers=1, timeout=LIMIT_SECONDS) as out:
         process = subprocess.Popen(
             [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes),
              PROGRAMS / "mpi_c_face_stream_sources", out.address],

@@ -46,7 +46,7 @@ def test_what_was_given_and_what_should_have_been():
     )
     assert str(refused(cyclic.owner, "a", 3).value) == said
     caught = refused(dm.BlockCyclic, (4,), distribution="(block)")
-    assert caught.type is dm.WrongType
+    assert caught.type is dm.errors.WrongType
     start = "BlockCyclic: missing required argument 'nprocs'; it is BlockCyclic(shape: int | "
     assert str(caught.value).startswith(start)
     assert str(refused(dm.BlockCyclic, (4,), "(block)").value).startswith(start)
@@ -57,7 +57,7 @@ def test_what_was_given_and_what_should_have_been():
 def test_other_errors_stay_as_they_are():
     region = dm.Region((0,), (1,))
     assert region != 3 and region.__eq__(3) is NotImplemented
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.BlockCyclic((4,), "(no)", 2)
     assert in_a_line("unsupported operand type(s)") is None
 

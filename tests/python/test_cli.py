@@ -269,7 +269,7 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
         "from datamover.launch import check_launch\n"
         "import datamover as dm\n"
         "try: check_launch(MPI.COMM_WORLD)\n"
-        "except dm.MpiError as e: print(e)\n"
+        "except dm.errors.MpiFailed as e: print(e)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False

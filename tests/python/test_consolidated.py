@@ -57,12 +57,12 @@ def is_consolidated(place, level):
 
 def by_move(folder, output, **said):
     np.save(folder / "new.npy", NEW)
-    move(None, folder / "new.npy", output, chunks=(24, 3, 4), **said)
+    move(folder / "new.npy", output, chunks=(24, 3, 4), **said)
 
 
 def by_group(folder, output, **said):
     zarr.create_group(folder / "of.zarr", overwrite=True).create_array("tas", data=NEW)
-    move(None, folder / "of.zarr", output, output_format="zarr", overwrite_group=True)
+    move(folder / "of.zarr", output, output_format="zarr", overwrite_group=True)
 
 
 def by_save(folder, output, **said):
@@ -156,14 +156,14 @@ def test_a_server_that_does_not_answer_is_an_error_and_one_that_forbids_is_none(
 
     def get(cause, address, key):
         if address.endswith("/g.zarr") or address.endswith("/in"):
-            raise dm.IoError(f"{address} cannot be read") from cause
+            raise dm.errors.IoFailed(f"{address} cannot be read") from cause
         return ask(address, key)
 
     group = f"{local_bucket.address}/g.zarr"
     make(group, 3)
     with monkeypatch.context() as patch:
         patch.setattr(addresses, "get", functools.partial(get, OSError("it is busy")))
-        with pytest.raises(dm.IoError, match="/in cannot be read"):
+        with pytest.raises(dm.errors.IoFailed, match="/in cannot be read"):
             by_move(tmp_path, f"{group}/in/most/pr")
     assert is_consolidated(group, "")
     monkeypatch.setattr(addresses, "get", functools.partial(get, PermissionDeniedError("no")))
@@ -179,7 +179,7 @@ def test_xarray_finds_what_it_did_not_write(tmp_path, zarr_format):
             tmp_path / "g.zarr" / "s.zarr", {"tas": (NEW, LINE)}, comm=MPI.COMM_SELF,
             dimensions={"tas": dims},
         )  # fmt: skip
-        move(None, tmp_path / "g.zarr/s.zarr/tas", tmp_path / "g.zarr/tas", overwrite=True)
+        move(tmp_path / "g.zarr/s.zarr/tas", tmp_path / "g.zarr/tas", overwrite=True)
         found = xarray.open_zarr(tmp_path / "g.zarr", chunks=None)
     np.testing.assert_array_equal(found["tas"], NEW)
 
@@ -265,8 +265,8 @@ def test_a_failed_move_leaves_them(tmp_path):
     )
     made[...] = 1
     (tmp_path / "bad.zarr/c/1").write_bytes(b"no chunk")
-    with pytest.raises(dm.IoError):
-        move(None, tmp_path / "bad.zarr", tmp_path / "g.zarr/in/most/tas", overwrite=True)
+    with pytest.raises(dm.errors.IoFailed):
+        move(tmp_path / "bad.zarr", tmp_path / "g.zarr/in/most/tas", overwrite=True)
     assert all(is_consolidated(tmp_path / "g.zarr", level) for level in ("", "in", "in/most"))
 
 
@@ -280,7 +280,9 @@ def test_where_they_cannot_be_removed_nothing_is_replaced(tmp_path, monkeypatch,
 
     monkeypatch.setattr(placing, "replace_file", full)
     monkeypatch.setattr(placing, "remove_file", full)
-    with pytest.raises(dm.IoError, match=r"consolidated metadata, which .* cannot be removed"):
+    with pytest.raises(
+        dm.errors.IoFailed, match=r"consolidated metadata, which .* cannot be removed"
+    ):
         by_move(tmp_path, tmp_path / "g.zarr/in/most/tas", overwrite=True)
     np.testing.assert_array_equal(seen(tmp_path / "g.zarr", "tas"), OLD)
     assert sorted(os.listdir(tmp_path / "g.zarr/in/most")) == before
@@ -338,5 +340,5 @@ def test_consolidated_metadata_that_others_left_out_of_date(bucket, tmp_path, za
     loaded = dm.load(place, {"u": None}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(loaded["u"], NEW)
     assert loaded["a"] == 2 and loaded["there"] == 2 and "gone" not in loaded
-    move(None, place, tmp_path / "b.zarr")
+    move(place, tmp_path / "b.zarr")
     assert sorted(zarr.open_group(tmp_path / "b.zarr", mode="r")) == ["there", "u"]

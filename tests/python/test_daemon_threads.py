@@ -31,14 +31,14 @@ CALLS = {
     "streams": """
         line = dm.BlockCyclic(1000, "block", nprocs=1)
         def call():
-            out = dm.Stream(None, "tcp://127.0.0.1:0", policy="drop_oldest")
+            out = dm.Stream("tcp://127.0.0.1:0", policy="drop_oldest")
             return lambda: out.send("u", np.zeros(1000), layout=line)
         for _ in range(3):
             forever(call)
     """,
     "relations": """
         pairs = np.arange(1000, dtype="i8")
-        relation = dm.AddressRelation.from_pairs(pairs, pairs, elem_bytes=1)
+        relation = dm.advanced.AddressRelation.from_pairs(pairs, pairs, elem_bytes=1)
         def call():
             source, destination = np.ones(1000, "u1"), np.zeros(1000, "u1")
             return lambda: relation.copy(source, destination)

@@ -65,7 +65,7 @@ def test_small_floats_come_as_those_of_ml_dtypes(word):
     assert (view.astype("f4") == numbers.astype("f4")).all()
     moved = np.zeros((2, 3), "f4")
     if word in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
-        dm.copy(Tensor(bits, code=SMALL[word]), moved)
+        dm.advanced.copy(Tensor(bits, code=SMALL[word]), moved)
         assert (moved == numbers.astype("f4")).all()
 
 
@@ -92,21 +92,21 @@ def test_read_only_tensors_are_sources_only(kind):
     a.numbers.flags.writeable = False
     one = dm.BlockCyclic(4, "(block)", nprocs=1)
     dm.Mover(dm.redistribute(one, one), a, b, comm=COMM)()
-    dm.copy(a, b, op="add")
+    dm.advanced.copy(a, b, op="add")
     assert b.tolist() == [0, 2, 4, 6]
-    with pytest.raises(dm.InvalidArgument, match="read-only"):
+    with pytest.raises(dm.errors.InvalidArgument, match="read-only"):
         dm.Mover(dm.redistribute(one, one), b, a, comm=COMM)
-    with pytest.raises(dm.InvalidArgument, match="read-only"):
-        dm.copy(b, a)
-    with pytest.raises(dm.InvalidArgument, match="writable"):
-        dm.distribute(COMM, b, target=np.zeros(4, int), out=a)
+    with pytest.raises(dm.errors.InvalidArgument, match="read-only"):
+        dm.advanced.copy(b, a)
+    with pytest.raises(dm.errors.InvalidArgument, match="writable"):
+        dm.migrate(b, target=np.zeros(4, int), out=a, comm=COMM)
     assert a.numbers.tolist() == [0, 1, 2, 3]
 
 
 def test_particles_and_their_targets_are_tensors():
     positions, numbers = np.arange(8.0).reshape(4, 2), np.arange(4)
     targets = np.array([0, -1, 0, 0])
-    d = dm.Distribution(COMM, Tensor(targets))
+    d = dm.Migration(Tensor(targets), comm=COMM)
     x, n = d.move([Tensor(positions), Tensor(numbers)])
     assert x.tolist() == positions[[0, 2, 3]].tolist() and n.tolist() == [0, 2, 3]
     out = np.zeros((3, 2))
@@ -116,9 +116,9 @@ def test_particles_and_their_targets_are_tensors():
     d.reverse(Tensor(out * 2), out=Tensor(home), after="move")
     assert home.tolist() == [[0, 2], [0, 0], [8, 10], [12, 14]]
     buffer = np.arange(4.0)
-    dm.Distribution(COMM, targets, method="partition").move_in_place(Tensor(buffer), stable=True)
+    dm.Migration(targets, method="partition", comm=COMM).move_in_place(Tensor(buffer), stable=True)
     assert buffer[:3].tolist() == [0, 2, 3]
-    named = dm.distribute(COMM, {"x": Tensor(positions), "to": Tensor(targets)}, target="to")
+    named = dm.migrate({"x": Tensor(positions), "to": Tensor(targets)}, target="to", comm=COMM)
     assert named["x"].tolist() == x.tolist()
 
 
@@ -134,7 +134,7 @@ def test_files_are_written_from_tensors_and_read_into_them(tmp_path):
 def test_streams_send_tensors():
     numbers = np.arange(6.0).reshape(2, 3)
     with (
-        dm.Stream(None, "tcp://127.0.0.1:0", queue_steps=3, consumers=1) as out,
+        dm.Stream("tcp://127.0.0.1:0", queue_steps=3, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": rows(2, 3)})
@@ -153,14 +153,22 @@ class Copied(Tensor):
 
 
 REFUSED = {
-    "a copy": (Copied(np.zeros(3)), dm.InvalidArgument, "as a copy.*the array itself"),
-    "a device": (Tensor(np.zeros(3), device=(2, 1)), dm.Unsupported, "CUDA 1.*copy it to the CPU"),
-    "an unknown device": (Tensor(np.zeros(3), device=(99, 0)), dm.Unsupported, "DLPack device 99"),
-    "a later version": (Tensor(np.zeros(3), version=(2, 0)), dm.Unsupported, "DLPack 2.0"),
-    "vectors": (Tensor(np.zeros(3), lanes=2), dm.WrongType, "2 lanes"),
-    "an opaque type": (Tensor(np.zeros(3), code=3), dm.WrongType, "DLPack type 3"),
-    "a float of 8 bits": (Tensor(np.zeros(3, "u1"), code=2), dm.WrongType, "8 bits"),
-    "a refusal": (Refusing(np.zeros(3)), dm.InvalidArgument, "use tensor.detach"),
+    "a copy": (Copied(np.zeros(3)), dm.errors.InvalidArgument, "as a copy.*the array itself"),
+    "a device": (
+        Tensor(np.zeros(3), device=(2, 1)),
+        dm.errors.Unsupported,
+        "CUDA 1.*copy it to the CPU",
+    ),
+    "an unknown device": (
+        Tensor(np.zeros(3), device=(99, 0)),
+        dm.errors.Unsupported,
+        "DLPack device 99",
+    ),
+    "a later version": (Tensor(np.zeros(3), version=(2, 0)), dm.errors.Unsupported, "DLPack 2.0"),
+    "vectors": (Tensor(np.zeros(3), lanes=2), dm.errors.WrongType, "2 lanes"),
+    "an opaque type": (Tensor(np.zeros(3), code=3), dm.errors.WrongType, "DLPack type 3"),
+    "a float of 8 bits": (Tensor(np.zeros(3, "u1"), code=2), dm.errors.WrongType, "8 bits"),
+    "a refusal": (Refusing(np.zeros(3)), dm.errors.InvalidArgument, "use tensor.detach"),
 }
 
 
@@ -170,12 +178,12 @@ def test_what_cannot_be_moved_is_refused_with_the_reason(case):
     other = np.zeros(3)
     one = dm.BlockCyclic(3, "(block)", nprocs=1)
     for call in (
-        lambda: dm.copy(tensor, other),
-        lambda: dm.copy(other, tensor),
+        lambda: dm.advanced.copy(tensor, other),
+        lambda: dm.advanced.copy(other, tensor),
         lambda: dm.Mover(dm.redistribute(one, one), tensor, other, comm=COMM),
         lambda: dm.Mover(dm.redistribute(one, one), other, tensor, comm=COMM),
-        lambda: dm.distribute(COMM, tensor, target=np.zeros(3, int)),
-        lambda: dm.UserArrays({0: tensor}),
+        lambda: dm.migrate(tensor, target=np.zeros(3, int), comm=COMM),
+        lambda: dm.advanced.UserArrays({0: tensor}),
     ):
         with pytest.raises(error, match=words):
             call()
@@ -185,7 +193,7 @@ def test_what_cannot_be_moved_is_refused_with_the_reason(case):
 def test_a_capsule_that_was_used_is_refused():
     tensor = Stale(np.arange(3.0))
     view = array_of(tensor, "source")
-    with pytest.raises(dm.InvalidArgument, match=r"source.*used before"):
+    with pytest.raises(dm.errors.InvalidArgument, match=r"source.*used before"):
         array_of(tensor, "source")
     assert view.tolist() == [0, 1, 2]
 
@@ -197,7 +205,7 @@ def test_a_library_that_would_copy_is_asked_for_the_array_itself():
             return exported.capsule(versioned=True)
 
     tensor = Choosing(np.zeros(3))
-    dm.copy(np.ones(3), tensor)
+    dm.advanced.copy(np.ones(3), tensor)
     assert tensor.numbers.tolist() == [1, 1, 1]
 
 
@@ -206,5 +214,5 @@ def test_what_is_no_capsule_is_refused():
         def __dlpack__(self, **_):
             return 7
 
-    with pytest.raises(dm.InvalidArgument, match="not one: 7"):
+    with pytest.raises(dm.errors.InvalidArgument, match="not one: 7"):
         array_of(Strange(np.zeros(2)), "source")

@@ -13,17 +13,17 @@ import pytest
 import datamover as dm
 
 KINDS = [
-    (dm.InvalidArgument, ValueError, "invalid_argument"),
-    (dm.OutOfRange, IndexError, "out_of_range"),
-    (dm.WrongType, TypeError, "wrong_type"),
+    (dm.errors.InvalidArgument, ValueError, "invalid_argument"),
+    (dm.errors.OutOfRange, IndexError, "out_of_range"),
+    (dm.errors.WrongType, TypeError, "wrong_type"),
     (dm.Mismatch, ValueError, "mismatch"),
-    (dm.NoMemory, MemoryError, "no_memory"),
-    (dm.IoError, OSError, "io"),
-    (dm.MpiError, RuntimeError, "mpi"),
+    (dm.errors.NoMemory, MemoryError, "no_memory"),
+    (dm.errors.IoFailed, OSError, "io"),
+    (dm.errors.MpiFailed, RuntimeError, "mpi"),
     (dm.PeerFailed, RuntimeError, "peer_failed"),
     (dm.Timeout, TimeoutError, "timeout"),
-    (dm.InvalidState, RuntimeError, "invalid_state"),
-    (dm.Unsupported, NotImplementedError, "unsupported"),
+    (dm.errors.InvalidState, RuntimeError, "invalid_state"),
+    (dm.errors.Unsupported, NotImplementedError, "unsupported"),
 ]
 
 
@@ -43,14 +43,14 @@ def test_an_unknown_code_is_an_error_all_the_same():
 
 
 def test_errors_of_the_core_come_as_the_class_of_their_code():
-    with pytest.raises(dm.InvalidArgument, match="not a positive integer") as caught:
+    with pytest.raises(dm.errors.InvalidArgument, match="not a positive integer") as caught:
         dm.BlockCyclic((4,), "(cyclic(0))", nprocs=2)
     assert caught.value.code == "invalid_argument"
-    with pytest.raises(dm.OutOfRange):
+    with pytest.raises(dm.errors.OutOfRange):
         dm.BlockCyclic((4,), "(cyclic(1))", nprocs=2).owner(7)
-    with pytest.raises(dm.Unsupported):
+    with pytest.raises(dm.errors.Unsupported):
         lists = dm.IndexList(3, [[0, 1, 2]])
-        dm.MotionPlan(lists, lists).copy(0, dm.Region(0, 1), 0, dm.Region(0, 1))
+        dm.MotionPlan(lists, lists).add_section(0, dm.Region(0, 1), 0, dm.Region(0, 1))
 
 
 def test_an_interrupt_while_an_error_is_raised_stays_one(monkeypatch):
@@ -78,21 +78,21 @@ def test_arguments_of_a_wrong_kind_are_type_errors():
         (lambda a: dm.redistribute(a, a, destination_region=4), "destination_region is 4"),
         (lambda a: dm.redistribute(a, a, partial="no"), "partial is 'no'"),
         (lambda a: dm.halo(a, 1, corners="no"), "corners is 'no'"),
-        (lambda a: dm.halo(a, 1, colours="2"), "colours is '2'"),
-        (lambda a: dm.axis_halo(a, 1, "x"), "axis is 'x'"),
-        (lambda a: dm.panel_broadcast("a", dm.Region(0, 1), 0), "must be a layout"),
-        (lambda a: dm.panel_broadcast(a, None, 0), "region is None"),
-        (lambda a: dm.panel_broadcast(a, dm.Region(0, 1), 0.5), "along is 0.5"),
-        (lambda a: dm.prolongation(a, a, 2, partial=2), "partial is 2"),
-        (lambda a: dm.restriction(a, 3, 2), "must be a layout"),
-        (lambda a: dm.dense_memory("a", 0, 8), "must be a layout"),
-        (lambda a: dm.dense_memory(a, "0", 8), "rank is '0'"),
-        (lambda a: dm.dense_memory(a, 0, 8, ghost="1"), "ghost is '1'"),
-        (lambda a: dm.copy(b"1", bytearray(1), op=3), "op=3 is not supported"),
+        (lambda a: dm.halo(a, 1, colors="2"), "colors is '2'"),
+        (lambda a: dm.advanced.axis_halo(a, 1, "x"), "axis is 'x'"),
+        (lambda a: dm.advanced.panel_broadcast("a", dm.Region(0, 1), 0), "must be a layout"),
+        (lambda a: dm.advanced.panel_broadcast(a, None, 0), "region is None"),
+        (lambda a: dm.advanced.panel_broadcast(a, dm.Region(0, 1), 0.5), "along is 0.5"),
+        (lambda a: dm.advanced.prolongation(a, a, 2, partial=2), "partial is 2"),
+        (lambda a: dm.advanced.restriction(a, 3, 2), "must be a layout"),
+        (lambda a: dm.advanced.dense_memory("a", 0, 8), "must be a layout"),
+        (lambda a: dm.advanced.dense_memory(a, "0", 8), "rank is '0'"),
+        (lambda a: dm.advanced.dense_memory(a, 0, 8, ghost="1"), "ghost is '1'"),
+        (lambda a: dm.advanced.copy(b"1", bytearray(1), op=3), "op=3 is not supported"),
     ],
 )
 def test_wrong_kinds_of_arguments_of_functions_are_one_sentence(call, words):
-    with pytest.raises(dm.WrongType, match=words) as caught:
+    with pytest.raises(dm.errors.WrongType, match=words) as caught:
         call(dm.BlockCyclic((4,), "(block)", nprocs=2))
     assert "\n" not in str(caught.value)
 
@@ -143,13 +143,19 @@ BOX = dm.Region(0, 4)
         (lambda: dm.FloorPlan.from_splits(BOX, [2], 2), r"splits is \[2\], .* a list of integers"),
         (lambda: dm.FloorPlan.from_splits(BOX, [[2]], 2.0), "nprocs is 2.0"),
         (lambda: dm.FloorPlan.bisected(BOX, ["a"]), r"weights is \['a'\], .* a list of numbers"),
-        (lambda: dm.BlockMemory(0, 0, "a", BOX), "strides_bytes is 'a'"),
-        (lambda: dm.BlockMemory(0, 0, 8, (0, 4)), r"valid is \(0, 4\), it must be a Region"),
-        (lambda: dm.MemoryLayout([5], 0, 8), r"blocks is \[5\], .* a sequence of BlockMemory"),
+        (lambda: dm.advanced.BlockMemory(0, 0, "a", BOX), "strides_bytes is 'a'"),
+        (
+            lambda: dm.advanced.BlockMemory(0, 0, 8, (0, 4)),
+            r"valid is \(0, 4\), it must be a Region",
+        ),
+        (
+            lambda: dm.advanced.MemoryLayout([5], 0, 8),
+            r"blocks is \[5\], .* a sequence of BlockMemory",
+        ),
     ],
 )
 def test_what_layouts_are_made_of_is_named_where_its_type_is_wrong(call, words):
-    with pytest.raises(dm.WrongType, match=words) as caught:
+    with pytest.raises(dm.errors.WrongType, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
 
@@ -157,11 +163,15 @@ def test_what_layouts_are_made_of_is_named_where_its_type_is_wrong(call, words):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: dm.BlockCyclic(4, "(block)", 2**70), dm.OutOfRange, "nprocs does not fit 64 bits"),
-        (lambda: dm.BlockCyclic(2**70, "(block)", 2), dm.OutOfRange, "does not fit 64 bits"),
-        (lambda: dm.BlockCyclic(4, "\ud800", 2), dm.InvalidArgument, "which is no text"),
-        (lambda: dm.Region.empty_region(2**40), dm.InvalidArgument, "dimensions"),
-        (lambda: dm.Region.empty_region(-(2**70)), dm.OutOfRange, "dims does not fit"),
+        (
+            lambda: dm.BlockCyclic(4, "(block)", 2**70),
+            dm.errors.OutOfRange,
+            "nprocs does not fit 64 bits",
+        ),
+        (lambda: dm.BlockCyclic(2**70, "(block)", 2), dm.errors.OutOfRange, "does not fit 64 bits"),
+        (lambda: dm.BlockCyclic(4, "\ud800", 2), dm.errors.InvalidArgument, "which is no text"),
+        (lambda: dm.Region.empty_region(2**40), dm.errors.InvalidArgument, "dimensions"),
+        (lambda: dm.Region.empty_region(-(2**70)), dm.errors.OutOfRange, "dims does not fit"),
     ],
 )
 def test_what_layouts_are_made_of_may_be_too_large(call, error, words):
@@ -175,13 +185,13 @@ def test_memory_that_is_not_there_is_an_error_of_the_library():
 import resource
 import numpy as np, datamover as dm
 index = np.random.default_rng(0).permutation(1 << 22)
-dm.AddressRelation.from_pairs(index[:100], index[:100])
+dm.advanced.AddressRelation.from_pairs(index[:100], index[:100])
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (16 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 try:
-    dm.AddressRelation.from_pairs(index, index)
-except dm.NoMemory as error:
+    dm.advanced.AddressRelation.from_pairs(index, index)
+except dm.errors.NoMemory as error:
     print(error.code)
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
@@ -196,20 +206,20 @@ rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
 dm.redistribute(rows, rows).relation(0, 0).describe()
 loaded = {"mpi4py", "datamover._mover", "rich", "matplotlib", "zarr"} & set(sys.modules)
 assert not loaded, loaded
-assert {"XArray", "Mover", "move", "explain"} <= set(dir(dm)) and dm.__version__
+assert {"Array", "Mover", "move", "explain"} <= set(dir(dm)) and dm.__version__
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_what_is_shown_of_the_package_is_what_is_for_users():
     names = {name for name in dir(dm) if not name.startswith("__")}
-    assert names == {*dm.__all__, "files"} - {"__version__"}
+    assert names == {*dm.__all__} - {"__version__"}
     names = {name for name in dir(dm.files) if not name.startswith("__")}
     assert names == set(dm.files.__all__)
     shown = list(inspect.signature(dm.Mover).parameters)
     assert shown[:3] == ["plan", "source", "destination"] and shown[-1] == "comm"
     words = pydoc.plain(pydoc.render_doc(dm.Mover))
-    assert "plan: 'MotionPlan', source: 'Arrays'" in words and "*given" not in words
+    assert "source: 'Arrays'" in words and "*given" not in words
 
 
 def test_unknown_names_are_attribute_errors():

@@ -163,14 +163,14 @@ def test_sizes_that_round_to_the_same_are_said_once():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"rank": 3}, dm.OutOfRange),
-        ({"rank": -1}, dm.OutOfRange),
-        ({"elem_bytes": 0}, dm.InvalidArgument),
-        ({"node_size": 0}, dm.InvalidArgument),
-        ({"elem_bytes": "8"}, dm.WrongType),
-        ({"elem_bytes": None}, dm.WrongType),
-        ({"rank": 1.5}, dm.WrongType),
-        ({"node_size": "2"}, dm.WrongType),
+        ({"rank": 3}, dm.errors.OutOfRange),
+        ({"rank": -1}, dm.errors.OutOfRange),
+        ({"elem_bytes": 0}, dm.errors.InvalidArgument),
+        ({"node_size": 0}, dm.errors.InvalidArgument),
+        ({"elem_bytes": "8"}, dm.errors.WrongType),
+        ({"elem_bytes": None}, dm.errors.WrongType),
+        ({"rank": 1.5}, dm.errors.WrongType),
+        ({"node_size": "2"}, dm.errors.WrongType),
     ],
 )
 def test_wrong_arguments(arguments, error):
@@ -180,7 +180,9 @@ def test_wrong_arguments(arguments, error):
 
 
 def test_what_is_no_plan_is_said_in_a_line():
-    with pytest.raises(dm.WrongType, match="a BlockCyclic was given, it must be a MotionPlan"):
+    with pytest.raises(
+        dm.errors.WrongType, match="a BlockCyclic was given, it must be a MotionPlan"
+    ):
         dm.explain(dm.BlockCyclic((9,), "(block)", nprocs=3))
 
 

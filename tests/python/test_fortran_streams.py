@@ -68,7 +68,7 @@ def test_stream_of_fortran(tmp_path, processes):
     came = []
     with started(processes, "send", path) as process:
         address = address_in(path, process)
-        with pytest.raises(dm.InvalidArgument, match="token"):
+        with pytest.raises(dm.errors.InvalidArgument, match="token"):
             dm.stream.connect(address, token="known to one of them")
         with dm.stream.connect(address, token=TOKEN) as consumer:
             for step, arrays in consumer.steps({"u": grid, "v": grid}, LIMIT_SECONDS):
@@ -88,9 +88,7 @@ def test_stream_of_fortran(tmp_path, processes):
 def test_stream_to_fortran(processes):
     grid = dm.BlockCyclic(SHAPE, "(*, *)", nprocs=1)
     with (
-        dm.Stream(
-            None, "tcp://127.0.0.1:0", token=TOKEN, consumers=1, timeout=LIMIT_SECONDS
-        ) as out,
+        dm.Stream("tcp://127.0.0.1:0", token=TOKEN, consumers=1, timeout=LIMIT_SECONDS) as out,
         started(processes, "receive", out.address),
     ):
         for number in range(4):

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.stream import feed, frames, view, wire
 from datamover.stream.array_info import ArrayInfo
 
@@ -119,7 +119,7 @@ async def looking(url, token=None, **headers):
 @contextlib.contextmanager
 def sending(send, **options):
     """Send steps, 0, 1, 2 ..., one after the other, in a thread, until this ends."""
-    with dm.Stream(None, HERE, consumers=1, **options) as out:
+    with dm.Stream(HERE, consumers=1, **options) as out:
         stop = threading.Event()
 
         def run():
@@ -211,7 +211,7 @@ def test_an_array_that_comes_later_and_another_run():
             await asyncio.to_thread(beside.close)
             await page.until("state", lambda said: said["state"] == "ended")
             assert {"ended", "failed"} & set(page.states) == {"ended"}
-            with dm.Stream(None, out.address, consumers=1) as again:
+            with dm.Stream(out.address, consumers=1) as again:
                 await asyncio.to_thread(send_two, again, 777)
                 frame = await page.frame(lambda f: f["step"] == 777)
                 np.testing.assert_array_equal(frame["elems"], of_step("u", 777))
@@ -222,7 +222,7 @@ def test_an_array_that_comes_later_and_another_run():
 def test_newest_step_is_the_one_that_is_shown_and_nobody_waits():
     async def look():
         line = on_one((2, 3))
-        with dm.Stream(None, HERE, policy="block", queue_steps=1, consumers=1, timeout=20) as out:
+        with dm.Stream(HERE, policy="block", queue_steps=1, consumers=1, timeout=20) as out:
             async with serving(out.address) as (server, url), looking(url) as page:
 
                 def send():
@@ -243,7 +243,7 @@ def test_newest_step_is_the_one_that_is_shown_and_nobody_waits():
 def test_a_consumer_of_the_newest_step_is_not_waited_for():
     line = on_one((6,))
     with (
-        dm.Stream(None, HERE, policy="block", queue_steps=9, consumers=1, timeout=5) as out,
+        dm.Stream(HERE, policy="block", queue_steps=9, consumers=1, timeout=5) as out,
         dm.stream.connect(out.address, ahead=1, newest=True) as source,
     ):
         steps = source.steps({"u": line})
@@ -394,7 +394,7 @@ def test_who_does_not_ask_for_anything_is_ended_and_pages_stay(monkeypatch, said
     monkeypatch.setattr(frames, "LOOK_SECONDS", 0.05)
 
     async def look():
-        with dm.Stream(None, HERE, policy="drop_oldest") as out:
+        with dm.Stream(HERE, policy="drop_oldest") as out:
             async with serving(out.address) as (server, url), looking(url) as page:
                 await page.until("state")
                 reader, writer = await asyncio.open_connection(*server._runner.addresses[0][:2])
@@ -580,7 +580,7 @@ def test_wrong_addresses_are_errors():
 
     async def twice():
         async with serving("tcp://127.0.0.1:9") as (_, url):
-            with pytest.raises(IoError, match="in use"):
+            with pytest.raises(IoFailed, match="in use"):
                 async with serving("tcp://127.0.0.1:9", url):
                     pass
 
@@ -765,7 +765,7 @@ def test_what_the_page_says_while_it_waits_runs_and_when_it_has_ended(tmp_path):
             await asyncio.to_thread(beside.close)
             await browser.until(f"{text('state')}.includes('ended')")
             assert await browser.value("document.getElementById('pause').disabled")
-            with dm.Stream(None, out.address, consumers=1) as again:
+            with dm.Stream(out.address, consumers=1) as again:
                 await asyncio.to_thread(send_quarters, again, 777)
                 await browser.until(f"{text('step')} === '777'")
                 assert not await browser.value("document.getElementById('pause').disabled")
@@ -800,7 +800,7 @@ def test_a_picture_has_the_name_of_its_plane_until_another_plane_comes(tmp_path)
             assert await browser.value(
                 "document.getElementById('value').textContent.startsWith('v[2, 0, 0] = 60')"
             )
-            with dm.Stream(None, out.address, consumers=1) as again:
+            with dm.Stream(out.address, consumers=1) as again:
                 await asyncio.to_thread(send, again, 777)
                 await browser.until(what(0))
 

@@ -40,11 +40,11 @@ SENDER = """
 
     comm, rate = MPI.COMM_WORLD, float(sys.argv[1])
     rows = dm.BlockCyclic((1080, 1920), "(block, *)", nprocs=comm.size)
-    u = dm.XArray(comm, rows, dtype="f4")
+    u = dm.Array(rows, dtype="f4", comm=comm)
     i, j = np.indices(u.local.shape)
     tiles = (i + 1080 // comm.size * comm.rank) // 120 + j // 120
     patterns = [((tiles + step) % 8).astype("f4") for step in range(8)]
-    with dm.Stream(comm, "tcp://127.0.0.1:0", consumers=1) as out:
+    with dm.Stream("tcp://127.0.0.1:0", consumers=1, comm=comm) as out:
         if comm.rank == 0:
             print(out.address, flush=True)
         begin = time.perf_counter()

@@ -29,7 +29,7 @@ def expect_region(lo, hi, make):
     """`make()` gives the region from lo to hi, or raises where 64 bits do not hold it."""
     extents = [h - x for x, h in zip(lo, hi, strict=True)]
     if not fits([*lo, *hi]) or (min(extents) > 0 and max(extents) > LARGEST):
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             make()
     elif min(extents) <= 0:
         assert make().empty
@@ -43,7 +43,7 @@ def regions(draw):
     lo, hi = zip(*corners, strict=True)
     try:
         return dm.Region(lo, hi)
-    except dm.OutOfRange:
+    except dm.errors.OutOfRange:
         assert any(h - x > LARGEST for x, h in corners)
         return dm.Region(lo, [x + 1 if x < LARGEST else x for x in lo])
 
@@ -54,7 +54,7 @@ def test_regions(region, by):
     for x, h in zip(region.lo, region.hi, strict=True):
         size *= h - x
     if size > LARGEST:
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             _ = region.size
     else:
         assert region.size == size
@@ -192,9 +192,9 @@ def test_a_block_larger_than_the_array_holds_it_all():
     for k in (10, 17, 10**18 - 1, LARGEST):
         layout = dm.BlockCyclic(10, f"block({k})", nprocs=16)
         assert [layout.local_elems(r) for r in range(16)] == [10] + [0] * 15
-    with pytest.raises(dm.InvalidArgument, match="covers less"):
+    with pytest.raises(dm.errors.InvalidArgument, match="covers less"):
         dm.BlockCyclic(LARGEST, f"block({2**58})", nprocs=16)
-    with pytest.raises(dm.InvalidArgument, match="63 bits"):
+    with pytest.raises(dm.errors.InvalidArgument, match="63 bits"):
         dm.BlockCyclic(10, f"block({2**63})", nprocs=16)
 
 
@@ -209,10 +209,10 @@ def test_dense_memory(shape, elem_bytes, ghost, order):
     held = [n + 2 * ghost for n in shape]
     nbytes = held[0] * held[1] * elem_bytes
     if max(held) > LARGEST or -(-nbytes // 64) * 64 > LARGEST:
-        with pytest.raises(dm.OutOfRange):
-            dm.dense_memory(layout, 0, elem_bytes, order, ghost)
+        with pytest.raises(dm.errors.OutOfRange):
+            dm.advanced.dense_memory(layout, 0, elem_bytes, order, ghost)
         return
-    memory = dm.dense_memory(layout, 0, elem_bytes, order, ghost)
+    memory = dm.advanced.dense_memory(layout, 0, elem_bytes, order, ghost)
     strides = (held[1] * elem_bytes, elem_bytes) if order == "C" else (
         elem_bytes, held[0] * elem_bytes)  # fmt: skip
     assert memory.blocks[0].strides_bytes == strides
@@ -227,12 +227,12 @@ def test_relations_have_addresses_that_fit(strides, offset, extent):
         return
     layout = dm.FloorPlan([dm.Region((0, 0), (extent, 1))], [0])
     valid = dm.Region((0, 0), (extent, 1))
-    memory = dm.MemoryLayout([dm.BlockMemory(0, offset, strides, valid)], 0, 0)
+    memory = dm.advanced.MemoryLayout([dm.advanced.BlockMemory(0, offset, strides, valid)], 0, 0)
     plan = dm.redistribute(layout, layout)
     last = offset + (extent - 1) * strides[0]
     possible = fits([offset + 8, last, last + 8, (extent - 1) * strides[0], extent * 8])
     if not possible:
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             plan.relation(0, 0, 8, source_memory=memory, destination_memory=memory)
 
 
@@ -246,11 +246,11 @@ def test_numbers_that_are_none_are_refused():
     for layout in layouts:
         for number in (-1, 99, layout.num_blocks, LARGEST, -(2**63)):
             for ask in (layout.owner, layout.block_extents):
-                with pytest.raises(dm.OutOfRange):
+                with pytest.raises(dm.errors.OutOfRange):
                     ask(number)
         for rank in (-1, 4, LARGEST):
             for ask in (layout.blocks_of, layout.local_elems):
-                with pytest.raises(dm.OutOfRange):
+                with pytest.raises(dm.errors.OutOfRange):
                     ask(rank)
     tiles, blocks, lists, ranges = layouts
     for rank in (-1, 4):
@@ -258,20 +258,20 @@ def test_numbers_that_are_none_are_refused():
             tiles.local_shape, tiles.block_of, tiles.global_indices,
             ranges.block_of, ranges.indices_of,
         ):  # fmt: skip
-            with pytest.raises(dm.OutOfRange):
+            with pytest.raises(dm.errors.OutOfRange):
                 ask(rank)
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             tiles.global_index(rank, (0,))
     assert tiles.local_shape(3) == (0,) and tiles.block_of(3) == -1
     for index in (-1, 8):
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             tiles.owner_of(index)
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             lists.holders(index)
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             ranges.place_of(index)
     for ask in (blocks.region, blocks.exclusive_regions):
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             ask(1)
     for make in (
         lambda: dm.BlockCyclic(8, "block", nprocs=2**31),
@@ -285,7 +285,7 @@ def test_numbers_that_are_none_are_refused():
         lambda: dm.FlatCyclic(8, 1, nprocs=2, owners=[]),
         lambda: dm.FlatCyclic.of_bytes(8, 12, "f8", nprocs=2),
     ):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             make()
 
 
@@ -294,14 +294,14 @@ def test_distributions_without_common_factors_are_refused_in_no_time():
     destination = dm.BlockCyclic(2**62, f"cyclic({2**30 - 3})", nprocs=2, grid=(2,))
     plan = dm.redistribute(source, destination)
     for ask in (plan.outgoing, plan.incoming):
-        with pytest.raises(dm.Unsupported, match="common factors"):
+        with pytest.raises(dm.errors.Unsupported, match="common factors"):
             ask(0)
 
 
 def test_a_halo_over_too_many_periods_is_refused():
     blocks = dm.FloorPlan.uniform(dm.Region(0, 8), 2, nprocs=2)
     plan = dm.halo(blocks, 2**50, periodic=True)
-    with pytest.raises(dm.OutOfRange, match="narrower"):
+    with pytest.raises(dm.errors.OutOfRange, match="narrower"):
         plan.incoming(0)
 
 

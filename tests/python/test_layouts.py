@@ -88,15 +88,15 @@ class TestRegion:
             assert set(selected.ravel()) == points(inner)
 
     def test_refuses_what_makes_no_sense(self):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             dm.Region((0, 0), (1,))
-        with pytest.raises(dm.InvalidArgument, match="8"):
+        with pytest.raises(dm.errors.InvalidArgument, match="8"):
             dm.Region((0,) * 9, (1,) * 9)
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             dm.Region.from_shape((2, -1))
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             dm.Region(2, 4).slices(origin=3)
-        with pytest.raises(dm.OutOfRange, match="64 bits"):
+        with pytest.raises(dm.errors.OutOfRange, match="64 bits"):
             dm.Region(2**70, 2**71)
 
 
@@ -176,15 +176,15 @@ class TestBlockCyclic:
     @pytest.mark.parametrize(
         ("arguments", "error"),
         [
-            (((4, 0), "(block, *)", 2), dm.InvalidArgument),
-            (((4, 4), "(block)", 2), dm.InvalidArgument),
-            (((4, 4), "(block, blok)", 2), dm.InvalidArgument),
-            (((4,), "(block)", 0), dm.InvalidArgument),
-            (((4, 4), "(block, block)", 2, (2, 2)), dm.InvalidArgument),
-            (((4,), "(block)", 2, None, None, "X"), dm.InvalidArgument),
-            (((4,), "(block)", 2, (2,), None, "C", [0, 0]), dm.InvalidArgument),
-            (((4,), "(block)", 2, (2,), None, "C", [0, 2]), dm.OutOfRange),
-            (((4,), "(block)", 2, (2,), None, "C", [0.5, 1]), dm.WrongType),
+            (((4, 0), "(block, *)", 2), dm.errors.InvalidArgument),
+            (((4, 4), "(block)", 2), dm.errors.InvalidArgument),
+            (((4, 4), "(block, blok)", 2), dm.errors.InvalidArgument),
+            (((4,), "(block)", 0), dm.errors.InvalidArgument),
+            (((4, 4), "(block, block)", 2, (2, 2)), dm.errors.InvalidArgument),
+            (((4,), "(block)", 2, None, None, "X"), dm.errors.InvalidArgument),
+            (((4,), "(block)", 2, (2,), None, "C", [0, 0]), dm.errors.InvalidArgument),
+            (((4,), "(block)", 2, (2,), None, "C", [0, 2]), dm.errors.OutOfRange),
+            (((4,), "(block)", 2, (2,), None, "C", [0.5, 1]), dm.errors.WrongType),
         ],
     )
     def test_refuses_what_makes_no_sense(self, arguments, error):
@@ -195,7 +195,7 @@ class TestBlockCyclic:
         layout = dm.BlockCyclic(8, "(block)", nprocs=2)
         for call in (layout.global_indices, layout.blocks_of, layout.local_elems):
             for rank in (-1, 2):
-                with pytest.raises(dm.OutOfRange):
+                with pytest.raises(dm.errors.OutOfRange):
                     call(rank)
 
 
@@ -261,7 +261,7 @@ class TestFloorPlan:
             assert cut(shape, *how) == cut(domain, *how)
         assert dm.FloorPlan.tiles(7, 2, 3) == dm.FloorPlan.tiles(dm.Region(0, 7), 2, 3)
         for wrong in ((-1, 6), ()):
-            with pytest.raises(dm.InvalidArgument):
+            with pytest.raises(dm.errors.InvalidArgument):
                 dm.FloorPlan.uniform(wrong, (2, 2), 3)
         with pytest.raises(TypeError):
             dm.FloorPlan.uniform("ab", (2, 2), 3)
@@ -279,20 +279,20 @@ class TestFloorPlan:
     def test_refuses_what_makes_no_sense(self):
         box = dm.Region((0, 0), (1, 1))
         for arguments, error in [
-            (([], []), dm.InvalidArgument),
+            (([], []), dm.errors.InvalidArgument),
             (([box], [0, 1]), dm.Mismatch),
             ((np.zeros((2, 2, 2), int), [0]), dm.Mismatch),
             (([box, dm.Region(0, 1)], [0, 1]), dm.Mismatch),
-            (([box], [-1]), dm.OutOfRange),
-            (([box], [2], 2), dm.OutOfRange),
-            (([box], [0], 0), dm.InvalidArgument),
-            ((np.zeros((2, 3, 2), int), [0, 0]), dm.InvalidArgument),
-            ((np.zeros((2, 2)), [0, 0]), dm.WrongType),
-            (([box], [0.5]), dm.WrongType),
+            (([box], [-1]), dm.errors.OutOfRange),
+            (([box], [2], 2), dm.errors.OutOfRange),
+            (([box], [0], 0), dm.errors.InvalidArgument),
+            ((np.zeros((2, 3, 2), int), [0, 0]), dm.errors.InvalidArgument),
+            ((np.zeros((2, 2)), [0, 0]), dm.errors.WrongType),
+            (([box], [0.5]), dm.errors.WrongType),
         ]:
             with pytest.raises(error):
                 dm.FloorPlan(*arguments)
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             dm.FloorPlan.tiles(box, 1, nprocs=1, mapping="random")
 
     def test_the_same_blocks_may_have_other_owners(self):
@@ -303,9 +303,9 @@ class TestFloorPlan:
         assert even.owners.tolist() == [0, 1, 2, 3, 0, 1]
         for arguments, error in [
             (([0, 1],), dm.Mismatch),
-            (([0] * 6, 0), dm.InvalidArgument),
-            (([9] * 6, 9), dm.OutOfRange),
-            (([[0] * 6],), dm.InvalidArgument),
+            (([0] * 6, 0), dm.errors.InvalidArgument),
+            (([9] * 6, 9), dm.errors.OutOfRange),
+            (([[0] * 6],), dm.errors.InvalidArgument),
         ]:
             with pytest.raises(error):
                 even.with_owners(*arguments)
@@ -327,10 +327,10 @@ class TestIndexList:
 
     def test_refuses_what_makes_no_sense(self):
         for lists, error in [
-            ([[0, 6]], dm.OutOfRange),
-            ([[-1]], dm.OutOfRange),
-            ([[1, 2, 1]], dm.InvalidArgument),
-            ([[0.5]], dm.WrongType),
+            ([[0, 6]], dm.errors.OutOfRange),
+            ([[-1]], dm.errors.OutOfRange),
+            ([[1, 2, 1]], dm.errors.InvalidArgument),
+            ([[0.5]], dm.errors.WrongType),
             ([], dm.Mismatch),
         ]:
             with pytest.raises(error):
@@ -342,7 +342,7 @@ class TestMemory:
     def test_blocks_lie_as_numpy_would_lay_them(self, drawn, order, ghost, elem_bytes):
         boxes, owners = drawn
         plan = dm.FloorPlan(boxes, owners)
-        memory = dm.dense_memory(plan, owners[0], elem_bytes, order=order, ghost=ghost)
+        memory = dm.advanced.dense_memory(plan, owners[0], elem_bytes, order=order, ghost=ghost)
         assert [b.block for b in memory.blocks] == plan.blocks_of(owners[0])
         for block in memory.blocks:
             if boxes[block.block].empty:
@@ -356,26 +356,30 @@ class TestMemory:
 
     def test_can_be_said_by_hand(self):
         plan = dm.FloorPlan([dm.Region((0, 0), (2, 3))], [0])
-        by_hand = dm.MemoryLayout(
-            [dm.BlockMemory(0, 0, (24, 8), dm.Region((0, 0), (2, 3)))], begin_bytes=0, end_bytes=64
+        by_hand = dm.advanced.MemoryLayout(
+            [dm.advanced.BlockMemory(0, 0, (24, 8), dm.Region((0, 0), (2, 3)))],
+            begin_bytes=0,
+            end_bytes=64,
         )
-        assert by_hand == dm.dense_memory(plan, 0, 8)
+        assert by_hand == dm.advanced.dense_memory(plan, 0, 8)
         with pytest.raises(dm.Mismatch):
-            dm.BlockMemory(0, 0, (8,), dm.Region((0, 0), (2, 3)))
+            dm.advanced.BlockMemory(0, 0, (8,), dm.Region((0, 0), (2, 3)))
 
     def test_goes_to_other_processes(self):
         for ghost in (0, 2):
-            memory = dm.dense_memory(dm.FloorPlan.tiles((5, 7), (2, 3), 2), 1, 8, "F", ghost)
+            memory = dm.advanced.dense_memory(
+                dm.FloorPlan.tiles((5, 7), (2, 3), 2), 1, 8, "F", ghost
+            )
             assert pickle.loads(pickle.dumps(memory)) == memory
             assert pickle.loads(pickle.dumps(memory.blocks)) == memory.blocks
 
     def test_refuses_what_makes_no_sense(self):
         layout = dm.BlockCyclic((4, 4), "(block, *)", nprocs=2)
         for arguments, error in [
-            ((layout, 0, 0), dm.InvalidArgument),
-            ((layout, 0, 8, "K"), dm.InvalidArgument),
-            ((layout, 0, 8, "C", -1), dm.InvalidArgument),
-            ((layout, 2, 8), dm.OutOfRange),
+            ((layout, 0, 0), dm.errors.InvalidArgument),
+            ((layout, 0, 8, "K"), dm.errors.InvalidArgument),
+            ((layout, 0, 8, "C", -1), dm.errors.InvalidArgument),
+            ((layout, 2, 8), dm.errors.OutOfRange),
         ]:
             with pytest.raises(error):
-                dm.dense_memory(*arguments)
+                dm.advanced.dense_memory(*arguments)

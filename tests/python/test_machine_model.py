@@ -62,7 +62,7 @@ def test_spoilt_files_are_refused(tmp_path, change):
     kept = json.loads(path.read_text())
     change(kept)
     path.write_text(json.dumps(kept))
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         load(path)
 
 
@@ -70,7 +70,7 @@ def test_spoilt_files_are_refused(tmp_path, change):
 def test_files_of_something_else_are_refused(tmp_path, text):
     path = tmp_path / "model.json"
     path.write_text(text)
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         load(path)
 
 
@@ -100,9 +100,9 @@ def test_the_choice_follows_the_costs():
     index = np.random.default_rng(0).permutation(5000)
     message = np.arange(5000)
     use(MODEL)
-    assert dm.AddressRelation.from_pairs(index, message).encoding == "offsets"
+    assert dm.advanced.AddressRelation.from_pairs(index, message).encoding == "offsets"
     use(dataclasses.replace(MODEL, decoding_costs=COSTS | {"offset": 100.0}))
-    relation = dm.AddressRelation.from_pairs(index, message)
+    relation = dm.advanced.AddressRelation.from_pairs(index, message)
     assert relation.encoding == "pairs"
     told = relation.explain()
     assert told["encoding"] == "pairs" and "irregular" in told["reason"]
@@ -116,7 +116,7 @@ def test_nothing_is_tried_with_too_many_elements():
     assert len(relation) == 2**38
     told = relation.explain()
     assert told["encoding"] == "product" and told["candidates"] == {}
-    few = dm.AddressRelation.from_pairs([3, 1, 2], [0, 1, 2])
+    few = dm.advanced.AddressRelation.from_pairs([3, 1, 2], [0, 1, 2])
     assert few.explain(max_elems=2)["candidates"] == {}
     assert few.explain(max_elems=3)["candidates"]
 
@@ -127,16 +127,16 @@ def test_nothing_is_tried_with_too_many_elements():
 )
 def test_costs_that_make_no_sense_are_refused(wrong):
     before = _plan.decoding_costs()
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         use(dataclasses.replace(MODEL, decoding_costs=COSTS | wrong))
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         use(dataclasses.replace(MODEL, decoding_costs={"pair": 1.0}))
     assert _plan.decoding_costs() == before
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=50))
 def test_every_candidate_is_told(source):
-    relation = dm.AddressRelation.from_pairs(source, np.arange(len(source)))
+    relation = dm.advanced.AddressRelation.from_pairs(source, np.arange(len(source)))
     told = relation.explain()
     assert told["encoding"] == relation.encoding and told["kernel"]
     for name, candidate in told["candidates"].items():

@@ -49,7 +49,7 @@ def same_bytes(a, b):
 def test_npy_to_npy_keeps_dtype_and_order(tmp_path, dtype, order):
     array = np.asarray(sample((5, 7, 3), dtype), order=order)
     np.save(tmp_path / "a.npy", array)
-    report = move(COMM, tmp_path / "a.npy", tmp_path / "b.npy")
+    report = move(tmp_path / "a.npy", tmp_path / "b.npy", comm=COMM)
     assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "a.npy").read_bytes()
     assert (report.bytes, report.steps, report.processes) == (array.nbytes, 1, 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.npy"]
@@ -59,11 +59,11 @@ def test_npy_to_npy_keeps_dtype_and_order(tmp_path, dtype, order):
 def test_there_and_back_through_zarr(tmp_path, dtype):
     array = sample((20, 13, 6), dtype)
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(8, 4, 6))
+    move(tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(8, 4, 6), comm=COMM)
     stored = zarr.open_array(tmp_path / "z.zarr", mode="r")
     assert stored.chunks == (8, 4, 6) and stored.metadata.zarr_format == 3
     assert np.array_equal(stored[...], array, equal_nan=array.dtype.kind in "fc")
-    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    move(tmp_path / "z.zarr", tmp_path / "b.npy", comm=COMM)
     assert same_bytes(np.load(tmp_path / "b.npy").astype(dtype), array)
 
 
@@ -71,7 +71,7 @@ def test_there_and_back_through_zarr(tmp_path, dtype):
 def test_axes_are_permuted_as_numpy_does(tmp_path, axes):
     array = sample((5, 6, 7), "i2")
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", axes=axes, chunks=(2, 3, 4))
+    move(tmp_path / "a.npy", tmp_path / "z.zarr", axes=axes, chunks=(2, 3, 4), comm=COMM)
     assert same_bytes(zarr.open_array(tmp_path / "z.zarr", mode="r")[...], array.transpose(axes))
 
 
@@ -81,8 +81,8 @@ def test_raw_in_both_orders(tmp_path, source_order, output_order):
     array = sample((9, 4, 5), "<u2")
     (tmp_path / "a.raw").write_bytes(array.tobytes(order=source_order))
     move(
-        COMM, tmp_path / "a.raw", tmp_path / "b.raw", shape=(9, 4, 5), dtype="<u2",
-        order=source_order, output_order=output_order,
+        tmp_path / "a.raw", tmp_path / "b.raw", shape=(9, 4, 5), dtype="<u2",
+        order=source_order, output_order=output_order, comm=COMM,
     )  # fmt: skip
     assert (tmp_path / "b.raw").read_bytes() == array.tobytes(order=output_order)
 
@@ -93,11 +93,15 @@ def test_little_memory_gives_the_same_as_all_at_once(tmp_path, max_bytes, order)
     array = np.asarray(sample((13, 11, 4), "u1"), order=order)
     np.save(tmp_path / "a.npy", array)
     report = move(
-        COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(4, 5, 4), max_bytes=max_bytes
+        tmp_path / "a.npy",
+        tmp_path / "z.zarr",
+        chunks=(4, 5, 4),
+        max_bytes=max_bytes,
+        comm=COMM,
     )
     assert same_bytes(zarr.open_array(tmp_path / "z.zarr", mode="r")[...], array)
     assert report.reads > 0
-    back = move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy", max_bytes=max_bytes)
+    back = move(tmp_path / "z.zarr", tmp_path / "b.npy", max_bytes=max_bytes, comm=COMM)
     assert same_bytes(np.load(tmp_path / "b.npy"), array)
     assert back.reads > 0
 
@@ -106,10 +110,10 @@ def test_little_memory_gives_the_same_as_all_at_once(tmp_path, max_bytes, order)
 def test_corner_shapes(tmp_path, shape):
     array = sample(shape, "i4")
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr")
-    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    move(tmp_path / "a.npy", tmp_path / "z.zarr", comm=COMM)
+    move(tmp_path / "z.zarr", tmp_path / "b.npy", comm=COMM)
     assert same_bytes(np.load(tmp_path / "b.npy"), array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "c.raw")
+    move(tmp_path / "a.npy", tmp_path / "c.raw", comm=COMM)
     assert (tmp_path / "c.raw").read_bytes() == array.tobytes()
 
 
@@ -118,8 +122,8 @@ def test_shards_and_compressors(tmp_path):
     np.save(tmp_path / "a.npy", array)
     for compressor in ("none", "gzip", "blosc"):
         move(
-            COMM, tmp_path / "a.npy", tmp_path / f"{compressor}.zarr", chunks=(4, 4),
-            shards=(8, 16), compressor=compressor,
+            tmp_path / "a.npy", tmp_path / f"{compressor}.zarr", chunks=(4, 4),
+            shards=(8, 16), compressor=compressor, comm=COMM,
         )  # fmt: skip
         stored = zarr.open_array(tmp_path / f"{compressor}.zarr", mode="r")
         assert stored.shards == (8, 16) and stored.chunks == (4, 4)
@@ -129,9 +133,9 @@ def test_shards_and_compressors(tmp_path):
 def test_long_runs_are_read_and_written_in_place(tmp_path):
     array = sample((300, 20_000), "u1")  # rows short enough to be mapped, planes long enough not to
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "b.raw", max_bytes=600_000)
+    move(tmp_path / "a.npy", tmp_path / "b.raw", max_bytes=600_000, comm=COMM)
     assert (tmp_path / "b.raw").read_bytes() == array.tobytes()
-    move(COMM, tmp_path / "a.npy", tmp_path / "c.raw", axes=(1, 0), max_bytes=900_000)
+    move(tmp_path / "a.npy", tmp_path / "c.raw", axes=(1, 0), max_bytes=900_000, comm=COMM)
     assert (tmp_path / "c.raw").read_bytes() == array.T.tobytes()
 
 
@@ -144,7 +148,7 @@ def test_progress_tells_every_byte_twice(tmp_path):
         assert total == 2 * array.nbytes
         return told.append
 
-    move(COMM, tmp_path / "a.npy", tmp_path / "b.npy", progress=progress, max_bytes=1024)
+    move(tmp_path / "a.npy", tmp_path / "b.npy", progress=progress, max_bytes=1024, comm=COMM)
     assert sum(told) == 2 * array.nbytes and len(told) > 2
 
 
@@ -182,21 +186,33 @@ def test_every_element_is_dealt_once(seed):
 @pytest.mark.parametrize(
     ("said", "error", "words"),
     [
-        ({"chunks": "8,8"}, dm.WrongType, "chunks is '8,8', it must be an integer or a sequence"),
-        ({"chunks": (2.5, 3)}, dm.WrongType, "must be an integer or a sequence of integers"),
-        ({"shards": (None, 3)}, dm.WrongType, "must be an integer or a sequence of integers"),
-        ({"axes": (0, 1.0)}, dm.WrongType, "must be an integer or a sequence of integers"),
-        ({"max_bytes": "512M"}, dm.WrongType, "max_bytes is '512M', it must be a number of bytes"),
-        ({"overwrite": "no"}, dm.WrongType, "overwrite is 'no', it must be True or False"),
-        ({"overwrite_group": None}, dm.WrongType, "it must be True or False"),
-        ({"chunks": 8}, dm.InvalidArgument, "have 1 dimensions; the output has 2"),
-        ({"axes": 1}, dm.InvalidArgument, "not a permutation"),
+        (
+            {"chunks": "8,8"},
+            dm.errors.WrongType,
+            "chunks is '8,8', it must be an integer or a sequence",
+        ),
+        ({"chunks": (2.5, 3)}, dm.errors.WrongType, "must be an integer or a sequence of integers"),
+        (
+            {"shards": (None, 3)},
+            dm.errors.WrongType,
+            "must be an integer or a sequence of integers",
+        ),
+        ({"axes": (0, 1.0)}, dm.errors.WrongType, "must be an integer or a sequence of integers"),
+        (
+            {"max_bytes": "512M"},
+            dm.errors.WrongType,
+            "max_bytes is '512M', it must be a number of bytes",
+        ),
+        ({"overwrite": "no"}, dm.errors.WrongType, "overwrite is 'no', it must be True or False"),
+        ({"overwrite_group": None}, dm.errors.WrongType, "it must be True or False"),
+        ({"chunks": 8}, dm.errors.InvalidArgument, "have 1 dimensions; the output has 2"),
+        ({"axes": 1}, dm.errors.InvalidArgument, "not a permutation"),
     ],
 )
 def test_sizes_and_truths_that_are_none_are_refused_in_words(tmp_path, said, error, words):
     np.save(tmp_path / "a.npy", np.zeros((4, 6)))
     for call in (
-        lambda: move(None, tmp_path / "a.npy", tmp_path / "b.zarr", **said),
+        lambda: move(tmp_path / "a.npy", tmp_path / "b.zarr", **said),
         lambda: dm.files.intend(tmp_path / "a.npy", tmp_path / "b.zarr", **said),
     ):
         with pytest.raises(error, match=words):
@@ -208,9 +224,9 @@ def test_sizes_are_taken_from_lists_arrays_and_for_one_dimension_as_a_number(tmp
     values = np.arange(24.0)
     np.save(tmp_path / "a.npy", values)
     np.save(tmp_path / "m.npy", values.reshape(4, 6))
-    move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=8)
+    move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=8)
     said = {"chunks": np.array([3, 2]), "axes": [1, 0]}
-    move(None, tmp_path / "m.npy", tmp_path / "n.zarr", **said)
+    move(tmp_path / "m.npy", tmp_path / "n.zarr", **said)
     line, turned = (zarr.open_array(tmp_path / name, mode="r") for name in ("b.zarr", "n.zarr"))
     assert (line.chunks, turned.chunks) == ((8,), (3, 2))
     np.testing.assert_array_equal(line[...], values)

@@ -56,7 +56,7 @@ def opened(address):
 
 
 def test_http_is_read(served, tmp_path):
-    move(None, f"{served}/a.zarr", tmp_path / "b.zarr", axes=(1, 0), check="crc32c")
+    move(f"{served}/a.zarr", tmp_path / "b.zarr", axes=(1, 0), check="crc32c")
     found = zarr.open_array(tmp_path / "b.zarr", mode="r")
     np.testing.assert_array_equal(found[...], ARRAY.T)
     assert found.metadata.dimension_names == ("x", "y") and found.attrs["units"] == "m"
@@ -70,10 +70,10 @@ def test_npy_is_read_by_ranges(tmp_path, order, monkeypatch):
     with serving(tmp_path, Ranges) as server:
         address = f"{server}/a%20b.npy"
         part = {"region": ((3, 5), (None, None), (None, None))}
-        move(None, address, tmp_path / "b.npy", **part, check="crc32c")
+        move(address, tmp_path / "b.npy", **part, check="crc32c")
         if order == "C":
             assert sum(Ranges.asked) < array.nbytes // 4
-        move(None, address, tmp_path / "c.zarr", axes=(2, 0, 1), chunks=(30, 20, 64))
+        move(address, tmp_path / "c.zarr", axes=(2, 0, 1), chunks=(30, 20, 64))
         rows = dm.BlockCyclic(array.shape, "(block, *, *)", nprocs=1)
         got = np.zeros_like(array, order="C")
         with dm.files.open(address, rows, comm=MPI.COMM_SELF) as f:
@@ -95,10 +95,10 @@ def test_npy_that_cannot_be_read_is_one_clear_line(tmp_path):
     with serving(tmp_path, Ranges) as server:
         for name in ("short.npy", "foreign.npy", "empty.npy", "objects.npy", "none.npy"):
             with pytest.raises(dm.Error, match=f"{server}/{name}") as caught:
-                move(None, f"{server}/{name}", tmp_path / "b.npy")
+                move(f"{server}/{name}", tmp_path / "b.npy")
             assert "\n" not in str(caught.value) and not (tmp_path / "b.npy").exists()
-    with serving(tmp_path, Silent) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
-        move(None, f"{server}/a.npy", tmp_path / "b.npy", region=((1, 2), (None, None)))
+    with serving(tmp_path, Silent) as server, pytest.raises(dm.errors.IoFailed, match=r"a\.npy"):
+        move(f"{server}/a.npy", tmp_path / "b.npy", region=((1, 2), (None, None)))
 
 
 class Replaced(Ranges):
@@ -131,23 +131,23 @@ def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, marks, monke
     with serving(tmp_path, Replaced) as server:
         address = f"{server}/a.npy"
         monkeypatch.setattr(Replaced, "left", 10**6)
-        move(None, address, tmp_path / "b.npy")
+        move(address, tmp_path / "b.npy")
         requests = 10**6 - Replaced.left
         monkeypatch.setattr(Replaced, "left", requests)  # with the last piece of the elements
-        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
-            move(None, address, tmp_path / "c.npy")
+        with pytest.raises(dm.errors.IoFailed, match=f"{address} changed while it was read"):
+            move(address, tmp_path / "c.npy")
         monkeypatch.setattr(Replaced, "left", 10**6)
         f = dm.files.open(address, rows, comm=MPI.COMM_SELF)
         monkeypatch.setattr(Replaced, "left", 1)
         dm.Mover(dm.redistribute(rows, rows), f, np.empty_like(array))()
-        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
+        with pytest.raises(dm.errors.IoFailed, match=f"{address} changed while it was read"):
             f.close()
         monkeypatch.setattr(Replaced, "left", 10**6)
         got = dm.load(address, {"a": rows}, comm=MPI.COMM_SELF)["a"]
         np.testing.assert_array_equal(got.local, np.load(tmp_path / "a.npy"))
         requests = 10**6 - Replaced.left
         monkeypatch.setattr(Replaced, "left", requests)
-        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
+        with pytest.raises(dm.errors.IoFailed, match=f"{address} changed while it was read"):
             dm.load(address, {"a": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
     assert not (tmp_path / "c.npy").exists()
@@ -168,8 +168,8 @@ class Counting(Silent):
 def test_npy_of_a_server_without_ranges_is_refused_before_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(Counting, "sent_bytes", 0)
     np.lib.format.open_memmap(tmp_path / "a.npy", "w+", "f8", (1 << 23,))
-    with serving(tmp_path, Counting) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
-        move(None, f"{server}/a.npy", tmp_path / "b.npy")
+    with serving(tmp_path, Counting) as server, pytest.raises(dm.errors.IoFailed, match=r"a\.npy"):
+        move(f"{server}/a.npy", tmp_path / "b.npy")
     assert Counting.sent_bytes < 1 << 25 and not (tmp_path / "b.npy").exists()
 
 
@@ -179,21 +179,21 @@ def test_npy_in_a_bucket(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
     store = obstore.store.from_url(bucket)
     obstore.put(store, "x/a.npy", (tmp_path / "a.npy").read_bytes())
-    move(None, f"{bucket}/x/a.npy", f"{bucket}/b.zarr", chunks=(3, 4))
+    move(f"{bucket}/x/a.npy", f"{bucket}/b.zarr", chunks=(3, 4))
     np.testing.assert_array_equal(opened(f"{bucket}/b.zarr")[...], ARRAY)
 
 
 def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
     rows = dm.BlockCyclic(ARRAY.shape, "(block, *)", nprocs=1)
     columns = dm.BlockCyclic(ARRAY.T.shape, "(block, *)", nprocs=1)
-    move(None, f"{served}/a.zarr", f"{bucket}/b.zarr", chunks=(2, 5))
+    move(f"{served}/a.zarr", f"{bucket}/b.zarr", chunks=(2, 5))
     for address in (f"{served}/a.zarr", f"{bucket}/b.zarr"):
         got = np.zeros(ARRAY.T.shape, "f4")
         with dm.files.open(address, rows, comm=MPI.COMM_SELF) as f:
             dm.Mover(dm.redistribute(rows, columns, axes=(1, 0)), f, got)()
         np.testing.assert_array_equal(got, ARRAY.T)
         for mode in ("w", "r+"):
-            with pytest.raises(dm.Unsupported, match="mode"):
+            with pytest.raises(dm.errors.Unsupported, match="mode"):
                 dm.files.open(
                     address,
                     rows,
@@ -211,14 +211,14 @@ def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
 def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, output, words):
     monkeypatch.chdir(tmp_path)
     np.save("a.npy", ARRAY)
-    with pytest.raises(dm.Unsupported, match=words):
-        move(None, source, output)
+    with pytest.raises(dm.errors.Unsupported, match=words):
+        move(source, output)
 
 
 def test_what_is_not_there_is_one_clear_line(served, tmp_path):
     for address in (f"{served}/none.zarr", "http://127.0.0.1:9/a.zarr"):
-        with pytest.raises(dm.IoError, match=address) as caught:
-            move(None, address, tmp_path / "b.npy")
+        with pytest.raises(dm.errors.IoFailed, match=address) as caught:
+            move(address, tmp_path / "b.npy")
         assert "\n" not in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
 
@@ -231,8 +231,10 @@ def test_a_chunk_that_is_refused_is_one_clear_line(served, tmp_path, monkeypatch
 
     real = Silent.do_GET
     monkeypatch.setattr(Silent, "do_GET", refuse, raising=False)
-    with pytest.raises(dm.IoError, match=f"{served}/a.zarr cannot be read in chunk") as caught:
-        move(None, f"{served}/a.zarr", tmp_path / "b.npy")
+    with pytest.raises(
+        dm.errors.IoFailed, match=f"{served}/a.zarr cannot be read in chunk"
+    ) as caught:
+        move(f"{served}/a.zarr", tmp_path / "b.npy")
     assert "\n" not in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
 
@@ -240,24 +242,24 @@ def test_a_chunk_that_is_refused_is_one_clear_line(served, tmp_path, monkeypatch
 def test_a_server_that_is_named_by_http_needs_no_other_word(bucket, tmp_path, monkeypatch):
     monkeypatch.delenv("AWS_ALLOW_HTTP")
     np.save(tmp_path / "a.npy", np.arange(24.0))
-    move(None, tmp_path / "a.npy", f"{bucket}/a.zarr")
-    move(None, f"{bucket}/a.zarr", tmp_path / "b.npy")
+    move(tmp_path / "a.npy", f"{bucket}/a.zarr")
+    move(f"{bucket}/a.zarr", tmp_path / "b.npy")
     assert (np.load(tmp_path / "b.npy") == np.arange(24.0)).all()
 
 
 def test_s3_and_back(bucket, tmp_path, served):
-    report = move(None, f"{served}/a.zarr", f"{bucket}/x/b.zarr", chunks=(2, 5), check="crc32c")
+    report = move(f"{served}/a.zarr", f"{bucket}/x/b.zarr", chunks=(2, 5), check="crc32c")
     assert report.bytes == ARRAY.nbytes
     found = opened(f"{bucket}/x/b.zarr")
     np.testing.assert_array_equal(found[...], ARRAY)
     assert found.chunks == (2, 5) and found.metadata.dimension_names == ("y", "x")
     assert intend(f"{bucket}/x/b.zarr", tmp_path / "c.npy").spec.shape == ARRAY.shape
-    move(None, f"{bucket}/x/b.zarr/", tmp_path / "c.npy")
+    move(f"{bucket}/x/b.zarr/", tmp_path / "c.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
 
 
 def test_what_an_array_here_has_besides_goes_there_too(bucket, served, tmp_path):
-    move(None, tmp_path / "a.zarr", f"{bucket}/b.zarr", dtype="f8")
+    move(tmp_path / "a.zarr", f"{bucket}/b.zarr", dtype="f8")
     found = opened(f"{bucket}/b.zarr")
     np.testing.assert_array_equal(found[...], ARRAY.astype("f8"))
     assert dict(found.attrs) == {"units": "m"} and found.chunks == (3, 4)
@@ -267,46 +269,46 @@ def test_what_an_array_here_has_besides_goes_there_too(bucket, served, tmp_path)
 def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
     output = f"{bucket}/b.zarr"
-    move(None, tmp_path / "a.npy", output, chunks=(1, 1))
+    move(tmp_path / "a.npy", output, chunks=(1, 1))
     before = names(output)
     for said in ({}, {"overwrite": True, "axes": (1, 2)}):
         with pytest.raises(dm.Error):
-            move(None, tmp_path / "a.npy", output, **said)
+            move(tmp_path / "a.npy", output, **said)
         assert names(output) == before
-    move(None, tmp_path / "a.npy", output, chunks=(7, 11), overwrite=True)
+    move(tmp_path / "a.npy", output, chunks=(7, 11), overwrite=True)
     assert names(output) == ["c/0/0", "zarr.json"]
     np.testing.assert_array_equal(opened(output)[...], ARRAY)
-    with pytest.raises(dm.IoError, match="no Zarr array"):
-        move(None, tmp_path / "a.npy", bucket, overwrite=True)  # b.zarr lies in it
-    with pytest.raises(dm.InvalidArgument, match="nothing in it would be found"):
-        move(None, output, f"{output}/inner.zarr")
+    with pytest.raises(dm.errors.IoFailed, match="no Zarr array"):
+        move(tmp_path / "a.npy", bucket, overwrite=True)  # b.zarr lies in it
+    with pytest.raises(dm.errors.InvalidArgument, match="nothing in it would be found"):
+        move(output, f"{output}/inner.zarr")
     assert names(output) == ["c/0/0", "zarr.json"]
 
 
 def test_a_missing_bucket_is_told_in_words(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
-    with pytest.raises(dm.IoError, match="bucket does not exist") as caught:
-        move(None, tmp_path / "a.npy", f"{bucket}none/b.zarr")
+    with pytest.raises(dm.errors.IoFailed, match="bucket does not exist") as caught:
+        move(tmp_path / "a.npy", f"{bucket}none/b.zarr")
     assert "<" not in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_other_names_of_the_same_place_remove_nothing(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
-    move(None, tmp_path / "a.npy", f"{bucket}/b.zarr", chunks=(7, 11))
+    move(tmp_path / "a.npy", f"{bucket}/b.zarr", chunks=(7, 11))
     name = bucket.removeprefix("s3://")
     for other in (f"s3a://{name}/b.zarr", f"s3://u:p@{name}/b.zarr", f"s3://{name}:443/b.zarr",
                   f"{bucket}/b\t.zarr", f"{bucket}/b.zarr/x/.."):  # fmt: skip
-        with pytest.raises(dm.InvalidArgument):
-            move(None, f"{bucket}/b.zarr", other, overwrite=True, chunks=(1, 1))
+        with pytest.raises(dm.errors.InvalidArgument):
+            move(f"{bucket}/b.zarr", other, overwrite=True, chunks=(1, 1))
         assert names(f"{bucket}/b.zarr") == ["c/0/0", "zarr.json"]
 
 
 def test_names_are_those_of_the_objects(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
     odd = "a%2Fb ä+*%zz.zarr"
-    move(None, tmp_path / "a.npy", f"{bucket}/{odd}")
+    move(tmp_path / "a.npy", f"{bucket}/{odd}")
     assert {name.split("/")[0] for name in names(bucket)} == {odd}
-    move(None, f"{bucket}/{odd}", tmp_path / "c.npy")
+    move(f"{bucket}/{odd}", tmp_path / "c.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
 
 
@@ -324,13 +326,13 @@ def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monke
 
     monkeypatch.setattr(ObjectStore, "set", set_some)
     output = f"{bucket}/b.zarr"
-    move(None, tmp_path / "a.npy", output, chunks=(3, 4))
+    move(tmp_path / "a.npy", output, chunks=(3, 4))
     assert written[-1] == "zarr.json" and written.count("zarr.json") == 1
     count = len(written)
     for limit[0] in (0, 1, count - 1):
         written.clear()
-        with pytest.raises(dm.IoError, match="tired") as caught:
-            move(None, tmp_path / "a.npy", f"{bucket}/c.zarr", chunks=(3, 4))
+        with pytest.raises(dm.errors.IoFailed, match="tired") as caught:
+            move(tmp_path / "a.npy", f"{bucket}/c.zarr", chunks=(3, 4))
         assert "\n" not in str(caught.value)
         assert names(f"{bucket}/c.zarr") == []
 
@@ -352,7 +354,9 @@ def test_of_several_threads_the_first_failure_is_told(bucket):
     spec = ArraySpec((3,), np.dtype("f4"))
     writer = zarr_files.open_writer(f"{bucket}/a.zarr", spec, MoveOptions())
     writer._store.abandon(RuntimeError("the server is tired"))  # as a thread does that failed
-    with pytest.raises(dm.IoError, match=r"a\.zarr cannot be written: .*the server is tired"):
+    with pytest.raises(
+        dm.errors.IoFailed, match=r"a\.zarr cannot be written: .*the server is tired"
+    ):
         writer.write((0,), np.ones(3, "f4"))
 
 
@@ -379,12 +383,14 @@ def test_by_processes_of_the_command(bucket, tmp_path):
 def test_without_obstore_is_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     for name in ("a.zarr", "a.npy", "a.h5"):
-        with pytest.raises(dm.Unsupported, match=r"needs obstore \(pip install 'datamover\[stores"):
-            move(None, f"s3://b/{name}", tmp_path / "b.npy")
+        with pytest.raises(
+            dm.errors.Unsupported, match=r"needs obstore \(pip install 'datamover\[stores"
+        ):
+            move(f"s3://b/{name}", tmp_path / "b.npy")
     np.save(tmp_path / "a.npy", ARRAY)
     for name in ("memory://b.zarr", "s3://b/b.zarr"):
         with pytest.raises(dm.Error, match=r"memory addresses are unknown|needs obstore"):
-            move(None, tmp_path / "a.npy", name)
+            move(tmp_path / "a.npy", name)
     assert os.listdir(tmp_path) == ["a.npy"]
 
 
@@ -438,7 +444,7 @@ from mpi4py import MPI
 comm, (address, what) = MPI.COMM_WORLD, sys.argv[1:]
 rows = dm.BlockCyclic((9, 11), "(block, *)", nprocs=comm.size)
 tiles = dm.BlockCyclic((9, 11), "(cyclic(2), *)", nprocs=comm.size)
-u = dm.XArray(comm, rows, "f8")
+u = dm.Array(rows, "f8", comm=comm)
 whole = np.arange(99.0).reshape(9, 11)
 if what == "save":
     first = comm.rank * -(-9 // comm.size)
@@ -506,7 +512,7 @@ def test_metadata_of_a_group_come_last_and_a_failure_leaves_nothing(bucket, monk
     count = len(written)
     for limit[0] in (0, 1, count - 3, count - 1):
         written.clear()
-        with pytest.raises(dm.IoError, match="tired") as caught:
+        with pytest.raises(dm.errors.IoFailed, match="tired") as caught:
             dm.save(f"{bucket}/c.zarr", {**saved_arrays(), "w": np.arange(3)}, comm=MPI.COMM_SELF)
         assert "\n" not in str(caught.value)
         assert names(f"{bucket}/c.zarr") == []
@@ -521,7 +527,7 @@ def test_a_group_of_format_2(bucket):
     found = dm.load(address, {"u": None, "w": None}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(found["u"], ARRAY)
     assert found["w"].tolist() == [0, 1, 2] and found["step"] == 7
-    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
+    with pytest.raises(dm.errors.InvalidArgument, match="a Zarr group of format 2"):
         dm.save(f"{address}/in.zarr", state, comm=MPI.COMM_SELF, zarr_format=3)
     dm.save(address, state, comm=MPI.COMM_SELF, overwrite=True)
     assert not any(".z" in name for name in names(address))
@@ -531,7 +537,7 @@ def test_a_group_is_replaced_only_where_that_is_said(bucket):
     address = f"{bucket}/b.zarr"
     dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
     before = names(address)
-    with pytest.raises(dm.IoError, match="overwrite=True"):
+    with pytest.raises(dm.errors.IoFailed, match="overwrite=True"):
         dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
     assert names(address) == before
     dm.save(address, {"v": saved_arrays()["u"]}, comm=MPI.COMM_SELF, overwrite=True)
@@ -545,19 +551,19 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
     found = dm.load(f"{served}/a.zarr", {"any": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(found["any"].local, ARRAY)
     for name, error, words in [
-        (f"{bucket}/b.h5", dm.InvalidArgument, "the extension .zarr"),
-        (f"{served}/b.zarr", dm.Unsupported, "can only be read"),
-        ("ftp://host/b.zarr", dm.InvalidArgument, "ftp addresses are unknown"),
-        ("http://127.0.0.1:9/b.zarr", dm.Unsupported, "can only be read"),
+        (f"{bucket}/b.h5", dm.errors.InvalidArgument, "the extension .zarr"),
+        (f"{served}/b.zarr", dm.errors.Unsupported, "can only be read"),
+        ("ftp://host/b.zarr", dm.errors.InvalidArgument, "ftp addresses are unknown"),
+        ("http://127.0.0.1:9/b.zarr", dm.errors.Unsupported, "can only be read"),
     ]:
         with pytest.raises(error, match=words):
             dm.save(name, saved_arrays(), comm=MPI.COMM_SELF)
     for name, error, words in [
-        (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
-        (f"{bucket}/b.h5", dm.IoError, "b.h5"),
-        (f"{bucket}/b.raw", dm.Unsupported, "copy it here"),
-        (f"{bucket}/b.npy", dm.IoError, "b.npy"),
-        ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
+        (f"{bucket}/none.zarr", dm.errors.IoFailed, "none.zarr"),
+        (f"{bucket}/b.h5", dm.errors.IoFailed, "b.h5"),
+        (f"{bucket}/b.raw", dm.errors.Unsupported, "copy it here"),
+        (f"{bucket}/b.npy", dm.errors.IoFailed, "b.npy"),
+        ("http://127.0.0.1:9/b.zarr", dm.errors.IoFailed, "127.0.0.1:9"),
     ]:
         with pytest.raises(error, match=words):
             dm.load(name, {"u": None}, comm=MPI.COMM_SELF)
@@ -605,7 +611,7 @@ def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, local_bucket,
         is_last = killed_after[0] > 0
         killed_after[0] = 10**6
         if is_old_there or count:
-            with pytest.raises(dm.IoError, match="overwrite=True"):
+            with pytest.raises(dm.errors.IoFailed, match="overwrite=True"):
                 save(new, overwrite=False)
         save(new)
         state = dm.load(address, {"u": None, "g/w": None}, comm=MPI.COMM_SELF)
@@ -633,7 +639,7 @@ def test_what_killed_processes_left_is_removed(
         monkeypatch.setenv("DATAMOVER_MOVE_TOKEN", token)
         with contextlib.suppress(Killed):
             said = {"chunks": (3, 11), "overwrite_group": is_old_there}
-            move(None, tmp_path / "a.npy", address, **said)
+            move(tmp_path / "a.npy", address, **said)
         is_last, killed_after[0] = killed_after[0] > 0, 10**6
         monkeypatch.delenv("DATAMOVER_MOVE_TOKEN")
         before = local_bucket.names()
@@ -722,10 +728,10 @@ def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, tmp_path
     address = f"{bucket}/b.zarr"
     for foreign in ("notes.txt", "u/c/0", "u/zarr.json", "c/0/0"):
         others(address, foreign)
-        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
+        with pytest.raises(dm.errors.IoFailed, match=f"holds '{foreign}' but no Zarr array"):
             dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
-        with pytest.raises(dm.IoError, match=f"holds '{foreign}' but no Zarr array"):
-            move(None, tmp_path / "a.npy", address, overwrite=True, overwrite_group=True)
+        with pytest.raises(dm.errors.IoFailed, match=f"holds '{foreign}' but no Zarr array"):
+            move(tmp_path / "a.npy", address, overwrite=True, overwrite_group=True)
         assert names(address) == [foreign]
         clear(address)
 
@@ -735,8 +741,8 @@ def test_metadata_that_cannot_be_read_are_taken_for_those_of_a_group(bucket, tmp
     np.save(tmp_path / "a.npy", ARRAY)
     address = f"{bucket}/b.zarr"
     others(address, "zarr.json", data)
-    with pytest.raises(dm.IoError, match="overwrite_group"):
-        move(None, tmp_path / "a.npy", address, overwrite=True)
+    with pytest.raises(dm.errors.IoFailed, match="overwrite_group"):
+        move(tmp_path / "a.npy", address, overwrite=True)
     assert names(address) == ["zarr.json"]
 
 
@@ -745,12 +751,12 @@ def test_a_move_that_was_killed_is_replaced_by_a_move(bucket, tmp_path, killed_a
     address = f"{bucket}/b.zarr"
     killed_after[0] = 4
     with pytest.raises(Killed):
-        move(None, tmp_path / "a.npy", address, chunks=(2, 5))
+        move(tmp_path / "a.npy", address, chunks=(2, 5))
     killed_after[0] = 10**6
     assert len(names(address)) == 4
-    with pytest.raises(dm.IoError, match="overwrite=True removes"):
-        move(None, tmp_path / "a.npy", address)
-    move(None, tmp_path / "a.npy", address, chunks=(7, 11), overwrite=True)
+    with pytest.raises(dm.errors.IoFailed, match="overwrite=True removes"):
+        move(tmp_path / "a.npy", address)
+    move(tmp_path / "a.npy", address, chunks=(7, 11), overwrite=True)
     assert names(address) == ["c/0/0", "zarr.json"]
 
 
@@ -778,10 +784,10 @@ def test_what_other_programs_saved_is_replaced(bucket, tmp_path, zarr_format, se
 def test_of_two_that_write_to_one_address_the_first_gives_up(bucket, caplog):
     address = f"{bucket}/b.zarr"
     first = dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, wait=False)
-    with pytest.raises(dm.IoError, match="still at it"):
+    with pytest.raises(dm.errors.IoFailed, match="still at it"):
         dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
     dm.save(address, {"u": np.arange(3)}, comm=MPI.COMM_SELF, overwrite=True)
-    with pytest.raises(dm.IoError, match="replaced by another program"):
+    with pytest.raises(dm.errors.IoFailed, match="replaced by another program"):
         first.wait()
     assert dm.load(address, {"u": None}, comm=MPI.COMM_SELF)["u"].tolist() == [0, 1, 2]
     assert "replaced by another program" in caplog.text
@@ -814,7 +820,9 @@ def test_a_program_that_is_killed_does_not_block_the_next(bucket):
     left = names(address)
     assert address_place.MARKER in left and len(left) == 5 and "zarr.json" not in left
     rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
-    with pytest.raises(dm.IoError, match="was killed or is still at it; overwrite=True removes"):
+    with pytest.raises(
+        dm.errors.IoFailed, match="was killed or is still at it; overwrite=True removes"
+    ):
         dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF)
     assert names(address) == left
     dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, overwrite=True)

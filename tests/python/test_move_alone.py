@@ -60,11 +60,11 @@ def test_any_files_and_chunks(tmp_path, monkeypatch, seed):
     told = []
     try:
         found = intend(source, output, **options)
-    except dm.NoMemory:
-        with pytest.raises(dm.NoMemory, match="the least that would do"):
-            move(None, source, output, **options)
+    except dm.errors.NoMemory:
+        with pytest.raises(dm.errors.NoMemory, match="the least that would do"):
+            move(source, output, **options)
         return
-    report = move(None, source, output, progress=lambda total: told.append, **options)
+    report = move(source, output, progress=lambda total: told.append, **options)
     back = np.load(output) if output.suffix == ".npy" else zarr.open_array(output, mode="r")[...]
     assert np.array_equal(back, array.transpose(axes))
     assert sum(told) == 2 * array.nbytes * report.passes
@@ -96,7 +96,7 @@ def test_slices_to_pencils_within_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(move_plan, "_two_passes", lambda *_: None)
     watched = Watched(monkeypatch)
     options = {"chunks": (32, 4, 4), "compressor": "none", "max_bytes": 50_000}
-    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
+    report = move(tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
     assert (zarr.open_array(tmp_path / "b.zarr", mode="r")[...] == array).all()
     assert report.steps > 1 and report.reads == 32 * report.steps and watched.most_groups >= 1
 
@@ -124,7 +124,7 @@ def test_where_memory_is_short_fewer_threads_encode_than_read(tmp_path, monkeypa
             at_once[0] -= 1
 
     monkeypatch.setattr(direct_zarr.OrdinaryArray, "write_chunk", counted)
-    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
+    report = move(tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
     assert report.threads == 4 and 1 <= most[0] <= plan.writers
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "b.zarr", mode="r")[...], array)
 
@@ -144,7 +144,7 @@ def test_beyond_the_array_chunks_hold_the_fill_value(tmp_path):
         tmp_path / "a.zarr", shape=(50, 35), chunks=(15, 15), dtype="f4", fill_value=np.nan
     )
     given[:25] = np.arange(25.0 * 35).reshape(25, 35)  # the other chunks are not there
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(8, 20))
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(8, 20))
     made = zarr.open_array(tmp_path / "b.zarr", mode="r+")
     assert np.array_equal(made[...], given[...], equal_nan=True)
     made.resize((60, 45))
@@ -160,7 +160,7 @@ def test_an_error_of_any_thread_is_the_move_s(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline.Sink, "write", fails)
     monkeypatch.setattr("datamover.files.move_job.cores", lambda: 4)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
-        move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
+        move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
 
 
@@ -181,7 +181,7 @@ def test_an_interrupted_move_waits_for_its_threads(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline.Sink, "write", interrupted)
     monkeypatch.setattr("datamover.files.move_job.cores", lambda: 4)
     with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
-        move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
+        move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
     assert begun and sorted(begun) == sorted(ended)
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
 
@@ -253,11 +253,11 @@ def test_what_move_gives_prints_in_a_few_lines(tmp_path):
     threads = counted(planned.plan.passes[0].threads, "thread")
     assert lines[4] == f"  in      1 step of 64 x 64, on {threads}"
     assert lines[-1] == "no intermediate: one pass costs less"
-    report = move(None, tmp_path / "a.npy", tmp_path / "b.zarr", options)
+    report = move(tmp_path / "a.npy", tmp_path / "b.zarr", options)
     title, rest = str(report).splitlines()
     assert title == f"{tmp_path}/a.npy to {tmp_path}/b.zarr  64 x 64 of float64"
     assert rest.startswith("32.8 kB in ") and "B/s, on 1 process" in rest and ": set up " in rest
-    again = move(None, tmp_path / "b.zarr", tmp_path / "c.zarr")
+    again = move(tmp_path / "b.zarr", tmp_path / "c.zarr")
     assert len(repr(again.spec)) < 80, again.spec  # not all that Zarr keeps of it
 
 
@@ -269,11 +269,11 @@ def test_a_whole_hdf5_file_that_is_moved_prints_in_a_few_lines(tmp_path):
         "g/v  2 x 3 of float64",
         "u  8 of float64",
     ]
-    report = move(None, tmp_path / "a.h5", tmp_path / "b.zarr")
+    report = move(tmp_path / "a.h5", tmp_path / "b.zarr")
     assert str(report).startswith(
         f"{tmp_path}/a.h5 to {tmp_path}/b.zarr  2 arrays of 14 elements together\n112 bytes in "
     )
-    report = move(None, f"{tmp_path}/a.h5:/g/v", tmp_path / "c.npy")
+    report = move(f"{tmp_path}/a.h5:/g/v", tmp_path / "c.npy")
     assert str(report).startswith(f"{tmp_path}/a.h5:/g/v to {tmp_path}/c.npy  2 x 3 of float64\n")
 
 

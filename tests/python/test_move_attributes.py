@@ -51,7 +51,7 @@ def check_same_attributes(before, after):
 def test_attributes_of_all_types_are_kept(tmp_path, caplog, way):
     with make(tmp_path / "a.h5") as file:
         give_attributes(file["g/u"])
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
     check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
     assert warnings_in(caplog) == []
 
@@ -81,7 +81,7 @@ def test_many_and_large_attributes_in_their_order(tmp_path, way, count, size, is
         made = file.create_dataset("g/u", data=np.zeros((5, 4)), track_order=is_ordered)
         for k in reversed(range(count)):
             made.attrs[f"a{k}"] = np.full(size, k, "f4")
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
     check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
     if is_ordered:
         with h5py.File(tmp_path / "a.h5") as before, h5py.File(tmp_path / "b.h5") as after:
@@ -91,7 +91,7 @@ def test_many_and_large_attributes_in_their_order(tmp_path, way, count, size, is
 def test_a_large_attribute_of_zarr_goes_to_hdf5(tmp_path):
     said = list(map(float, range(20_000)))
     zarr.create_array(tmp_path / "a.zarr", shape=(3,), dtype="i1", attributes={"a": said})
-    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u")
+    move(tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["u"].attrs["a"].tolist() == said
 
@@ -106,7 +106,7 @@ def test_references_are_left_out_and_named(tmp_path, caplog):
         file["x"] = np.arange(5)
         file["x"].make_scale("x")
         made.dims[0].attach_scale(file["x"])
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
     assert warnings_in(caplog) == [
         f"{tmp_path}/a.h5:/g/u: its attribute {name} is left out: it refers to what is in the file"
         for name in ("object", "record", "region")
@@ -119,7 +119,7 @@ def test_references_are_left_out_and_named(tmp_path, caplog):
 def test_a_scale_stays_one(tmp_path):
     with make(tmp_path / "a.h5", np.arange(4.0)) as file:
         file["g/u"].make_scale("x")
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
     check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["g/u"].is_scale
@@ -129,7 +129,7 @@ def test_an_attribute_with_a_type_of_the_file_is_kept(tmp_path):
     with make(tmp_path / "a.h5") as file:
         file["kind"] = RECORD
         file["g/u"].attrs.create("named", np.ones((), RECORD), dtype=file["kind"])
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["g/u"].attrs["named"].tobytes() == np.ones((), RECORD).tobytes()
         assert file["g/u"].attrs["named"].dtype == RECORD
@@ -150,7 +150,7 @@ def test_fill_values_are_kept(tmp_path, way, dtype, fill):
         made = file.create_dataset("g/u", (5, 4), dtype, fillvalue=fill)
         made[...] = np.zeros((5, 4), dtype)
         expected = made.fillvalue
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
     with h5py.File(tmp_path / "b.h5") as file:
         made = file["g/u"]
         is_set = made.id.get_create_plist().fill_value_defined()
@@ -161,7 +161,7 @@ def test_fill_values_are_kept(tmp_path, way, dtype, fill):
 
 def test_a_fill_value_that_was_not_set_is_not(tmp_path):
     make(tmp_path / "a.h5").close()
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
     with h5py.File(tmp_path / "b.h5") as file:
         is_set = file["g/u"].id.get_create_plist().fill_value_defined()
         assert is_set == h5py.h5d.FILL_VALUE_DEFAULT
@@ -175,7 +175,7 @@ def test_fill_values_come_from_zarr(tmp_path, way):
         )
         made[:2] = 1
         output = f"{tmp_path}/b.h5:/u"
-        move(None, tmp_path / "a.zarr", output, overwrite=True, check="crc32c", **WAYS[way])
+        move(tmp_path / "a.zarr", output, overwrite=True, check="crc32c", **WAYS[way])
         with h5py.File(tmp_path / "b.h5") as file:
             np.testing.assert_equal(file["u"].fillvalue, np.array(fill, dtype)[()])
             np.testing.assert_array_equal(file["u"][...], made[...])
@@ -187,8 +187,8 @@ def test_what_stands_for_missing_elements_is_converted_as_they_are(tmp_path, bef
     with make(tmp_path / "a.h5", np.full((5, 4), missing), fillvalue=missing) as file:
         file["g/u"].attrs.update({"_FillValue": missing, "missing_value": missing[np.newaxis]})
         file["g/u"].attrs.update({"valid_min": np.int16(3), "z": np.complex64(1j)})
-    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", output_dtype=after)
-    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr", output_dtype=after)
+    move(f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", output_dtype=after)
+    move(f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr", output_dtype=after)
     with h5py.File(tmp_path / "b.h5") as file:
         made = file["g/u"]
         said = dict(made.attrs)
@@ -205,13 +205,13 @@ def test_what_stands_for_missing_elements_is_converted_as_they_are(tmp_path, bef
 def test_attributes_that_json_cannot_hold_are_named_for_one_dataset_too(tmp_path, caplog):
     with make(tmp_path / "a.h5") as file:
         file["g/u"].attrs.update({"kept": 1, "z": 1 + 2j, "none": h5py.Empty("f4")})
-    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr")
+    move(f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr")
     assert warnings_in(caplog) == [
         f"{tmp_path}/a.h5:/g/u: its attribute {name} is left out: JSON has none of that type"
         for name in ("none", "z")
     ]
     caplog.clear()
-    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.npy")
+    move(f"{tmp_path}/a.h5:/g/u", tmp_path / "b.npy")
     assert warnings_in(caplog) == []
 
 
@@ -224,7 +224,7 @@ def test_attributes_that_hdf5_cannot_hold_are_left_out_and_named(tmp_path, caplo
         tmp_path / "a.zarr", shape=(5, 4), chunks=(2, 4), dtype="f4", attributes={**lost, **kept}
     )
     made[...] = 1
-    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
+    move(tmp_path / "a.zarr", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
     for name, told in zip(sorted(lost), warnings_in(caplog), strict=True):
         assert told.startswith(f"/g/u: its attribute {name} is left out: HDF5 cannot hold it (")
     with h5py.File(tmp_path / "b.h5") as file:
@@ -263,11 +263,11 @@ def test_nan_and_infinities_are_valid_json_and_come_back(tmp_path, source, optio
             held.attrs.update(SPECIAL)
     if source == "a.h5" and "output_dtype" in options:
         options = {}
-    move(None, f"{tmp_path}/{source}", tmp_path / "b.zarr", zarr_format=zarr_format, **options)
+    move(f"{tmp_path}/{source}", tmp_path / "b.zarr", zarr_format=zarr_format, **options)
     strict_json(tmp_path / "b.zarr")
-    move(None, tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=5 - zarr_format)
+    move(tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=5 - zarr_format)
     strict_json(tmp_path / "c.zarr")
-    move(None, tmp_path / "c.zarr", tmp_path / ("d.h5" if source == "a.h5" else "d.h5:/g/u"))
+    move(tmp_path / "c.zarr", tmp_path / ("d.h5" if source == "a.h5" else "d.h5:/g/u"))
     with h5py.File(tmp_path / "d.h5") as file:
         names = ("/", "g", "g/u", "texts") if source == "a.h5" else ("g/u",)
         for name in names:
@@ -289,7 +289,7 @@ def test_bare_names_of_numbers_in_an_input_are_written_as_valid_json(
     made[:2] = 1
     for held in (group, made):
         held.attrs.update({"a": np.nan, "b": {"c": [1, [-np.inf]]}})
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=zarr_format)
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=zarr_format)
     found = strict_json(tmp_path / "b.zarr")
     for name in ("", "u/"):
         attributes = (
@@ -308,8 +308,8 @@ def test_lists_in_lists_without_end_are_one_clear_line(tmp_path, kind, output):
         nested = '"attributes": {"a": ' + "[" * depth + "]" * depth + "}"
         path.write_text(path.read_text().replace('"attributes": {}', nested))
         try:
-            move(None, tmp_path / "a.zarr", tmp_path / output, overwrite_group=True)
-        except dm.Unsupported as e:
+            move(tmp_path / "a.zarr", tmp_path / output, overwrite_group=True)
+        except dm.errors.Unsupported as e:
             assert depth == 800 and "too deeply nested lists" in str(e)
 
 
@@ -325,13 +325,13 @@ def test_xarray_decodes_what_stands_for_missing_elements(tmp_path, missing, zarr
         file["u"].attrs.update(
             {"_FillValue": np.float32(missing), "missing_value": np.float32(missing)}
         )
-    move(None, tmp_path / "a.nc", tmp_path / "b.zarr", zarr_format=zarr_format)
+    move(tmp_path / "a.nc", tmp_path / "b.zarr", zarr_format=zarr_format)
     strict_json(tmp_path / "b.zarr")
     with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
         after = xarray.open_zarr(tmp_path / "b.zarr", consolidated=False, chunks=None)
         np.testing.assert_array_equal(after["u"], before["u"])
         after.to_netcdf(tmp_path / "c.nc", engine="h5netcdf")
-    move(None, tmp_path / "b.zarr", tmp_path / "d.nc")
+    move(tmp_path / "b.zarr", tmp_path / "d.nc")
     for name in ("c.nc", "d.nc"):
         with h5py.File(tmp_path / name) as file:
             np.testing.assert_array_equal(file["u"].attrs["_FillValue"], np.float32(missing))
@@ -362,7 +362,7 @@ def test_a_class_and_name_that_are_no_scales_are_kept_in_zarr(tmp_path, caplog, 
         file["g/x"].make_scale("x")
         file["g/z"] = np.arange(4.0)
         file["g/z"].attrs["CLASS"] = np.complex64(1j)
-    move(None, f"{tmp_path}/{source}", tmp_path / "b.zarr")
+    move(f"{tmp_path}/{source}", tmp_path / "b.zarr")
     if source == "a.h5:/g/u":
         assert dict(zarr.open_array(tmp_path / "b.zarr", mode="r").attrs) == image
         return
@@ -385,7 +385,7 @@ def test_lists_in_another_byte_order_are_left_out_and_named(tmp_path, caplog, ou
         value[()] = np.arange(3, dtype="i2")
         file["u"].attrs.create("lists", value, (), h5py.vlen_dtype(dtype))
     source = f"{tmp_path}/a.h5" + (":/u" if ":" in output else "")
-    move(None, source, f"{tmp_path}/{output}")
+    move(source, f"{tmp_path}/{output}")
     is_swapped = np.dtype(dtype) != np.dtype("i2")
     assert ["its attribute lists is left out" in r.getMessage() for r in caplog.records] == (
         [True] if is_swapped else []

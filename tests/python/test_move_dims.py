@@ -21,7 +21,7 @@ def test_an_npy_file_becomes_a_variable_of_xarray(tmp_path, zarr_format, shards)
     np.save(tmp_path / "a.npy", ARRAY)
     zarr.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
     said = {"chunks": (1, 2, 4), "shards": shards if zarr_format == 3 else None}
-    move(None, tmp_path / "a.npy", tmp_path / "g.zarr/tas", dims=["t", "y", "x"], **said)
+    move(tmp_path / "a.npy", tmp_path / "g.zarr/tas", dims=["t", "y", "x"], **said)
     with xr.open_zarr(tmp_path / "g.zarr", consolidated=False) as opened:
         assert opened["tas"].dims == ("t", "y", "x")
         np.testing.assert_array_equal(opened["tas"].values, ARRAY)
@@ -38,7 +38,7 @@ def test_given_names_replace_those_of_the_input(tmp_path):
 
 def test_dimensions_of_hdf5_get_names(tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
-    move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/u", dims=("t", "y", "x"))
+    move(tmp_path / "a.npy", f"{tmp_path}/b.h5:/u", dims=("t", "y", "x"))
     with h5py.File(tmp_path / "b.h5") as file:
         assert [dim[0].name for dim in file["u"].dims] == ["/t", "/y", "/x"]
 
@@ -46,15 +46,15 @@ def test_dimensions_of_hdf5_get_names(tmp_path):
 @pytest.mark.parametrize(
     ("output", "dims", "error", "words"),
     [
-        ("b.zarr", ("t", "y"), dm.InvalidArgument, r"has the shape \(2, 3, 4\)"),
-        ("b.zarr", ("t", "t", "x"), dm.InvalidArgument, "have one name"),
-        ("b.zarr", ("t", "", "x"), dm.InvalidArgument, "not a valid name"),
-        ("b.zarr", "tyx", dm.WrongType, "must be a list of names"),
-        ("b.npy", ("t", "y", "x"), dm.InvalidArgument, "is for zarr or hdf5 outputs"),
+        ("b.zarr", ("t", "y"), dm.errors.InvalidArgument, r"has the shape \(2, 3, 4\)"),
+        ("b.zarr", ("t", "t", "x"), dm.errors.InvalidArgument, "have one name"),
+        ("b.zarr", ("t", "", "x"), dm.errors.InvalidArgument, "not a valid name"),
+        ("b.zarr", "tyx", dm.errors.WrongType, "must be a list of names"),
+        ("b.npy", ("t", "y", "x"), dm.errors.InvalidArgument, "is for zarr or hdf5 outputs"),
     ],
 )
 def test_names_that_do_not_fit(tmp_path, output, dims, error, words):
     np.save(tmp_path / "a.npy", ARRAY)
     with pytest.raises(error, match=words):
-        move(None, tmp_path / "a.npy", tmp_path / output, dims=dims)
+        move(tmp_path / "a.npy", tmp_path / output, dims=dims)
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]

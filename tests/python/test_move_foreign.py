@@ -65,8 +65,8 @@ def references(path):
 @pytest.mark.parametrize("output", ["b.npy", "b.zarr", "b.h5"])
 def test_the_format_is_named_with_what_to_do(tmp_path, make, name, words, output):
     make(tmp_path / name)
-    with pytest.raises(dm.Unsupported, match=f"{name} {words}"):
-        move(None, tmp_path / name, tmp_path / output)
+    with pytest.raises(dm.errors.Unsupported, match=f"{name} {words}"):
+        move(tmp_path / name, tmp_path / output)
     assert os.listdir(tmp_path) == [name]
 
 
@@ -74,5 +74,5 @@ def test_the_format_is_named_with_what_to_do(tmp_path, make, name, words, output
 def test_raw_elements_may_begin_as_they_like(tmp_path, begin):
     data = begin.ljust(400, b"\0")
     (tmp_path / "a").write_bytes(data)
-    move(None, tmp_path / "a", tmp_path / "b.npy", shape=(400,), dtype="u1")
+    move(tmp_path / "a", tmp_path / "b.npy", shape=(400,), dtype="u1")
     assert np.load(tmp_path / "b.npy").tobytes() == data

@@ -131,7 +131,7 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     more = ["--chunks", "6,6,6", "--compressor", "gzip"] if encoded else []
     if replaces:
         np.save(tmp_path / "old.npy", OLD)
-        move(MPI.COMM_SELF, tmp_path / "old.npy", place(output))
+        move(tmp_path / "old.npy", place(output), comm=MPI.COMM_SELF)
         (tmp_path / "old.npy").unlink()
 
     begin = time.monotonic()
@@ -163,7 +163,7 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     names = os.listdir(tmp_path)
     if who != "parent" or number != signal.SIGKILL:
         assert not any(name.startswith(".") for name in names)
-    move(MPI.COMM_SELF, tmp_path / "a.npy", place(output), overwrite=True)
+    move(tmp_path / "a.npy", place(output), overwrite=True, comm=MPI.COMM_SELF)
     assert sorted(os.listdir(tmp_path)) == ["a.npy", output.name]
     assert np.array_equal(content(output), NEW)
 
@@ -192,12 +192,12 @@ def test_what_another_move_writes_is_left_alone(tmp_path, caplog):
     left = placing.temporary_path(output, "ba9876543210")
     os.close(placing.claim(left, is_directory=True))
     (tmp_path / ".b.npy.notes.partial").write_text("somebody's")
-    move(MPI.COMM_SELF, tmp_path / "a.npy", output)
+    move(tmp_path / "a.npy", output, comm=MPI.COMM_SELF)
     assert os.path.exists(alive) and not os.path.exists(left)
     assert (tmp_path / ".b.npy.notes.partial").read_text() == "somebody's"
     assert left in caplog.text and alive not in caplog.text
     os.close(lock)
-    move(MPI.COMM_SELF, tmp_path / "a.npy", output, overwrite=True)
+    move(tmp_path / "a.npy", output, overwrite=True, comm=MPI.COMM_SELF)
     assert not os.path.exists(alive)
 
 
@@ -238,6 +238,6 @@ def test_an_intermediate_of_one_that_was_killed_is_removed_by_a_move_without_any
     left = tmp_path / f".{intermediate.NAME}.0123456789ab.partial"
     left.mkdir()
     (left / "chunks.1").write_bytes(b"of a process that was killed")
-    move(None, tmp_path / "a.npy", tmp_path / "b.npy")
+    move(tmp_path / "a.npy", tmp_path / "b.npy")
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy"]
     assert left.name in caplog.text

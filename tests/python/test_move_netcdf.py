@@ -48,7 +48,7 @@ def test_xarray_opens_the_same(tmp_path, compression):
         tmp_path / "a.nc", engine="h5netcdf",
         encoding={"temperature": packed, "mask": {"_FillValue": None}},
     )  # fmt: skip
-    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    move(tmp_path / "a.nc", tmp_path / "a.zarr")
     with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
         after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
         xarray.testing.assert_identical(after.load(), before.load())
@@ -66,7 +66,7 @@ def test_dimensions_without_end_are_told(tmp_path, caplog, unlimited):
     sample(np.random.default_rng(3)).to_netcdf(
         tmp_path / "a.nc", engine="h5netcdf", unlimited_dims=unlimited
     )
-    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    move(tmp_path / "a.nc", tmp_path / "a.zarr")
     said = [m for m in caplog.messages if "unlimited dimensions" in m]
     assert len(said) == len(unlimited)
     if said:
@@ -85,7 +85,7 @@ def test_xarray_opens_a_file_of_a_whole_one_as_that(tmp_path, compression):
         tmp_path / "a.nc", engine="h5netcdf", encoding={"temperature": packed},
         unlimited_dims=["time"],
     )  # fmt: skip
-    move(None, tmp_path / "a.nc", tmp_path / "b.nc", check="crc32c")
+    move(tmp_path / "a.nc", tmp_path / "b.nc", check="crc32c")
     opened = {"engine": "h5netcdf"}
     with (
         xarray.open_dataset(tmp_path / "a.nc", **opened) as before,
@@ -116,7 +116,7 @@ def test_a_variable_in_a_file_of_its_own_is_encoded_as_before(tmp_path, name, ou
     sample(np.random.default_rng(3)).to_netcdf(
         tmp_path / "a.nc", engine="h5netcdf", encoding={"temperature": packed}
     )
-    move(None, f"{tmp_path}/a.nc:/{name}", f"{tmp_path}/{output}:/{name}")
+    move(f"{tmp_path}/a.nc:/{name}", f"{tmp_path}/{output}:/{name}")
     opened = {"engine": "h5netcdf", "phony_dims": "sort"}
     with (
         xarray.open_dataset(tmp_path / "a.nc", **opened) as before,
@@ -135,10 +135,10 @@ def test_a_variable_goes_to_zarr_by_a_file_of_its_own(tmp_path):
     given = sample(np.random.default_rng(3))
     given["mask"].attrs["levels"] = np.array([3], "i4")
     given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    move(None, f"{tmp_path}/a.nc:/mask", f"{tmp_path}/b.h5:/mask")
+    move(f"{tmp_path}/a.nc:/mask", f"{tmp_path}/b.h5:/mask")
     said = []
     for source in ("a.nc", "b.h5"):
-        move(None, f"{tmp_path}/{source}:/mask", tmp_path / "c.zarr", overwrite=True)
+        move(f"{tmp_path}/{source}:/mask", tmp_path / "c.zarr", overwrite=True)
         said.append(dict(zarr.open_array(tmp_path / "c.zarr", mode="r").attrs))
     assert said[0] == said[1] == {"levels": 3}
 
@@ -152,12 +152,12 @@ def test_dimensions_without_coordinates_get_none(tmp_path):
         coords={"t": [4, 5]},
     )
     given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    move(tmp_path / "a.nc", tmp_path / "a.zarr")
     with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
         after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
         xarray.testing.assert_identical(after.load(), before.load())
     given[["u"]].drop_vars("t").to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
-    move(None, tmp_path / "b.nc", tmp_path / "b.npy")  # its only dataset
+    move(tmp_path / "b.nc", tmp_path / "b.npy")  # its only dataset
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), given["u"])
 
 
@@ -174,8 +174,8 @@ def test_missing_values_of_older_stores_stay_missing(tmp_path, dtype):
         (tmp_path / "b.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
         (tmp_path / "c.zarr").mkdir()
         (tmp_path / "c.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
-        move(None, store / "u", tmp_path / "b.zarr/u", output_format="zarr")
-        move(None, store / "u", tmp_path / "c.zarr/u", output_format="zarr", output_dtype="f8")
+        move(store / "u", tmp_path / "b.zarr/u", output_format="zarr")
+        move(store / "u", tmp_path / "c.zarr/u", output_format="zarr", output_dtype="f8")
         for place in ("b.zarr", "c.zarr"):
             after = xarray.open_zarr(tmp_path / place, consolidated=False, chunks=None)
             np.testing.assert_array_equal(after["u"].values, before["u"].values)
@@ -192,7 +192,7 @@ def test_strings_of_any_length_go_with_the_others(tmp_path):
     )
     intended = intend(tmp_path / "a.nc", tmp_path / "a.zarr")
     assert "codes  7 x 9 of strings" in str(intended) and "model  one of strings" in str(intended)
-    report = move(None, tmp_path / "a.nc", tmp_path / "a.zarr", check="crc32c")
+    report = move(tmp_path / "a.nc", tmp_path / "a.zarr", check="crc32c")
     assert report.num_arrays == 9 and report.elems == 5 * 63 + 63 + 1 + 5 + 7 + 9 + 7 + 1 + 63
     with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
         after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
@@ -205,8 +205,8 @@ def test_what_is_no_utf_8_is_said(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3)
         file.create_dataset("text", data=[b"ok", b"\xff"], dtype=h5py.string_dtype("utf-8"))
-    with pytest.raises(dm.InvalidArgument, match="text has a string that is not UTF-8"):
-        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    with pytest.raises(dm.errors.InvalidArgument, match="text has a string that is not UTF-8"):
+        move(tmp_path / "a.h5", tmp_path / "a.zarr")
     assert [name.name for name in tmp_path.iterdir()] == ["a.h5"]
 
 
@@ -214,5 +214,5 @@ def test_lists_of_any_length_are_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3)
         file.create_dataset("lists", (2,), dtype=h5py.vlen_dtype("i4"))
-    with pytest.raises(dm.Unsupported, match="lists has elements without a fixed size"):
-        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    with pytest.raises(dm.errors.Unsupported, match="lists has elements without a fixed size"):
+        move(tmp_path / "a.h5", tmp_path / "a.zarr")

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import placing
 
 
@@ -123,7 +123,7 @@ def test_an_output_that_came_meanwhile_is_not_lost(two, monkeypatch, flags):
     _, new, output, _ = two
     if not flags:
         monkeypatch.setattr(placing, "rename_with", lambda *arguments: False)
-    with pytest.raises(IoError, match="in the meantime"):
+    with pytest.raises(IoFailed, match="in the meantime"):
         placing.place(new, output, overwrite=False)
     assert content(output) == "old" and content(new) == "new"
 

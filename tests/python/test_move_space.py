@@ -61,8 +61,10 @@ def one_line(done, *words):
 def test_a_disk_without_room_is_not_filled_meanwhile(tmp_path, disk, monkeypatch, output):
     np.save(tmp_path / "a.npy", ARRAY)
     monkeypatch.setattr(os, "posix_fallocate", lambda *given: pytest.fail("space is taken"))
-    with pytest.raises(dm.IoError, match=r"needs 3,\d*,\d* bytes; 2,\d*,\d* bytes are free"):
-        move(None, tmp_path / "a.npy", f"{disk}/{output}")
+    with pytest.raises(
+        dm.errors.IoFailed, match=r"needs 3,\d*,\d* bytes; 2,\d*,\d* bytes are free"
+    ):
+        move(tmp_path / "a.npy", f"{disk}/{output}")
     assert os.listdir(disk) == []
 
 
@@ -70,7 +72,7 @@ def test_a_disk_without_room_is_not_filled_meanwhile(tmp_path, disk, monkeypatch
 def test_a_full_disk(tmp_path, disk, output, options):
     np.save(tmp_path / "a.npy", ARRAY)
     np.save(tmp_path / "old.npy", OLD)
-    move(MPI.COMM_SELF, tmp_path / "old.npy", disk / output)
+    move(tmp_path / "old.npy", disk / output, comm=MPI.COMM_SELF)
     free = os.statvfs(disk).f_bavail
     tree = {root: sorted(files) for root, _, files in os.walk(disk)}
     done = run_move(tmp_path / "a.npy", disk / output, *options, "-n", 2, "--overwrite")
@@ -78,7 +80,7 @@ def test_a_full_disk(tmp_path, disk, output, options):
     assert {root: sorted(files) for root, _, files in os.walk(disk)} == tree
     assert os.statvfs(disk).f_bavail == free
     described = {"shape": OLD.shape, "dtype": "f8"} if output == "out.raw" else {}
-    move(MPI.COMM_SELF, disk / output, tmp_path / "back.npy", **described)
+    move(disk / output, tmp_path / "back.npy", comm=MPI.COMM_SELF, **described)
     assert np.array_equal(np.load(tmp_path / "back.npy"), OLD)
 
 
@@ -94,7 +96,7 @@ def test_a_disk_without_room_for_strings(tmp_path, disk, source):
         if source == "a.zarr":
             del file["t"]
     if source == "a.zarr":
-        move(None, tmp_path / "a.h5", tmp_path / source)
+        move(tmp_path / "a.h5", tmp_path / source)
     for words in ([], ["-n", 2]):
         done = run_move(tmp_path / source, disk / "out.h5", *words)
         one_line(done, str(disk), "the output needs", "bytes are free")

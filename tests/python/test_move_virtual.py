@@ -50,22 +50,22 @@ def test_several_files_are_read_as_one_array(tmp_path, rng, dtype, said):
     dtype = np.dtype(dtype)
     array = rng.integers(1, 100, 9 * 11 * dtype.itemsize, "u1").view(dtype).reshape(9, 11)
     store(tmp_path, array, 3, **said)
-    move(None, f"{tmp_path}/b.h5:/u", tmp_path / "c.npy", max_bytes=1 << 16)
+    move(f"{tmp_path}/b.h5:/u", tmp_path / "c.npy", max_bytes=1 << 16)
     assert np.load(tmp_path / "c.npy").tobytes() == array.tobytes()
-    move(None, f"{tmp_path}/b.h5:/u", tmp_path / "d.npy", axes=(1, 0))
+    move(f"{tmp_path}/b.h5:/u", tmp_path / "d.npy", axes=(1, 0))
     assert np.load(tmp_path / "d.npy").tobytes() == array.T.tobytes()
 
 
 def test_an_input_of_several_files_is_read_in_large_pieces(place, rng):
     array = rng.integers(0, 200, (120, 110, 100)).astype("u1")  # a bit more than one piece
     store(place, array, 3)
-    report = move(None, f"{place}/b.h5:/u", place / "c.npy", check="crc32c")
+    report = move(f"{place}/b.h5:/u", place / "c.npy", check="crc32c")
     assert 2 <= report.reads <= 8
     np.testing.assert_array_equal(np.load(place / "c.npy"), array)
-    move(None, f"{place}/b.h5:/u", place / "d.npy", region=dm.Region((7, 0, 3), (90, 110, 99)))
+    move(f"{place}/b.h5:/u", place / "d.npy", region=dm.Region((7, 0, 3), (90, 110, 99)))
     np.testing.assert_array_equal(np.load(place / "d.npy"), array[7:90, :, 3:99])
     slices = (slice(7, 90), slice(None), slice(3, -1))
-    move(None, f"{place}/b.h5:/u", place / "d.npy", region=slices, overwrite=True)
+    move(f"{place}/b.h5:/u", place / "d.npy", region=slices, overwrite=True)
     np.testing.assert_array_equal(np.load(place / "d.npy"), array[slices])
 
 
@@ -73,8 +73,8 @@ def test_an_input_of_several_files_is_read_in_large_pieces(place, rng):
     "region", [3, (slice(0, 4, 2), slice(None)), ((0, 1, 2), (0, 1)), ("a", "b")]
 )
 def test_what_is_no_region_is_refused(place, region):
-    with pytest.raises(dm.InvalidArgument, match=r"region is .*must be a datamover\.Region"):
-        move(None, place / "a.npy", place / "b.npy", region=region)
+    with pytest.raises(dm.errors.InvalidArgument, match=r"region is .*must be a datamover\.Region"):
+        move(place / "a.npy", place / "b.npy", region=region)
 
 
 def test_a_file_that_is_missing_or_broken_is_an_error(place):
@@ -83,18 +83,18 @@ def test_a_file_that_is_missing_or_broken_is_an_error(place):
     part = place / "parts/1.h5"
     shutil.copy(part, place / "whole.h5")
     os.truncate(part, part.stat().st_size - 9)
-    with pytest.raises(dm.IoError, match=r"1\.h5"):
-        move(None, f"{place}/b.h5:/u", place / "c.npy")
+    with pytest.raises(dm.errors.IoFailed, match=r"1\.h5"):
+        move(f"{place}/b.h5:/u", place / "c.npy")
     os.unlink(part)
     assert np.isnan(read(place / "b.h5")).any()
-    with pytest.raises(dm.IoError, match=r"file parts/1\.h5 is missing"):
-        move(None, f"{place}/b.h5:/u", place / "c.npy")
+    with pytest.raises(dm.errors.IoFailed, match=r"file parts/1\.h5 is missing"):
+        move(f"{place}/b.h5:/u", place / "c.npy")
     with h5py.File(part, "w") as file:
         file["other"] = 1
-    with pytest.raises(dm.IoError, match="u is missing in the file"):
-        move(None, f"{place}/b.h5:/u", place / "c.npy")
+    with pytest.raises(dm.errors.IoFailed, match="u is missing in the file"):
+        move(f"{place}/b.h5:/u", place / "c.npy")
     shutil.copy(place / "whole.h5", part)
-    move(None, f"{place}/b.h5:/u", place / "c.npy")
+    move(f"{place}/b.h5:/u", place / "c.npy")
     np.testing.assert_array_equal(np.load(place / "c.npy"), np.load(place / "a.npy"))
 
 
@@ -107,5 +107,5 @@ def test_a_virtual_dataset_of_itself_is_an_error(tmp_path, names):
             layout = h5py.VirtualLayout((4,), "f8")
             layout[:] = h5py.VirtualSource(leads_to, member, (4,))
             file.create_virtual_dataset(name, layout)
-    with pytest.raises(dm.IoError, match="leads to itself"):
-        move(None, f"{tmp_path}/a.h5:/u", tmp_path / "c.npy")
+    with pytest.raises(dm.errors.IoFailed, match="leads to itself"):
+        move(f"{tmp_path}/a.h5:/u", tmp_path / "c.npy")

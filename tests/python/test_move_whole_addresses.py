@@ -79,17 +79,17 @@ def test_a_group_goes_there_and_on_and_back(bucket, tmp_path, zarr_format):
     here = with_all_kinds(tmp_path / "a.zarr", zarr_format)
     there, on = f"{bucket}/x/a.zarr", f"{bucket}/x/b.zarr"
     said = {"zarr_format": zarr_format}
-    report = move(None, here, there, check="crc32c", **said)
+    report = move(here, there, check="crc32c", **said)
     assert report.num_arrays == (8 if zarr_format == 3 else 7) and report.output == there
     assert_same_groups(here, there)
     assert zarr.open_group(store_at(there), mode="r").metadata.zarr_format == zarr_format
     assert address_place.MARKER not in names(there)
-    move(None, there, on, **said)
+    move(there, on, **said)
     assert names(on) == names(there)
-    move(None, on, tmp_path / "b.zarr", check="crc32c", **said)
+    move(tmp_path / "b.zarr", check="crc32c", comm=on, **said)
     assert_same_groups(here, tmp_path / "b.zarr")
-    move(None, on, tmp_path / "there.h5", check="crc32c")
-    move(None, here, tmp_path / "here.h5")
+    move(tmp_path / "there.h5", check="crc32c", comm=on)
+    move(here, tmp_path / "here.h5")
     with h5py.File(tmp_path / "here.h5") as old, h5py.File(tmp_path / "there.h5") as new:
         for name in ("u", "deep/er/v", "n", "none", "texts", "words", "filled"):
             np.testing.assert_array_equal(new[name][()], old[name][()])
@@ -103,12 +103,12 @@ def test_xarray_finds_there_what_a_netcdf_file_has(bucket, tmp_path):
     packed = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 270.0, "_FillValue": -9999}
     given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding={"temperature": packed})
     place = f"{bucket}/a.zarr"
-    move(None, tmp_path / "a.nc", place, chunks=(2, 7, 9), check="crc32c")
+    move(tmp_path / "a.nc", place, chunks=(2, 7, 9), check="crc32c")
     with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
         after = xarray.open_zarr(store_at(place), consolidated=False, chunks=None).load()
         xarray.testing.assert_identical(after, before.load())
     assert after["temperature"].encoding["chunks"] == (2, 7, 9)
-    move(None, place, tmp_path / "b.nc")
+    move(place, tmp_path / "b.nc")
     with (
         xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before,
         xarray.open_dataset(tmp_path / "b.nc", engine="h5netcdf") as after,
@@ -124,9 +124,9 @@ def test_a_whole_file_in_a_bucket_and_names_of_all_kinds(bucket, tmp_path):
         file[odd].attrs["k"] = 1
         file["soft"] = h5py.SoftLink(f"/{odd}")
     others(bucket, "a.h5", (tmp_path / "a.h5").read_bytes())
-    move(None, f"{bucket}/a.h5", place)
-    move(None, place, tmp_path / "b.zarr")
-    move(None, tmp_path / "a.h5", tmp_path / "c.zarr")
+    move(f"{bucket}/a.h5", place)
+    move(place, tmp_path / "b.zarr")
+    move(tmp_path / "a.h5", tmp_path / "c.zarr")
     assert_same_groups(tmp_path / "c.zarr", place)
     assert_same_groups(tmp_path / "c.zarr", tmp_path / "b.zarr")
     assert f"x.zarr/{odd}/{odd}/zarr.json" in names(bucket)
@@ -137,20 +137,20 @@ def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
     group.create_array("g/u", data=np.arange(6.0), chunks=(4,))
     place = f"{bucket}/b.zarr"
     with_all_kinds(tmp_path / "old.zarr")
-    move(None, tmp_path / "old.zarr", place)
+    move(tmp_path / "old.zarr", place)
     before = names(place)
     for said, words in [({}, "overwrite=True"), ({"overwrite": True}, "overwrite_group=True")]:
         for act in (move, lambda _, *given, **said: intend(*given, **said)):
-            with pytest.raises(dm.IoError, match=words):
+            with pytest.raises(dm.errors.IoFailed, match=words):
                 act(None, tmp_path / "a.zarr", place, **said)
     assert names(place) == before
     others(bucket, "b.zarr2/u/c/0", b"another's")
-    move(None, tmp_path / "a.zarr", place, overwrite_group=True)
+    move(tmp_path / "a.zarr", place, overwrite_group=True)
     assert names(place) == ["g/u/c/0", "g/u/c/1", "g/u/zarr.json", "g/zarr.json", "zarr.json"]
     assert_same_groups(tmp_path / "a.zarr", place)
     assert names(f"{bucket}/b.zarr2") == ["u/c/0"]
     others(place, "g/notes.txt")
-    move(None, tmp_path / "a.zarr", place, overwrite_group=True)
+    move(tmp_path / "a.zarr", place, overwrite_group=True)
     assert "g/notes.txt" not in names(place)
 
 
@@ -166,7 +166,7 @@ def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monke
         await real(self, key, value)
 
     monkeypatch.setattr(ObjectStore, "set", set_some)
-    move(None, here, f"{bucket}/b.zarr")
+    move(here, f"{bucket}/b.zarr")
     is_metadata = [key.endswith("zarr.json") for key in written]
     assert is_metadata == sorted(is_metadata) and is_metadata.count(True) == 12
     assert written[-1] == "b.zarr/zarr.json" and written[0].endswith(address_place.MARKER)
@@ -175,8 +175,8 @@ def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monke
     count = len(written)
     for limit[0] in (0, 3, count - 13, count - 1):
         written.clear()
-        with pytest.raises(dm.IoError, match="tired") as caught:
-            move(None, here, f"{bucket}/c.zarr")
+        with pytest.raises(dm.errors.IoFailed, match="tired") as caught:
+            move(here, f"{bucket}/c.zarr")
         assert "\n" not in str(caught.value) and str(caught.value).count("cannot be written") == 1
         assert names(f"{bucket}/c.zarr") == []
     assert_same_groups(here, f"{bucket}/b.zarr")
@@ -189,7 +189,7 @@ def test_a_move_that_was_killed_anywhere_is_replaced(
     here = with_all_kinds(tmp_path / "a.zarr", zarr_format)
     place = f"{local_bucket.address}/b.zarr"
     said = {"zarr_format": zarr_format}
-    move(None, here, place, **said)
+    move(here, place, **said)
     changes = 10**6 - killed_after[0]
     whole = local_bucket.names()
     assert changes > 20
@@ -197,15 +197,15 @@ def test_a_move_that_was_killed_anywhere_is_replaced(
     for count in (1, changes // 2, changes - 2, changes - 1):
         killed_after[0] = count
         with pytest.raises(Killed):
-            move(None, here, place, **said)
+            move(here, place, **said)
         killed_after[0] = 10**6
         left = {name.removeprefix("b.zarr/") for name in local_bucket.names()}
         assert address_place.MARKER in left
         is_visible = not left.isdisjoint({"zarr.json", ".zgroup"})
         assert is_visible == (count == changes - 1)
-        with pytest.raises(dm.IoError, match="overwrite"):
-            move(None, here, place, **said)
-        move(None, here, place, overwrite_group=True, **said)
+        with pytest.raises(dm.errors.IoFailed, match="overwrite"):
+            move(here, place, **said)
+        move(here, place, overwrite_group=True, **said)
         assert local_bucket.names() == whole
         assert_same_groups(here, local_bucket.path / "b.zarr")
         local_bucket.clear()
@@ -230,17 +230,19 @@ def test_a_server_that_lists_nothing_has_consolidated_metadata(tmp_path):
     with serving(tmp_path / "served", Silent) as server:
         for zarr_format in (2, 3):
             said = {"zarr_format": zarr_format}
-            move(None, f"{server}/{zarr_format}.zarr", tmp_path / f"{zarr_format}.zarr", **said)
+            move(f"{server}/{zarr_format}.zarr", tmp_path / f"{zarr_format}.zarr", **said)
             assert_same_groups(
                 tmp_path / f"served/{zarr_format}.zarr", tmp_path / f"{zarr_format}.zarr"
             )
-            move(None, f"{server}/{zarr_format}.zarr", tmp_path / f"{zarr_format}.h5")
+            move(f"{server}/{zarr_format}.zarr", tmp_path / f"{zarr_format}.h5")
             with h5py.File(tmp_path / f"{zarr_format}.h5") as file:
                 assert file[f"{odd}/u"][...].tolist() == [0, 1, 2]
             plain = f"{server}/{zarr_format}-plain.zarr"
-            with pytest.raises(dm.Unsupported, match=f"{plain} is a .* cannot list: name one"):
-                move(None, plain, tmp_path / "b.zarr")
-            move(None, f"{plain}/u", tmp_path / "u.npy", overwrite=True)
+            with pytest.raises(
+                dm.errors.Unsupported, match=f"{plain} is a .* cannot list: name one"
+            ):
+                move(plain, tmp_path / "b.zarr")
+            move(f"{plain}/u", tmp_path / "u.npy", overwrite=True)
     assert not (tmp_path / "b.zarr").exists()
 
 
@@ -261,31 +263,39 @@ def test_consolidated_metadata_lead_nowhere_else(tmp_path, name):
 
 def test_what_cannot_be_moved_is_one_clear_line(bucket, tmp_path):
     here = with_all_kinds(tmp_path / "a.zarr")
-    move(None, here, f"{bucket}/a.zarr")
+    move(here, f"{bucket}/a.zarr")
     others(bucket, "broken.zarr/zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
     others(bucket, "broken.zarr/g/zarr.json", b"{")
     others(bucket, "odd.zarr/zarr.json", b"[]")
     others(bucket, "empty.zarr/zarr.json", b'{"zarr_format": 3, "node_type": "group"}')
     before = names(bucket)
     local = [
-        (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
-        (f"{bucket}-none/a.zarr", dm.IoError, "none/a.zarr"),
-        ("http://127.0.0.1:9/a.zarr", dm.IoError, "127.0.0.1:9/a.zarr cannot be read"),
-        (f"{bucket}/broken.zarr", dm.IoError, "broken.zarr/g has metadata that cannot be read"),
-        (f"{bucket}/odd.zarr", dm.IoError, "odd.zarr has metadata that are not a JSON object"),
-        (f"{bucket}/empty.zarr", dm.InvalidArgument, "a Zarr group without arrays"),
+        (f"{bucket}/none.zarr", dm.errors.IoFailed, "none.zarr"),
+        (f"{bucket}-none/a.zarr", dm.errors.IoFailed, "none/a.zarr"),
+        ("http://127.0.0.1:9/a.zarr", dm.errors.IoFailed, "127.0.0.1:9/a.zarr cannot be read"),
+        (
+            f"{bucket}/broken.zarr",
+            dm.errors.IoFailed,
+            "broken.zarr/g has metadata that cannot be read",
+        ),
+        (
+            f"{bucket}/odd.zarr",
+            dm.errors.IoFailed,
+            "odd.zarr has metadata that are not a JSON object",
+        ),
+        (f"{bucket}/empty.zarr", dm.errors.InvalidArgument, "a Zarr group without arrays"),
     ]
     for source, error, words in local:
         with pytest.raises(error, match=words) as caught:
-            move(None, source, f"{bucket}/b.zarr")
+            move(source, f"{bucket}/b.zarr")
         assert "\n" not in str(caught.value)
     there = [
-        (f"{bucket}-none/b.zarr", {}, dm.IoError, "none/b.zarr cannot be looked at"),
-        ("http://127.0.0.1:9/b.zarr", {}, dm.Unsupported, "can only be read"),
-        (f"{bucket}/b.h5", {}, dm.Unsupported, "only Zarr arrays and groups can be written"),
-        (f"{bucket}/b.zarr", {"chunks": (1, 1, 1, 1)}, dm.InvalidArgument, "4 dimensions"),
-        (f"{bucket}/b.zarr", {"axes": (1, 0)}, dm.InvalidArgument, "axes= is for one array"),
-        (f"{bucket}/b.zarr", {"zarr_format": 4}, dm.InvalidArgument, "unknown Zarr format"),
+        (f"{bucket}-none/b.zarr", {}, dm.errors.IoFailed, "none/b.zarr cannot be looked at"),
+        ("http://127.0.0.1:9/b.zarr", {}, dm.errors.Unsupported, "can only be read"),
+        (f"{bucket}/b.h5", {}, dm.errors.Unsupported, "only Zarr arrays and groups can be written"),
+        (f"{bucket}/b.zarr", {"chunks": (1, 1, 1, 1)}, dm.errors.InvalidArgument, "4 dimensions"),
+        (f"{bucket}/b.zarr", {"axes": (1, 0)}, dm.errors.InvalidArgument, "axes= is for one array"),
+        (f"{bucket}/b.zarr", {"zarr_format": 4}, dm.errors.InvalidArgument, "unknown Zarr format"),
     ]
     for output, said, error, words in there:
         for act in (move, lambda _, *given, **said: intend(*given, **said)):
@@ -293,14 +303,14 @@ def test_what_cannot_be_moved_is_one_clear_line(bucket, tmp_path):
                 act(None, here, output, **said)
             assert "\n" not in str(caught.value)
     for output in (f"{bucket}/a.zarr", f"{bucket}/a.zarr/inner.zarr"):
-        with pytest.raises(dm.InvalidArgument, match="one is inside the other"):
-            move(None, f"{bucket}/a.zarr", output, overwrite_group=True)
+        with pytest.raises(dm.errors.InvalidArgument, match="one is inside the other"):
+            move(f"{bucket}/a.zarr", output, overwrite_group=True)
     assert names(bucket) == before and os.listdir(tmp_path) == ["a.zarr"]
 
 
 def test_a_chunk_that_cannot_be_read_leaves_nothing(bucket, tmp_path):
     with_all_kinds(tmp_path / "a.zarr")
-    move(None, tmp_path / "a.zarr", f"{bucket}/a.zarr")
+    move(tmp_path / "a.zarr", f"{bucket}/a.zarr")
     for name, outputs in [
         ("u/c/1/0", [f"{bucket}/b.zarr"]),
         ("texts/c/1/0", [f"{bucket}/b.zarr", tmp_path / "b.h5"]),
@@ -308,17 +318,19 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing(bucket, tmp_path):
         others(bucket, f"a.zarr/{name}", b"none")
         before = names(bucket)
         for output in outputs:
-            with pytest.raises(dm.IoError, match=f"{name.partition('/')[0]} cannot be read"):
-                move(None, f"{bucket}/a.zarr", output)
+            with pytest.raises(
+                dm.errors.IoFailed, match=f"{name.partition('/')[0]} cannot be read"
+            ):
+                move(f"{bucket}/a.zarr", output)
         assert names(bucket) == before and os.listdir(tmp_path) == ["a.zarr"]
 
 
 def test_an_array_in_a_group_that_is_named_is_an_array(bucket, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"] = np.arange(3)
-    move(None, tmp_path / "a.h5", f"{bucket}/g.zarr/u")
+    move(tmp_path / "a.h5", f"{bucket}/g.zarr/u")
     assert zarr.open_array(store_at(f"{bucket}/g.zarr/u"), mode="r").shape == (3,)
-    move(None, tmp_path / "a.h5", f"{bucket}/h")
+    move(tmp_path / "a.h5", f"{bucket}/h")
     assert zarr.open_group(store_at(f"{bucket}/h"), mode="r")["u"].shape == (3,)
 
 
@@ -327,13 +339,13 @@ def test_what_goes_into_a_group_has_its_format(bucket, tmp_path):
     zarr.create_group(tmp_path / "a.zarr", zarr_format=2).create_array("u", data=np.arange(4))
     for zarr_format in (2, 3):
         place = f"{bucket}/{zarr_format}.zarr"
-        move(None, tmp_path / "a.zarr", place, zarr_format=zarr_format)
-        move(None, tmp_path / "a.npy", f"{place}/v")
-        move(None, tmp_path / "a.zarr/u", f"{place}/u", overwrite=True, chunks=(2,))
+        move(tmp_path / "a.zarr", place, zarr_format=zarr_format)
+        move(tmp_path / "a.npy", f"{place}/v")
+        move(tmp_path / "a.zarr/u", f"{place}/u", overwrite=True, chunks=(2,))
         group = zarr.open_group(store_at(place), mode="r")
         assert group.metadata.zarr_format == zarr_format
         assert group["v"][...].tolist() == [0, 1, 2] and group["u"].chunks == (2,)
-        move(None, tmp_path / "a.zarr", place, zarr_format=5 - zarr_format, overwrite_group=True)
+        move(tmp_path / "a.zarr", place, zarr_format=5 - zarr_format, overwrite_group=True)
         group = zarr.open_group(store_at(place), mode="r")
         assert group.metadata.zarr_format == 5 - zarr_format and list(group) == ["u"]
 
@@ -341,7 +353,7 @@ def test_what_goes_into_a_group_has_its_format(bucket, tmp_path):
 def test_by_processes_of_the_command(bucket, tmp_path, capsys):
     here = with_all_kinds(tmp_path / "a.zarr")
     words = [f"{bucket}/a.zarr", f"{bucket}/b.zarr", "--chunks", "2,5"]
-    move(None, here, words[0])
+    move(here, words[0])
     before = names(bucket)
     assert move_command.run([*words, "--dry-run"]) == 0
     printed = capsys.readouterr().out
@@ -365,12 +377,14 @@ def test_strings_at_an_address_are_bounded_by_their_size(bucket, tmp_path, compr
     texts = np.array(["", "ä" * 1000, *["x" * 900_000] * 3, "y"], object)
     made = group.create_array("texts", shape=(6,), chunks=(3,), dtype=str, compressors=codec)
     made[...] = texts
-    move(None, tmp_path / "a.zarr", f"{bucket}/a.zarr")
+    move(tmp_path / "a.zarr", f"{bucket}/a.zarr")
     source = f"{bucket}/a.zarr"
-    with pytest.raises(dm.NoMemory, match=r"a.zarr/texts has .* bytes of strings in a chunk"):
-        move(None, source, tmp_path / output, max_bytes=1_500_000)
+    with pytest.raises(
+        dm.errors.NoMemory, match=r"a.zarr/texts has .* bytes of strings in a chunk"
+    ):
+        move(source, tmp_path / output, max_bytes=1_500_000)
     assert os.listdir(tmp_path) == ["a.zarr"]
-    move(None, source, tmp_path / output, max_bytes=10_000_000)
+    move(source, tmp_path / output, max_bytes=10_000_000)
     if output == "b.zarr":
         found = zarr.open_array(tmp_path / "b.zarr/texts", mode="r")[...]
     else:
@@ -395,8 +409,10 @@ def test_strings_over_http_are_bounded_by_their_size(tmp_path, handler):
     group.create_array("texts", shape=(4,), chunks=(2,), dtype=str)[:2] = texts
     zarr.consolidate_metadata(tmp_path / "a.zarr")
     with serving(tmp_path, handler) as server:
-        with pytest.raises(dm.NoMemory, match=r"a.zarr/texts has .* bytes of strings in a chunk"):
-            move(None, f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=800_000)
-        move(None, f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=10_000_000)
+        with pytest.raises(
+            dm.errors.NoMemory, match=r"a.zarr/texts has .* bytes of strings in a chunk"
+        ):
+            move(f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=800_000)
+        move(f"{server}/a.zarr", tmp_path / "b.zarr", max_bytes=10_000_000)
     found = zarr.open_array(tmp_path / "b.zarr/texts", mode="r")[...]
     assert (np.asarray(found, object) == ["x" * 900_000, "y", "", ""]).all()

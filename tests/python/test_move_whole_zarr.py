@@ -47,7 +47,7 @@ def make(path, zarr_format=3):
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_all_that_a_group_holds(tmp_path, zarr_format, said):
     held = make(tmp_path / "a.zarr", zarr_format)
-    report = move(None, tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c", **said)
+    report = move(tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c", **said)
     assert report.num_arrays == len(held)
     assert report.elems == sum(array.size for array in held.values())
     with h5py.File(tmp_path / "b.h5") as file:
@@ -67,7 +67,7 @@ def test_all_that_a_group_holds(tmp_path, zarr_format, said):
         assert file["deep/empty"].attrs["levels"].tolist() == [1.5, 2.5]
         assert file["deep/empty"].attrs["names"].tolist() == ["a", "b"]
     assert sorted(os.listdir(tmp_path)) == ["a.zarr", "b.h5"]
-    move(None, tmp_path / "b.h5", tmp_path / "c.zarr")
+    move(tmp_path / "b.h5", tmp_path / "c.zarr")
     again = zarr.open_group(tmp_path / "c.zarr", mode="r")
     for name, array in held.items():
         np.testing.assert_array_equal(again[name][...], array)
@@ -88,7 +88,7 @@ def test_xarray_opens_the_same(tmp_path, zarr_format):
         given.isel(lon=slice(4)).to_zarr(
             tmp_path / "a.zarr", group="part", zarr_format=zarr_format, consolidated=False
         )
-    move(None, tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c")
+    move(tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c")
     for group in (None, "part"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -112,7 +112,7 @@ def test_dimensions_that_cannot_have_scales_get_labels(tmp_path, caplog):
         ("z", (3, 2), ("y", None)), ("ok", (3, 6), ("y", "z2")),
     ):  # fmt: skip
         group.create_array(name, shape=shape, dtype="f4", dimension_names=names)
-    move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    move(tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert [dim[0].name for dim in file["ok"].dims] == ["/y", "/z2"]
         labels = {name: [dim.label for dim in file[name].dims] for name in "uvwz"}
@@ -125,7 +125,7 @@ def test_attributes_that_hdf5_has_not_are_named(tmp_path, caplog):
     group = zarr.create_group(tmp_path / "a.zarr", attributes={"levels": [{"path": "0"}], "n": 1})
     group.create_array("u", data=np.arange(3.0), attributes={"none": None, "x": 1})
     group.create_group("g").attrs["mixed"] = [1, "a"]
-    move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    move(tmp_path / "a.zarr", tmp_path / "b.h5")
     said = [record.getMessage().partition(": HDF5")[0] for record in caplog.records]
     place = tmp_path / "a.zarr"
     assert said == [
@@ -143,7 +143,7 @@ def test_large_attributes(tmp_path):
     group.create_array("s", shape=(2,), dtype=str)
     for held in (group, group["u"], group["s"]):
         held.attrs.update({"list": [0.5] * 20_000, "text": "x" * 100_000})
-    move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    move(tmp_path / "a.zarr", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         for held in (file, file["u"], file["s"]):
             assert (held.attrs["list"].shape, len(held.attrs["text"])) == ((20_000,), 100_000)
@@ -152,7 +152,7 @@ def test_large_attributes(tmp_path):
 def test_one_array_of_a_group_is_a_dataset_of_its_name(tmp_path):
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("u", data=np.arange(3.0))
-    move(None, f"{tmp_path}/a.zarr/u/", tmp_path / "b.h5")
+    move(f"{tmp_path}/a.zarr/u/", tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
         assert list(file) == ["u"]
         np.testing.assert_array_equal(file["u"][...], np.arange(3.0))
@@ -163,11 +163,11 @@ def test_what_cannot_be_moved_is_refused(tmp_path):
     group.create_array("u", data=np.arange(3.0))
     group.create_group("g")
     for output in ("b.h5", "b.zarr"):
-        with pytest.raises(dm.InvalidArgument, match="Zarr group without arrays"):
-            move(None, tmp_path / "a.zarr/g", tmp_path / output)
+        with pytest.raises(dm.errors.InvalidArgument, match="Zarr group without arrays"):
+            move(tmp_path / "a.zarr/g", tmp_path / output)
     os.symlink(tmp_path / "a.zarr", tmp_path / "a.zarr/g/loop")
-    with pytest.raises(dm.IoError, match="a link to a group that contains it"):
-        move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    with pytest.raises(dm.errors.IoFailed, match="a link to a group that contains it"):
+        move(tmp_path / "a.zarr", tmp_path / "b.h5")
     assert os.listdir(tmp_path) == ["a.zarr"]
 
 
@@ -177,15 +177,15 @@ def test_attributes_of_a_group_that_cannot_be_read(tmp_path, output, content):
     group = zarr.create_group(tmp_path / "a.zarr", zarr_format=2).create_group("g")
     group.create_array("u", data=np.arange(3.0))
     (tmp_path / "a.zarr/g/.zattrs").write_bytes(content)
-    with pytest.raises(dm.IoError, match="g has attributes that cannot be read"):
-        move(None, tmp_path / "a.zarr", tmp_path / output)
+    with pytest.raises(dm.errors.IoFailed, match="g has attributes that cannot be read"):
+        move(tmp_path / "a.zarr", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.zarr"]
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_group_becomes_a_group(tmp_path, zarr_format):
     held = make(tmp_path / "a.zarr", zarr_format)
-    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", check="crc32c")
+    report = move(tmp_path / "a.zarr", tmp_path / "b.zarr", check="crc32c")
     assert report.num_arrays == len(held)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -201,18 +201,18 @@ def test_a_group_becomes_a_group(tmp_path, zarr_format):
                 if name not in ("texts", "words") and zarr_format == 3:
                     assert new[name].metadata == node.metadata
         assert dict(new.attrs) == dict(old.attrs)
-    with pytest.raises(dm.IoError, match="overwrite_group=True"):
-        move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite=True)
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite_group=True)
+    with pytest.raises(dm.errors.IoFailed, match="overwrite_group=True"):
+        move(tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite=True)
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite_group=True)
     assert sorted(os.listdir(tmp_path)) == ["a.zarr", "b.zarr"]
 
 
 def test_chunks_are_those_of_arrays_of_so_many_dimensions(tmp_path):
     make(tmp_path / "a.zarr")
-    move(None, tmp_path / "a.zarr", tmp_path / "b.h5", chunks=(4, 5))
-    move(None, tmp_path / "b.h5", tmp_path / "c.h5", chunks=(9,))
-    move(None, tmp_path / "c.h5", tmp_path / "d.zarr", chunks=(6, 6))
-    move(None, tmp_path / "d.zarr", tmp_path / "e.zarr", chunks=(2, 2))
+    move(tmp_path / "a.zarr", tmp_path / "b.h5", chunks=(4, 5))
+    move(tmp_path / "b.h5", tmp_path / "c.h5", chunks=(9,))
+    move(tmp_path / "c.h5", tmp_path / "d.zarr", chunks=(6, 6))
+    move(tmp_path / "d.zarr", tmp_path / "e.zarr", chunks=(2, 2))
     with h5py.File(tmp_path / "b.h5") as two, h5py.File(tmp_path / "c.h5") as one:
         assert two["u"].chunks == (4, 5) and two["deep/er/w"].chunks is None
         assert one["u"].chunks == (4, 5) and one["deep/er/w"].chunks == (9,)
@@ -223,8 +223,8 @@ def test_chunks_are_those_of_arrays_of_so_many_dimensions(tmp_path):
     for source in ("a.zarr", "b.h5"):
         for output in ("f.zarr", "f.h5"):
             words = rf"chunks=\(2, 2, 2\): nothing in .*{source} has 3 dimensions"
-            with pytest.raises(dm.InvalidArgument, match=words):
-                move(None, tmp_path / source, tmp_path / output, chunks=(2, 2, 2))
+            with pytest.raises(dm.errors.InvalidArgument, match=words):
+                move(tmp_path / source, tmp_path / output, chunks=(2, 2, 2))
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -232,8 +232,8 @@ def test_chunks_are_those_of_arrays_of_so_many_dimensions(tmp_path):
 def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path, output):
     make(tmp_path / "a.zarr")
     (tmp_path / "a.zarr/u/c/1/1").write_bytes(b"none")
-    with pytest.raises(dm.IoError, match="u cannot be read"):
-        move(None, tmp_path / "a.zarr", tmp_path / output)
+    with pytest.raises(dm.errors.IoFailed, match="u cannot be read"):
+        move(tmp_path / "a.zarr", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.zarr"]
 
 
@@ -251,7 +251,7 @@ def test_strings_keep_what_they_have(tmp_path, zarr_format, to):
     made[:3] = np.array(["a", "none", "ä"], object)
     group.create_array("plain", shape=(3,), chunks=(2,), dtype=str, compressors=None)
     told = intend(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=to)
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=to, check="crc32c")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=to, check="crc32c")
     new = zarr.open_group(tmp_path / "b.zarr", mode="r")
     assert new["t"][...].tolist() == ["a", "none", "ä", *["none"] * 6]
     assert new["t"].chunks == (2,) and not new["plain"].compressors
@@ -260,7 +260,7 @@ def test_strings_keep_what_they_have(tmp_path, zarr_format, to):
     if zarr_format == to:
         assert new["t"].metadata == made.metadata
     assert told.members["t"].files == (3 if to == zarr_format == 3 else 5) + (2 if to == 2 else 1)
-    move(None, tmp_path / "a.zarr", tmp_path / "c.zarr", zarr_format=to, compressor="blosc")
+    move(tmp_path / "a.zarr", tmp_path / "c.zarr", zarr_format=to, compressor="blosc")
     for name in ("t", "plain"):
         (codec,) = zarr.open_group(tmp_path / "c.zarr", mode="r")[name].compressors
         assert type(codec).__name__ == ("Blosc" if to == 2 else "BloscCodec")
@@ -278,7 +278,7 @@ def test_the_files_of_a_group_are_told_before(tmp_path, source, zarr_format):
         file.create_group("in/ner")
     said = {"zarr_format": zarr_format}
     told = intend(tmp_path / source, tmp_path / "b.zarr", **said)
-    move(None, tmp_path / source, tmp_path / "b.zarr", **said)
+    move(tmp_path / source, tmp_path / "b.zarr", **said)
     files = [name for _, _, names in os.walk(tmp_path / "b.zarr") for name in names]
     assert told.files == len(files)
     assert told.figures()["files"] == told.files
@@ -296,7 +296,7 @@ def test_files_of_others_beside_strings_are_no_chunks(tmp_path, zarr_format, sha
     made[...] = "text"
     for name in ("notes.txt", ".DS_Store", "._0"):
         (tmp_path / "a.zarr/t" / name).write_bytes(b"\x7f" * 64)
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert np.all(zarr.open_array(tmp_path / "b.zarr/t", mode="r")[...] == "text")
-    with pytest.raises(dm.NoMemory, match=r"a.zarr/t has \d+ bytes of strings"):
-        move(None, tmp_path / "a.zarr", tmp_path / "c.zarr", max_bytes=40)
+    with pytest.raises(dm.errors.NoMemory, match=r"a.zarr/t has \d+ bytes of strings"):
+        move(tmp_path / "a.zarr", tmp_path / "c.zarr", max_bytes=40)

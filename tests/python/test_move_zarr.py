@@ -52,9 +52,9 @@ def sample(dtype, shape):
 def test_every_value_comes_through_zarr(tmp_path, dtype, chunks):
     array = sample(dtype, (5, 7))
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=chunks)
+    move(tmp_path / "a.npy", tmp_path / "z.zarr", chunks=chunks, comm=COMM)
     assert (zarr.open_array(tmp_path / "z.zarr", mode="r")[...] == array).all()
-    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    move(tmp_path / "z.zarr", tmp_path / "b.npy", comm=COMM)
     assert (np.load(tmp_path / "b.npy") == array).all()
 
 
@@ -77,7 +77,7 @@ def test_numbers_that_equal_the_fill_value_keep_their_bytes(tmp_path, dtype, fil
     np.save(tmp_path / "a.npy", array)
     said.pop("fill_value", None)
     for name, options in (("a.zarr", {}), ("a.npy", said)):
-        move(COMM, tmp_path / name, tmp_path / "b.zarr", overwrite=True, **options)
+        move(tmp_path / name, tmp_path / "b.zarr", overwrite=True, comm=COMM, **options)
         found = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
         assert found.astype(packed.dtype).tobytes() == packed.tobytes()
 
@@ -85,15 +85,15 @@ def test_numbers_that_equal_the_fill_value_keep_their_bytes(tmp_path, dtype, fil
 @pytest.mark.parametrize("dtype", [[("a", "f4", (2,))], [("a", "u1"), ("b", [("c", "i4", 3)])]])
 def test_arrays_in_records_are_refused(tmp_path, dtype):
     np.save(tmp_path / "a.npy", np.zeros(3, dtype))
-    with pytest.raises(dm.Unsupported, match=r"field '[ac]' is an array"):
-        move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr")
+    with pytest.raises(dm.errors.Unsupported, match=r"field '[ac]' is an array"):
+        move(tmp_path / "a.npy", tmp_path / "z.zarr", comm=COMM)
 
 
 @pytest.mark.parametrize("dtype", [[("a", "f4")], "V5"], ids=str)
 def test_what_zarr_does_not_write_in_shards_is_refused(tmp_path, dtype):
     np.save(tmp_path / "a.npy", sample(dtype, (8,)))
-    with pytest.raises(dm.Unsupported, match=r"in shards"):
-        move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(2,), shards=(4,))
+    with pytest.raises(dm.errors.Unsupported, match=r"in shards"):
+        move(tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(2,), shards=(4,), comm=COMM)
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
 
 
@@ -118,8 +118,10 @@ def test_a_chunk_is_not_decoded_beyond_its_size(tmp_path, monkeypatch, name):
     )
     made[...] = 1
     (tmp_path / "a.zarr" / "0").write_bytes(BOMBS[name])
-    with pytest.raises(dm.IoError, match=r"chunk 0: .*(decodes to more than|it holds .* not) 32"):
-        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+    with pytest.raises(
+        dm.errors.IoFailed, match=r"chunk 0: .*(decodes to more than|it holds .* not) 32"
+    ):
+        move(tmp_path / "a.zarr", tmp_path / "b.npy", comm=COMM)
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zlib"])
@@ -132,8 +134,8 @@ def test_a_compressed_chunk_that_is_cut_is_an_error(tmp_path, kind, cut):
     made[...] = np.arange(64)
     whole = (tmp_path / "a.zarr" / "0").read_bytes()
     (tmp_path / "a.zarr" / "0").write_bytes(whole[:-cut])
-    with pytest.raises(dm.IoError, match="chunk 0"):
-        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+    with pytest.raises(dm.errors.IoFailed, match="chunk 0"):
+        move(tmp_path / "a.zarr", tmp_path / "b.npy", comm=COMM)
 
 
 def test_streams_of_gzip_may_stand_one_behind_the_other(tmp_path):
@@ -145,7 +147,7 @@ def test_streams_of_gzip_may_stand_one_behind_the_other(tmp_path):
     data = np.arange(1, 5.0).tobytes()
     twice = numcodecs.GZip().encode(data[:11]) + numcodecs.GZip().encode(data[11:]) + bytes(3)
     (tmp_path / "a.zarr" / "0").write_bytes(twice)
-    move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+    move(tmp_path / "a.zarr", tmp_path / "b.npy", comm=COMM)
     assert np.load(tmp_path / "b.npy").tolist() == [1, 2, 3, 4]
 
 
@@ -175,7 +177,7 @@ def metadata(path):
 
 def test_zarr_to_zarr_keeps_what_is_said_of_the_array(tmp_path):
     given = source_array(tmp_path / "a.zarr")
-    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", comm=COMM)
     assert metadata(tmp_path / "b.zarr") == metadata(tmp_path / "a.zarr")
     assert np.isnan(zarr.open_array(tmp_path / "b.zarr", mode="r").fill_value)
     back = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
@@ -185,8 +187,8 @@ def test_zarr_to_zarr_keeps_what_is_said_of_the_array(tmp_path):
 def test_what_is_said_comes_before_what_is_kept(tmp_path):
     source_array(tmp_path / "a.zarr")
     move(
-        COMM, tmp_path / "a.zarr", tmp_path / "b.zarr", axes=(1, 0), chunks=(5, 5),
-        compressor="none",
+        tmp_path / "a.zarr", tmp_path / "b.zarr", axes=(1, 0), chunks=(5, 5),
+        compressor="none", comm=COMM,
     )  # fmt: skip
     made = zarr.open_array(tmp_path / "b.zarr", mode="r")
     assert (made.chunks, made.shards, made.compressors) == ((5, 5), None, ())
@@ -217,7 +219,7 @@ def test_shards_that_are_larger_than_the_limit_are_read_in_parts(tmp_path, outpu
     if output == "b.zarr":
         said["chunks"] = tuple(int(n) for n in random.integers(1, 7, 3))
     found = intend(tmp_path / "a.zarr", tmp_path / output, **said).plan
-    report = move(None, tmp_path / "a.zarr", tmp_path / output, check="crc32c", **said)
+    report = move(tmp_path / "a.zarr", tmp_path / output, check="crc32c", **said)
     assert found.memory_bytes <= limit
     assert (report.reads, report.passes) == (found.reads, len(found.passes))
     read = found.passes[0].source.chunk
@@ -272,7 +274,14 @@ def test_shards_among_any_other_codecs(tmp_path, seed):
     for said in ({}, {"chunks": chunks}, {"chunks": chunks, "shards": shards}):
         if random.integers(2):
             said |= {"axes": axes, "compressor": "none"}
-        move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite=True, check="crc32c", **said)
+        move(
+            tmp_path / "a.zarr",
+            tmp_path / "b.zarr",
+            overwrite=True,
+            check="crc32c",
+            comm=COMM,
+            **said,
+        )
         moved = zarr.open_array(tmp_path / "b.zarr", mode="r")
         expected = array.transpose(said.get("axes", range(array.ndim)))
         np.testing.assert_array_equal(moved[...], expected)
@@ -294,7 +303,7 @@ def test_codecs_within_shards_that_others_are_around_are_kept(tmp_path):
         store=tmp_path / "a.zarr", shape=(40, 24), chunk_shape=(16, 16), dtype="f4", zarr_format=3,
         codecs=[codecs.TransposeCodec(order=(1, 0)), shards, codecs.Crc32cCodec()],
     )[...] = sample("f4", (40, 24))  # fmt: skip
-    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", comm=COMM)
     made = zarr.open_array(tmp_path / "b.zarr", mode="r")
     assert (made.chunks, made.shards) == ((4, 8), (16, 16))
     assert [codec.to_dict()["name"] for codec in made.filters] == ["transpose"] * 2
@@ -317,8 +326,8 @@ def test_shards_that_are_no_multiples_of_their_chunks_are_refused(tmp_path):
     ]
     assert made.shape == (8, 6)
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(found))
-    with pytest.raises(dm.IoError, match=r"shards of \(4, 6\) are not multiples|divisible"):
-        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+    with pytest.raises(dm.errors.IoFailed, match=r"shards of \(4, 6\) are not multiples|divisible"):
+        move(tmp_path / "a.zarr", tmp_path / "b.npy", comm=COMM)
 
 
 @pytest.mark.parametrize("shards", [None, (20,)])
@@ -330,7 +339,7 @@ def test_converted_elements_keep_their_codecs(tmp_path, kept, shards):
     zarr.create_array(
         tmp_path / "a.zarr", data=np.arange(100.0), chunks=(10,), shards=shards, compressors=kept
     )
-    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", output_dtype="f4")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", output_dtype="f4")
     found = zarr.open_array(tmp_path / "b.zarr", mode="r")
     np.testing.assert_array_equal(found[...], np.arange(100, dtype="f4"))
     names = [codec.to_dict() for codec in found.compressors]
@@ -355,7 +364,7 @@ def test_zarr_v2_comes_with_names_fill_value_and_codec(tmp_path, compressor, fil
         attributes={"_ARRAY_DIMENSIONS": ["x", "y"], "units": "m"},
     )  # fmt: skip
     given[:3] = sample("f8", (3, 6))
-    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", comm=COMM)
     made = zarr.open_array(tmp_path / "b.zarr", mode="r")
     assert made.metadata.zarr_format == 3 and made.chunks == (3, 3)
     assert made.metadata.dimension_names == ("x", "y")
@@ -379,10 +388,10 @@ def test_a_group_is_replaced_only_by_an_explicit_word(tmp_path, zarr_format):
     np.save(tmp_path / "a.npy", np.arange(3.0))
     group = zarr.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
     group.create_array("precious", shape=(2,), dtype="f8")[...] = 7
-    with pytest.raises(dm.IoError, match=r"Zarr group.*overwrite_group=True"):
-        move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite=True)
+    with pytest.raises(dm.errors.IoFailed, match=r"Zarr group.*overwrite_group=True"):
+        move(tmp_path / "a.npy", tmp_path / "g.zarr", overwrite=True, comm=COMM)
     assert (zarr.open_group(tmp_path / "g.zarr", mode="r")["precious"][...] == 7).all()
-    move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite_group=True)
+    move(tmp_path / "a.npy", tmp_path / "g.zarr", overwrite_group=True, comm=COMM)
     assert (zarr.open_array(tmp_path / "g.zarr", mode="r")[...] == np.arange(3.0)).all()
 
 
@@ -391,9 +400,9 @@ def test_what_is_put_into_a_group_is_zarr(tmp_path):
     zarr.create_group(tmp_path / "run.zarr")
     zarr.create_group(tmp_path / "group")
     for name in ("run.zarr/u", "group/u"):
-        move(COMM, tmp_path / "a.npy", tmp_path / name, chunks=(2, 3))
+        move(tmp_path / "a.npy", tmp_path / name, chunks=(2, 3), comm=COMM)
         assert zarr.open_array(tmp_path / name).chunks == (2, 3)
-    move(COMM, tmp_path / "run.zarr/u", tmp_path / "run.zarr/v", chunks=(4, 6))
+    move(tmp_path / "run.zarr/u", tmp_path / "run.zarr/v", chunks=(4, 6), comm=COMM)
     assert (zarr.open_group(tmp_path / "run.zarr")["v"][...].ravel() == np.arange(24)).all()
 
 
@@ -412,11 +421,11 @@ def test_titles_of_fields_are_left_out_with_a_warning_and_gaps_without(
     array["a"], array["b"] = [1, 2, 3, 4], 0.5
     array["c"] = 7
     np.save(tmp_path / "a.npy", array)
-    move(None, tmp_path / "a.npy", tmp_path / "b.zarr", check="crc32c", zarr_format=zarr_format)
+    move(tmp_path / "a.npy", tmp_path / "b.zarr", check="crc32c", zarr_format=zarr_format)
     assert [record.getMessage() for record in caplog.records] == [
         "the titles of fields are left out, as Zarr has none: 'a'" + ", 'c.x'" * (zarr_format == 3)
     ]
     back = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
     assert back.dtype.itemsize == 13 and back.tolist() == array.tolist()
-    move(None, tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=zarr_format)
+    move(tmp_path / "b.zarr", tmp_path / "c.zarr", zarr_format=zarr_format)
     assert len(caplog.records) == 1

@@ -65,7 +65,7 @@ def test_without_mpi_the_search_for_a_launcher_says_what_to_do():
         pytest.skip("mpi4py was built for one MPI, which its loader finds")
     program = "from datamover import launch; launch.find_mpiexec()"
     done = run(program, MPI4PY_LIBMPI="/nowhere/libmpi.so")
-    assert "MpiError: mpi4py cannot be loaded" in done.stderr
+    assert "MpiFailed: mpi4py cannot be loaded" in done.stderr
     assert "pip install 'datamover[mpich]'" in done.stderr
 
 
@@ -77,7 +77,7 @@ def test_a_search_for_a_launcher_that_is_killed_does_not_ask_for_an_mpi(name):
         "launch.find_mpiexec()\n"
     )
     last = done.stderr.strip().rpartition("\n")[2]
-    assert last.endswith(f"MpiError: the process that asks mpi4py for its MPI was ended by {name}")
+    assert last.endswith(f"MpiFailed: the process that asks mpi4py for its MPI was ended by {name}")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_build_from_source_has_one_module(wheel):
 
 def test_a_wheel_without_a_module_says_which_it_has_and_what_to_do(wheel):
     wheel("mpich", "openmpi")
-    with pytest.raises(dm.MpiError, match=r"MPICH Version: 5.*mpich, openmpi.*--no-binary"):
+    with pytest.raises(dm.errors.MpiFailed, match=r"MPICH Version: 5.*mpich, openmpi.*--no-binary"):
         mpi_modules.load(STANDARD)
 
 
@@ -108,8 +108,8 @@ import os
 os.environ["MPI4PY_LIBMPI"] = "/nowhere/libmpi.so"
 import datamover as dm
 try:
-    dm.XArray(None, dm.BlockCyclic((4,), "(block)", nprocs=1), dtype="f8")
-except dm.MpiError as error:
+    dm.Array(dm.BlockCyclic((4,), "(block)", nprocs=1), dtype="f8", comm=None)
+except dm.errors.MpiFailed as error:
     assert "pip install 'datamover[mpich]'" in str(error), error
 else:
     raise SystemExit("no error")

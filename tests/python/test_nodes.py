@@ -20,7 +20,7 @@ PROGRAM = textwrap.dedent("""
     assert comm.rank == rank
     rows = dm.BlockCyclic((8, 8), "(block, *)", comm.size)
     columns = dm.BlockCyclic((8, 8), "(*, block)", comm.size)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     a.local[...] = 3
     mover = dm.Mover(dm.redistribute(rows, columns), a, b)
     mover()

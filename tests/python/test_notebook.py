@@ -31,7 +31,12 @@ def test_layouts():
     caption, rows = rows_of(dm.FlatCyclic((8, 6), 5, nprocs=3, owners=[2, 0]))
     assert caption == "FlatCyclic" and ["owners", "2, 0"] in rows
     layout = dm.FloorPlan([dm.Region(0, 4)], [0])
-    assert rows_of(dm.dense_memory(layout, 0, 8, ghost=1))[1][1] == ["0", "8", "(8,)", "[-1:5]"]
+    assert rows_of(dm.advanced.dense_memory(layout, 0, 8, ghost=1))[1][1] == [
+        "0",
+        "8",
+        "(8,)",
+        "[-1:5]",
+    ]
 
 
 def colors_of(layout):
@@ -56,15 +61,17 @@ def test_layouts_are_drawn():
 def test_plans():
     halves = dm.FloorPlan([dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 8))], [0, 1])
     plan = dm.halo(halves, 1, periodic=True) + dm.redistribute(halves, halves, partial=True)
-    plan.copy(0, dm.Region((0, 0), (2, 3)), 1, dm.Region((0, 4), (3, 6)), axes=(1, 0))
+    plan.add_section(0, dm.Region((0, 0), (2, 3)), 1, dm.Region((0, 4), (3, 6)), axes=(1, 0))
     rows = rows_of(plan)[1][1:]
     assert [row[0] for row in rows] == ["halo", "partial redistribution", "section"]
     assert rows[2][1:] == ["block 0 [0:2, 0:3]", "block 1 [0:3, 4:6], axes (1, 0)"]
     assert rows_of(plan.reversed())[1][1][2] == "interiors"
-    strided = dm.halo(halves, 1, colours=2, colour=1)
-    strided.copy(0, dm.Region((0, 0), (4, 3)), 1, dm.Region((0, 4), (2, 7)), source_step=(2, 1))
+    strided = dm.halo(halves, 1, colors=2, color=1)
+    strided.add_section(
+        0, dm.Region((0, 0), (4, 3)), 1, dm.Region((0, 4), (2, 7)), source_step=(2, 1)
+    )
     rows = rows_of(strided)[1][1:]
-    assert rows[0][2].endswith(", colour 1 of 2")
+    assert rows[0][2].endswith(", color 1 of 2")
     assert rows[1][1:] == ["block 0 [0:4:2, 0:3]", "block 1 [0:2, 4:7]"]
 
 
@@ -79,7 +86,7 @@ def test_large_ones_are_short(make):
     plan = dm.redistribute(layout, layout)
     for _ in range(4):
         plan = plan + plan
-    for thing in (layout, plan, dm.dense_memory(layout, 0, 8)):
+    for thing in (layout, plan, dm.advanced.dense_memory(layout, 0, 8)):
         assert len(repr(thing)) < 300 and "\n" not in repr(thing)
         table, _, picture = thing._repr_html_().partition("<img")
         assert len(table) < 4000 and len(picture) < 40_000
@@ -89,8 +96,8 @@ def test_large_ones_are_short(make):
 def test_distributions():
     from mpi4py import MPI
 
-    distribution = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+    distribution = dm.Migration([0, -1, 0], comm=MPI.COMM_SELF)
     caption, rows = rows_of(distribution)
-    assert caption == (
-        "Distribution, process 0 of 1: gives 3 elements, receives 2, drops 1"
-    ) and rows[1:] == [["0", "2", "2"]]
+    assert caption == ("Migration, process 0 of 1: gives 3 elements, receives 2, drops 1") and rows[
+        1:
+    ] == [["0", "2", "2"]]

@@ -18,16 +18,16 @@ PROGRAM = textwrap.dedent("""
     rows = dm.BlockCyclic((40, 8), "(block, *)", comm.size)
     columns = dm.BlockCyclic((40, 8), "(*, block)", comm.size)
     plan = dm.redistribute(rows, columns)
-    x, y = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    x, y = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     a, b = (np.zeros(layout.local_shape(comm.rank)) for layout in (rows, columns))
-    moves = dm.Distribution(comm, np.arange(6) % comm.size)
-    stream = dm.Stream(comm.Dup(), "tcp://127.0.0.1:0")
+    moves = dm.Migration(np.arange(6) % comm.size, comm=comm)
+    stream = dm.Stream("tcp://127.0.0.1:0", comm=comm.Dup())
     calls = {
         "library's": dm.Mover(plan, x, y),
         "user's": dm.Mover(plan, a, b, comm=comm),
         "p2p": dm.Mover(plan, a, b, comm=comm, transport="p2p"),
         "bind": lambda: dm.Mover(plan, x, y),
-        "XArray": lambda: dm.XArray(comm, rows),
+        "Array": lambda: dm.Array(rows, comm=comm),
         "distribution": lambda: moves.move(np.arange(6)),
         "stream": lambda: stream.send("x", a, layout=rows),
     }
@@ -47,7 +47,7 @@ PROGRAM = textwrap.dedent("""
         assert str(error).startswith(words), error
         sys.stdout.write("told\\n")
 """)
-CALLS = ["library's", "user's", "p2p", "bind", "XArray", "distribution", "stream"]
+CALLS = ["library's", "user's", "p2p", "bind", "Array", "distribution", "stream"]
 
 
 def run(nprocs, *arguments, node_size=0):

@@ -109,9 +109,9 @@ def test_nothing_changes_where_nothing_is_saved():
 def test_wrong_ranks_to_choose_from():
     rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
     half = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4, grid=(2, 1))
-    with pytest.raises(dm.OutOfRange, match="4"):
+    with pytest.raises(dm.errors.OutOfRange, match="4"):
         dm.redistribute(rows, half, relabel=[3, 4])
-    with pytest.raises(dm.InvalidArgument, match="twice"):
+    with pytest.raises(dm.errors.InvalidArgument, match="twice"):
         dm.redistribute(rows, half, relabel=[3, 3])
-    with pytest.raises(dm.InvalidArgument, match="has 1 ranks; the destination needs 2"):
+    with pytest.raises(dm.errors.InvalidArgument, match="has 1 ranks; the destination needs 2"):
         dm.redistribute(rows, half, relabel=[3])

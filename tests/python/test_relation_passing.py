@@ -28,11 +28,13 @@ def test_put_and_get_move_what_indexing_moves(at, encoding, dtype):
     a = np.arange(MOST * np.dtype(dtype).itemsize, dtype="u1").view(dtype)
     expected = np.zeros(MOST, dtype)
     expected[destination] = a[source]
-    relation = dm.AddressRelation.from_pairs(source, destination, a.itemsize).encode(encoding)
+    relation = dm.advanced.AddressRelation.from_pairs(source, destination, a.itemsize).encode(
+        encoding
+    )
     put = np.zeros(MOST, dtype)
-    dm.AddressRelation.accept_put(relation.put_message(a), put)
+    dm.advanced.AddressRelation.accept_put(relation.put_message(a), put)
     assert put.tobytes() == expected.tobytes()
-    answer = dm.AddressRelation.answer_get(relation.get_request(), a)
+    answer = dm.advanced.AddressRelation.answer_get(relation.get_request(), a)
     assert answer.tobytes() == a[source].tobytes()
     got = np.zeros(MOST, dtype)
     relation.scatter(answer, got)
@@ -43,7 +45,7 @@ def test_put_and_get_move_what_indexing_moves(at, encoding, dtype):
 def test_repeated_destinations_need_an_operation(at, encoding, op):
     source, destination = at
     repeats = len(np.unique(destination)) < len(destination)
-    relation = dm.AddressRelation.from_pairs(source, destination).encode(encoding)
+    relation = dm.advanced.AddressRelation.from_pairs(source, destination).encode(encoding)
     assert relation.destinations_repeat == repeats
     assert not relation.source_half().destinations_repeat
     assert relation.destination_half().destinations_repeat == repeats
@@ -54,17 +56,17 @@ def test_repeated_destinations_need_an_operation(at, encoding, op):
     copied, scattered, put = b.copy(), b.copy(), b.copy()
     relation.copy(a, copied, op=op)
     relation.scatter(relation.gather(a), scattered, op=op)
-    dm.AddressRelation.accept_put(relation.put_message(a), put, op=op)
+    dm.advanced.AddressRelation.accept_put(relation.put_message(a), put, op=op)
     for result in (copied, scattered, put):
         np.testing.assert_array_equal(result, expected)
     if repeats:
         for call in (
             lambda: relation.copy(a, b),
             lambda: relation.scatter(a[source], b),
-            lambda: dm.AddressRelation.accept_put(relation.put_message(a), b),
+            lambda: dm.advanced.AddressRelation.accept_put(relation.put_message(a), b),
         ):
             before = b.copy()
-            with pytest.raises(dm.InvalidArgument):
+            with pytest.raises(dm.errors.InvalidArgument):
                 call()
             np.testing.assert_array_equal(b, before)
 
@@ -79,7 +81,9 @@ def test_overlapping_elements_repeat_too(axes, elem_bytes):
     for stride, count in axes:
         at = (at[:, None] + stride * np.arange(count)).ravel()
     gaps = np.diff(np.sort(at))
-    relation = dm.AddressRelation.from_byte_pairs(np.arange(len(at)) * elem_bytes, at, elem_bytes)
+    relation = dm.advanced.AddressRelation.from_byte_pairs(
+        np.arange(len(at)) * elem_bytes, at, elem_bytes
+    )
     assert relation.destinations_repeat == bool((gaps < elem_bytes).any())
 
 
@@ -106,40 +110,55 @@ def test_changed_messages_are_refused_and_nothing_is_written(at, data):
     source, destination = at
     assume(len(source))
     a = np.arange(1.0, MOST + 1)
-    relation = dm.AddressRelation.from_pairs(source, destination)
+    relation = dm.advanced.AddressRelation.from_pairs(source, destination)
     put, request = bytearray(relation.put_message(a)), bytearray(relation.get_request())
     b = np.zeros(MOST)
     short = np.zeros(int(destination.max()))
-    with pytest.raises(dm.OutOfRange):
-        dm.AddressRelation.accept_put(put, short)
-    with pytest.raises(dm.OutOfRange):
-        dm.AddressRelation.answer_get(request, a[: source.max()])
+    with pytest.raises(dm.errors.OutOfRange):
+        dm.advanced.AddressRelation.accept_put(put, short)
+    with pytest.raises(dm.errors.OutOfRange):
+        dm.advanced.AddressRelation.answer_get(request, a[: source.max()])
     assert not short.any()
     cut = data.draw(st.integers(0, len(put) - 1))
-    with pytest.raises(dm.InvalidArgument):
-        dm.AddressRelation.accept_put(put[:cut], b)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.advanced.AddressRelation.accept_put(put[:cut], b)
     # The elements are anything; all before them is guarded.
     guarded = len(put) - 8 * len(source)
     put[data.draw(st.integers(0, guarded - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(dm.InvalidArgument):
-        dm.AddressRelation.accept_put(put, b)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.advanced.AddressRelation.accept_put(put, b)
     request[data.draw(st.integers(0, len(request) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(dm.InvalidArgument):
-        dm.AddressRelation.answer_get(request, a)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.advanced.AddressRelation.answer_get(request, a)
     assert not b.any()
 
 
 def test_messages_of_other_elements_are_refused():
-    relation = dm.AddressRelation.from_pairs([0, 1], [1, 0])
+    relation = dm.advanced.AddressRelation.from_pairs([0, 1], [1, 0])
     message = relation.put_message(np.ones(2))
     for call, error in [
-        (lambda: dm.AddressRelation.accept_put(message, np.zeros(8, "f4")), dm.WrongType),
-        (lambda: dm.AddressRelation.accept_put(message, bytes(16)), dm.InvalidArgument),
-        (lambda: dm.AddressRelation.accept_put(message, np.zeros(2), op="sub"), dm.InvalidArgument),
-        (lambda: relation.put_message(np.ones(1)), dm.OutOfRange),
-        (lambda: relation.put_message(np.ones(4, "f4")), dm.WrongType),
-        (lambda: dm.AddressRelation.answer_get(message, np.ones(2)), dm.InvalidArgument),
-        (lambda: dm.AddressRelation.accept_put(np.ones((2, 2)), np.ones(2)), dm.WrongType),
+        (
+            lambda: dm.advanced.AddressRelation.accept_put(message, np.zeros(8, "f4")),
+            dm.errors.WrongType,
+        ),
+        (
+            lambda: dm.advanced.AddressRelation.accept_put(message, bytes(16)),
+            dm.errors.InvalidArgument,
+        ),
+        (
+            lambda: dm.advanced.AddressRelation.accept_put(message, np.zeros(2), op="sub"),
+            dm.errors.InvalidArgument,
+        ),
+        (lambda: relation.put_message(np.ones(1)), dm.errors.OutOfRange),
+        (lambda: relation.put_message(np.ones(4, "f4")), dm.errors.WrongType),
+        (
+            lambda: dm.advanced.AddressRelation.answer_get(message, np.ones(2)),
+            dm.errors.InvalidArgument,
+        ),
+        (
+            lambda: dm.advanced.AddressRelation.accept_put(np.ones((2, 2)), np.ones(2)),
+            dm.errors.WrongType,
+        ),
     ]:
         with pytest.raises(error):
             call()
@@ -154,9 +173,9 @@ class TestCache:
         def make(key):
             made.append(key)
             at = np.random.default_rng(key).permutation(16)
-            return dm.AddressRelation.from_pairs(at, np.arange(16)).encode("pairs")
+            return dm.advanced.AddressRelation.from_pairs(at, np.arange(16)).encode("pairs")
 
-        cache, held = dm.RelationCache(1024), []
+        cache, held = dm.advanced.RelationCache(1024), []
         hits = evictions = 0
         for key, clears in uses:
             relation = cache.get(str(key), lambda key=key: make(key))
@@ -181,9 +200,11 @@ class TestCache:
 
     def test_relations_of_one_hint_leave_together(self):
         def make():
-            return dm.AddressRelation.from_pairs(np.arange(16)[::-1], np.arange(16)).encode("pairs")
+            return dm.advanced.AddressRelation.from_pairs(
+                np.arange(16)[::-1], np.arange(16)
+            ).encode("pairs")
 
-        cache = dm.RelationCache(limit_bytes=4 * 256)
+        cache = dm.advanced.RelationCache(limit_bytes=4 * 256)
         for key in "ab":
             cache.get(key, make, hint="halo")
         for key in "cd":
@@ -198,14 +219,17 @@ class TestCache:
         assert len(cache.get("f", make)) == 16 and cache.statistics["relations"] == 0
 
     def test_errors_pass_through_and_nothing_is_kept(self):
-        cache = dm.RelationCache(1000)
+        cache = dm.advanced.RelationCache(1000)
         with pytest.raises(ZeroDivisionError):
             cache.get("a", lambda: 1 / 0)
-        with pytest.raises(dm.WrongType, match="NoneType"):
+        with pytest.raises(dm.errors.WrongType, match="NoneType"):
             cache.get("a", lambda: None)
         assert cache.statistics["relations"] == 0
-        for call in (lambda: dm.RelationCache(-1), lambda: setattr(cache, "limit_bytes", -1)):
-            with pytest.raises(dm.InvalidArgument):
+        for call in (
+            lambda: dm.advanced.RelationCache(-1),
+            lambda: setattr(cache, "limit_bytes", -1),
+        ):
+            with pytest.raises(dm.errors.InvalidArgument):
                 call()
 
 
@@ -226,7 +250,7 @@ counts = st.floats(0, 1e4)
 )
 def test_model_is_the_papers(rates, loops):
     """Equations of the paper, written once more, and their consequences."""
-    model = dm.RecomputeModel(**rates, **loops)
+    model = dm.advanced.RecomputeModel(**rates, **loops)
     i, rc, rr, wc = rates.values()
     g, au, ac, o = loops.values()
     recompute = (g + au) / i + 1 / rr + 2 / wc
@@ -250,7 +274,7 @@ def test_model_is_the_papers(rates, loops):
 
 @pytest.mark.parametrize("name", [*RATES, *LOOPS])
 def test_model_refuses_what_makes_no_sense(name):
-    with pytest.raises(dm.InvalidArgument):
-        dm.RecomputeModel(**(RATES | LOOPS | {name: -1.0}))
-    with pytest.raises(dm.InvalidArgument):
-        dm.RecomputeModel(**RATES, **LOOPS).amortised_seconds(0)
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.advanced.RecomputeModel(**(RATES | LOOPS | {name: -1.0}))
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.advanced.RecomputeModel(**RATES, **LOOPS).amortised_seconds(0)

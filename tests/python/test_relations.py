@@ -47,7 +47,9 @@ class TestRelation:
     @given(addresses(), st.sampled_from(ENCODINGS), st.sampled_from([1, 3, 4, 8]))
     def test_every_encoding_holds_the_pairs(self, pairs, encoding, elem_bytes):
         source, destination = pairs
-        relation = dm.AddressRelation.from_pairs(source, destination, elem_bytes).encode(encoding)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination, elem_bytes).encode(
+            encoding
+        )
         assert relation.encoding == encoding or not len(relation)
         assert len(relation) == len(source) and relation.nbytes >= 0
         a, b = relation.to_pairs()
@@ -58,7 +60,7 @@ class TestRelation:
         if len(source):
             assert relation.source_bounds == (a.min(), a.max() + elem_bytes)
             assert relation.destination_bounds == (b.min(), b.max() + elem_bytes)
-        again = dm.AddressRelation.from_byte_pairs(a, b, elem_bytes)
+        again = dm.advanced.AddressRelation.from_byte_pairs(a, b, elem_bytes)
         assert again.to_pairs()[0].tolist() == a.tolist()
 
     @given(
@@ -69,7 +71,9 @@ class TestRelation:
     def test_moves_what_numpy_indexing_moves(self, pairs, encoding, dtype):
         source, destination = pairs
         a, b = values(dtype), values(dtype, seed=1)
-        relation = dm.AddressRelation.from_pairs(source, destination, a.itemsize).encode(encoding)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination, a.itemsize).encode(
+            encoding
+        )
         expected = b.copy()
         expected[destination] = a[source]
         copied, scattered = b.copy(), b.copy()
@@ -95,7 +99,7 @@ class TestRelation:
         assume(np.can_cast(source_dtype, dtype, "same_kind"))
         a, b = values(source_dtype), values(dtype, seed=1)
         sizes = (a.itemsize, b.itemsize)
-        relation = dm.AddressRelation.from_pairs(source, destination, sizes)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination, sizes)
         expected = b.copy()
         expected[destination] = UFUNCS[op](expected[destination], a[source].astype(dtype))
         copied, scattered = b.copy(), b.copy()
@@ -110,18 +114,18 @@ class TestRelation:
     @given(addresses())
     def test_halves_join_to_the_whole(self, pairs):
         source, destination = pairs
-        relation = dm.AddressRelation.from_pairs(source, destination, 8)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination, 8)
         first, second = relation.source_half(), relation.destination_half()
         assert first.to_pairs()[1].tolist() == (np.arange(len(source)) * 8).tolist()
         assert second.to_pairs()[0].tolist() == (np.arange(len(source)) * 8).tolist()
-        joined = dm.AddressRelation.join(first, second)
+        joined = dm.advanced.AddressRelation.join(first, second)
         assert [x.tolist() for x in joined.to_pairs()] == [x.tolist() for x in relation.to_pairs()]
         back = relation.reversed().to_pairs()
         assert [x.tolist() for x in back[::-1]] == [x.tolist() for x in relation.to_pairs()]
 
     @given(addresses())
     def test_orders(self, pairs):
-        relation = dm.AddressRelation.from_pairs(*pairs, elem_bytes=1)
+        relation = dm.advanced.AddressRelation.from_pairs(*pairs, elem_bytes=1)
         by_destination = relation.ordered_by_destination().to_pairs()
         by_source = relation.ordered_by_source().to_pairs()
         assert (np.diff(by_destination[1]) > 0).all() and (np.diff(by_source[0]) >= 0).all()
@@ -131,11 +135,11 @@ class TestRelation:
 
     @given(addresses(), st.sampled_from(ENCODINGS))
     def test_goes_through_bytes_and_pickles(self, pairs, encoding):
-        relation = dm.AddressRelation.from_pairs(*pairs).encode(encoding)
+        relation = dm.advanced.AddressRelation.from_pairs(*pairs).encode(encoding)
         data = relation.to_bytes()
         for again in (
-            dm.AddressRelation.from_bytes(data),
-            dm.AddressRelation.from_bytes(bytearray(data)),
+            dm.advanced.AddressRelation.from_bytes(data),
+            dm.advanced.AddressRelation.from_bytes(bytearray(data)),
             pickle.loads(pickle.dumps(relation)),
         ):
             assert again.encoding == relation.encoding and again.nbytes == relation.nbytes
@@ -147,7 +151,7 @@ class TestRelation:
     def test_iovec_names_the_bytes_in_order(self, pairs):
         source, destination = pairs
         a = np.arange(MOST, dtype="u1")
-        relation = dm.AddressRelation.from_pairs(source, destination, 1)
+        relation = dm.advanced.AddressRelation.from_pairs(source, destination, 1)
         for side, index in (("source", source), ("destination", destination)):
             pieces = relation.iovec(a, side)
             assert pieces.shape == (len(pieces), 2)
@@ -157,7 +161,7 @@ class TestRelation:
             np.testing.assert_array_equal(relation.iovec(start, side), pieces)
 
     def test_any_buffer_will_do(self):
-        relation = dm.AddressRelation.from_pairs([0, 2], [1, 0], elem_bytes=2)
+        relation = dm.advanced.AddressRelation.from_pairs([0, 2], [1, 0], elem_bytes=2)
         out = bytearray(b"......")
         relation.copy(b"abcdef", out)
         assert out == b"efab.."
@@ -170,51 +174,51 @@ class TestRelation:
 
     @pytest.mark.parametrize("op", ["add", "multiply", "min", "max"])
     def test_bare_bytes_are_combined_as_elements_of_the_destination(self, op):
-        relation = dm.AddressRelation.from_pairs([0, 2], [3, 1])
+        relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1])
         a, right = np.arange(10.0, 14.0), np.full(4, 11.0)
         relation.copy(a, right, op=op)
-        answer = dm.AddressRelation.answer_get(relation.get_request(), a)
+        answer = dm.advanced.AddressRelation.answer_get(relation.get_request(), a)
         for message in (answer, answer.tobytes()):
             got = np.full(4, 11.0)
             relation.scatter(message, got, op=op)
             assert got.tolist() == right.tolist()
 
     def test_bare_bytes_are_not_converted(self):
-        relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=(8, 4))
+        relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=(8, 4))
         a, got = np.arange(10.0, 14.0), np.zeros(4, "f4")
-        answer = dm.AddressRelation.answer_get(relation.get_request(), a)
-        with pytest.raises(dm.WrongType, match=r"not converted.*8 bytes.*of 4"):
+        answer = dm.advanced.AddressRelation.answer_get(relation.get_request(), a)
+        with pytest.raises(dm.errors.WrongType, match=r"not converted.*8 bytes.*of 4"):
             relation.scatter(answer, got)
         relation.scatter(answer.view("f8"), got)
         assert got.tolist() == [0, 12, 0, 10]
 
     def test_addresses_count_from_the_first_element_of_a_view(self):
         a = np.arange(10)
-        relation = dm.AddressRelation.from_byte_pairs([0, -8, -16], [0, 8, 16], 8)
+        relation = dm.advanced.AddressRelation.from_byte_pairs([0, -8, -16], [0, 8, 16], 8)
         out = np.zeros(3, int)
         relation.copy(a[::-1], out)
         assert out.tolist() == [9, 8, 7]
-        with pytest.raises(dm.OutOfRange):
+        with pytest.raises(dm.errors.OutOfRange):
             relation.copy(a, out)
 
     @pytest.mark.parametrize(
         ("source", "destination", "error"),
         [
-            (np.zeros(9), np.zeros(9), dm.OutOfRange),
-            (np.zeros(10), np.zeros(4), dm.OutOfRange),
-            (np.zeros(10, "f4"), np.zeros(10), dm.WrongType),
-            (np.zeros(10), np.zeros(10, "f4"), dm.WrongType),
-            (np.zeros(10), bytes(80), dm.InvalidArgument),
-            (np.zeros(10, object), np.zeros(10), dm.WrongType),
-            (np.zeros(10), np.zeros(10, "M8[s]"), dm.WrongType),
-            (np.zeros(10), np.zeros(10, ">f8"), dm.WrongType),
-            ("text", np.zeros(10), dm.WrongType),
+            (np.zeros(9), np.zeros(9), dm.errors.OutOfRange),
+            (np.zeros(10), np.zeros(4), dm.errors.OutOfRange),
+            (np.zeros(10, "f4"), np.zeros(10), dm.errors.WrongType),
+            (np.zeros(10), np.zeros(10, "f4"), dm.errors.WrongType),
+            (np.zeros(10), bytes(80), dm.errors.InvalidArgument),
+            (np.zeros(10, object), np.zeros(10), dm.errors.WrongType),
+            (np.zeros(10), np.zeros(10, "M8[s]"), dm.errors.WrongType),
+            (np.zeros(10), np.zeros(10, ">f8"), dm.errors.WrongType),
+            ("text", np.zeros(10), dm.errors.WrongType),
             (np.zeros(10), None, TypeError),
-            (np.zeros(10), np.float64(1), dm.InvalidArgument),
+            (np.zeros(10), np.float64(1), dm.errors.InvalidArgument),
         ],
     )
     def test_bad_memory_is_refused_before_anything_is_written(self, source, destination, error):
-        relation = dm.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
+        relation = dm.advanced.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
         source = np.ones_like(source) if isinstance(source, np.ndarray) else source
         before = np.array(destination, copy=True)
         with pytest.raises(error):
@@ -225,12 +229,12 @@ class TestRelation:
         last = np.array([2**64 - 1], "u8")
         a, b = np.arange(5.0), np.zeros(5)
         for call in [
-            lambda: dm.copy(a, b, source_index=[0], destination_index=last),
-            lambda: dm.copy(a, b, source_index=last, destination_index=[0]),
-            lambda: dm.AddressRelation.from_pairs(last, [0]),
+            lambda: dm.add_section(a, b, source_index=[0], destination_index=last),
+            lambda: dm.add_section(a, b, source_index=last, destination_index=[0]),
+            lambda: dm.advanced.AddressRelation.from_pairs(last, [0]),
             lambda: dm.IndexList((5,), [last]),
         ]:
-            with pytest.raises(dm.OutOfRange, match=str(2**64 - 1)):
+            with pytest.raises(dm.errors.OutOfRange, match=str(2**64 - 1)):
                 call()
         assert (b == 0).all()
 
@@ -242,23 +246,26 @@ class TestRelation:
             lambda: relation.scatter(np.zeros(9), np.zeros(9)),
             lambda: relation.gather(np.zeros(9), np.zeros(9)),
         ]:
-            with pytest.raises(dm.OutOfRange, match="too few"):
+            with pytest.raises(dm.errors.OutOfRange, match="too few"):
                 call()
 
     def test_bad_messages_are_refused(self):
-        relation = dm.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
+        relation = dm.advanced.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
         frozen = np.zeros(5)
         frozen.flags.writeable = False
         for call, error in [
-            (lambda: relation.gather(np.zeros(9)), dm.OutOfRange),
-            (lambda: relation.gather(np.zeros(10), np.zeros(2)), dm.OutOfRange),
-            (lambda: relation.gather(np.zeros(10), frozen), dm.InvalidArgument),
-            (lambda: relation.scatter(np.zeros(2), np.zeros(5)), dm.OutOfRange),
-            (lambda: relation.scatter(np.zeros(3), frozen), dm.InvalidArgument),
-            (lambda: relation.scatter(np.zeros(3), np.zeros(5), op="sub"), dm.InvalidArgument),
-            (lambda: relation.copy(b"x" * 80, np.zeros(5), op="add"), dm.WrongType),
-            (lambda: relation.iovec(np.zeros(9)), dm.OutOfRange),
-            (lambda: relation.iovec(np.zeros(10), "both"), dm.InvalidArgument),
+            (lambda: relation.gather(np.zeros(9)), dm.errors.OutOfRange),
+            (lambda: relation.gather(np.zeros(10), np.zeros(2)), dm.errors.OutOfRange),
+            (lambda: relation.gather(np.zeros(10), frozen), dm.errors.InvalidArgument),
+            (lambda: relation.scatter(np.zeros(2), np.zeros(5)), dm.errors.OutOfRange),
+            (lambda: relation.scatter(np.zeros(3), frozen), dm.errors.InvalidArgument),
+            (
+                lambda: relation.scatter(np.zeros(3), np.zeros(5), op="sub"),
+                dm.errors.InvalidArgument,
+            ),
+            (lambda: relation.copy(b"x" * 80, np.zeros(5), op="add"), dm.errors.WrongType),
+            (lambda: relation.iovec(np.zeros(9)), dm.errors.OutOfRange),
+            (lambda: relation.iovec(np.zeros(10), "both"), dm.errors.InvalidArgument),
         ]:
             with pytest.raises(error):
                 call()
@@ -267,41 +274,43 @@ class TestRelation:
         ("arguments", "error"),
         [
             (([0, 1], [0]), dm.Mismatch),
-            (([0, -1], [0, 1]), dm.InvalidArgument),
-            (([0, 1], [0, 1], 0), dm.InvalidArgument),
-            (([0.5], [1]), dm.WrongType),
-            (([0], [1], (8, 8, 8)), dm.InvalidArgument),
+            (([0, -1], [0, 1]), dm.errors.InvalidArgument),
+            (([0, 1], [0, 1], 0), dm.errors.InvalidArgument),
+            (([0.5], [1]), dm.errors.WrongType),
+            (([0], [1], (8, 8, 8)), dm.errors.InvalidArgument),
         ],
     )
     def test_bad_addresses_are_refused(self, arguments, error):
         with pytest.raises(error):
-            dm.AddressRelation.from_pairs(*arguments)
+            dm.advanced.AddressRelation.from_pairs(*arguments)
 
     @pytest.mark.parametrize("elem_bytes", [np.int64(4), (4, 4), [np.uint8(4), 4]])
     def test_sizes_of_elements_are_any_integers(self, elem_bytes):
-        relation = dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+        relation = dm.advanced.AddressRelation.from_pairs([0], [1], elem_bytes)
         assert relation.source_elem_bytes == relation.destination_elem_bytes == 4
 
     @pytest.mark.parametrize("elem_bytes", [1.5, "a", (8, "x"), np.float64(8)], ids=str)
     def test_sizes_of_elements_that_are_none(self, elem_bytes):
-        with pytest.raises(dm.WrongType, match="elem_bytes must be integers"):
-            dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+        with pytest.raises(dm.errors.WrongType, match="elem_bytes must be integers"):
+            dm.advanced.AddressRelation.from_pairs([0], [1], elem_bytes)
 
     @pytest.mark.parametrize("elem_bytes", [2**63, (2**63, 2**63), [8], (8, 8, 8), []], ids=str)
     def test_sizes_of_elements_that_make_no_sense(self, elem_bytes):
-        with pytest.raises((dm.OutOfRange, dm.InvalidArgument)):
-            dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+        with pytest.raises((dm.errors.OutOfRange, dm.errors.InvalidArgument)):
+            dm.advanced.AddressRelation.from_pairs([0], [1], elem_bytes)
 
     def test_bad_words_and_bytes_are_refused(self):
-        relation = dm.AddressRelation.from_pairs([0, 1], [0, 1])
-        with pytest.raises(dm.InvalidArgument):
+        relation = dm.advanced.AddressRelation.from_pairs([0, 1], [0, 1])
+        with pytest.raises(dm.errors.InvalidArgument):
             relation.encode("zip")
         data = relation.to_bytes()
         for bad in (b"", data[:-1], data + b"x", b"x" * len(data)):
-            with pytest.raises(dm.InvalidArgument):
-                dm.AddressRelation.from_bytes(bad)
+            with pytest.raises(dm.errors.InvalidArgument):
+                dm.advanced.AddressRelation.from_bytes(bad)
         with pytest.raises(dm.Mismatch):
-            dm.AddressRelation.join(relation, dm.AddressRelation.from_pairs([0], [0]))
+            dm.advanced.AddressRelation.join(
+                relation, dm.advanced.AddressRelation.from_pairs([0], [0])
+            )
 
     def test_compact_relations_do_not_grow_with_the_array(self):
         sizes = set()
@@ -337,7 +346,7 @@ class TestCopy:
         a, b = data.draw(views(simple, shape)), data.draw(views(simple, shape))
         if dtype != simple:
             a, b = (np.array(x.astype(dtype)) for x in (a, b))
-        dm.copy(a, b)
+        dm.advanced.copy(a, b)
         np.testing.assert_array_equal(b, a)
 
     @given(shapes, st.data())
@@ -347,7 +356,7 @@ class TestCopy:
         view = base[(..., *(slice(None, 2 * n, 2) for n in shape))]
         expected = base.copy()
         expected[(..., *(slice(None, 2 * n, 2) for n in shape))] = a
-        dm.copy(a, view)
+        dm.advanced.copy(a, view)
         np.testing.assert_array_equal(base, expected)
 
     @pytest.mark.parametrize("seed", range(40))
@@ -377,8 +386,8 @@ class TestCopy:
         twice = np.lib.stride_tricks.as_strided(np.zeros(500), (2, 500), (0, 8))
         for source, destination, error in [
             (a, np.zeros(999), dm.Mismatch),
-            (a, frozen, dm.InvalidArgument),
-            (a.reshape(2, 500), twice, dm.InvalidArgument),
+            (a, frozen, dm.errors.InvalidArgument),
+            (a.reshape(2, 500), twice, dm.errors.InvalidArgument),
         ]:
             with pytest.raises(error):
                 _plan.copy_strided(source, destination, around_caches=True)
@@ -392,28 +401,28 @@ class TestCopy:
     def test_combines_and_converts_as_numpy_does(self, shape, op, data):
         a, b = data.draw(views("i4", shape)), data.draw(views("f8", shape))
         expected = UFUNCS[op](b, a.astype("f8"))
-        dm.copy(a, b, op=op)
+        dm.advanced.copy(a, b, op=op)
         np.testing.assert_array_equal(b, expected)
-        dm.copy(a, b)
+        dm.advanced.copy(a, b)
         np.testing.assert_array_equal(b, a)
 
     def test_source_may_be_broadcast_and_read_only(self):
         b = np.zeros((3, 4))
-        dm.copy(np.broadcast_to(np.arange(4.0), (3, 4)), b)
+        dm.advanced.copy(np.broadcast_to(np.arange(4.0), (3, 4)), b)
         np.testing.assert_array_equal(b, [[0, 1, 2, 3]] * 3)
 
     def test_memory_of_other_kinds(self):
         out = bytearray(3)
-        dm.copy(b"abc", out)
-        dm.copy(memoryview(b"xyz")[:2], memoryview(out)[1:])
+        dm.advanced.copy(b"abc", out)
+        dm.advanced.copy(memoryview(b"xyz")[:2], memoryview(out)[1:])
         assert out == b"axy"
         for wrong in (3, [1, 2], None):
-            with pytest.raises(dm.WrongType):
-                dm.copy(np.zeros(2), wrong)
+            with pytest.raises(dm.errors.WrongType):
+                dm.advanced.copy(np.zeros(2), wrong)
 
     def test_interleaved_views_do_not_overlap(self):
         a = np.arange(10)
-        dm.copy(a[::2], a[1::2])
+        dm.advanced.copy(a[::2], a[1::2])
         assert a.tolist() == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
 
     def test_refuses_what_makes_no_sense(self):
@@ -421,26 +430,30 @@ class TestCopy:
         frozen = np.zeros(3)
         frozen.flags.writeable = False
         for source, destination, error in [
-            (a[:3], a[2:5], dm.InvalidArgument),
-            (a[::-1], a, dm.InvalidArgument),
+            (a[:3], a[2:5], dm.errors.InvalidArgument),
+            (a[::-1], a, dm.errors.InvalidArgument),
             (a[:3], np.zeros(4), dm.Mismatch),
             (a[:3], np.zeros((3, 1)), dm.Mismatch),
-            (a[:3], frozen, dm.InvalidArgument),
-            (a[:3], np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)), dm.InvalidArgument),
+            (a[:3], frozen, dm.errors.InvalidArgument),
+            (
+                a[:3],
+                np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)),
+                dm.errors.InvalidArgument,
+            ),
             (
                 a[:6].reshape(3, 2),
                 sliding_window_view(np.zeros(4), 2, writeable=True),
-                dm.InvalidArgument,
+                dm.errors.InvalidArgument,
             ),
-            (a[:3], np.zeros(3, "M8[s]"), dm.WrongType),
-            (a[:3].astype(object), np.zeros(3), dm.WrongType),
+            (a[:3], np.zeros(3, "M8[s]"), dm.errors.WrongType),
+            (a[:3].astype(object), np.zeros(3), dm.errors.WrongType),
         ]:
             before = destination.copy()
             with pytest.raises(error):
-                dm.copy(source, destination)
+                dm.advanced.copy(source, destination)
             np.testing.assert_array_equal(destination, before)
-        with pytest.raises(dm.InvalidArgument):
-            dm.copy(a[:3], np.zeros(3), op="average")
+        with pytest.raises(dm.errors.InvalidArgument):
+            dm.advanced.copy(a[:3], np.zeros(3), op="average")
 
     @given(
         hnp.array_shapes(min_dims=1, max_dims=3, max_side=5),
@@ -461,26 +474,26 @@ class TestCopy:
             UFUNCS[op].at(expected, at, a[chosen])
         if op is None and repeats:
             before = b.copy()
-            with pytest.raises(dm.InvalidArgument):
-                dm.copy(a, b, source_index=chosen, destination_index=at)
+            with pytest.raises(dm.errors.InvalidArgument):
+                dm.add_section(a, b, source_index=chosen, destination_index=at)
             np.testing.assert_array_equal(b, before)
             return
-        dm.copy(a, b, op=op, source_index=chosen, destination_index=at)
+        dm.add_section(a, b, op=op, source_index=chosen, destination_index=at)
         np.testing.assert_array_equal(b, expected)
 
     def test_choices_that_make_no_sense_are_refused(self):
         a, b = np.ones((3, 2)), np.zeros((3, 2))
         for options, error in [
-            ({"source_index": [3]}, dm.OutOfRange),
-            ({"destination_index": [0, -4, 1]}, dm.OutOfRange),
+            ({"source_index": [3]}, dm.errors.OutOfRange),
+            ({"destination_index": [0, -4, 1]}, dm.errors.OutOfRange),
             ({"source_index": [0, 1]}, dm.Mismatch),
-            ({"source_index": [0.5, 1, 2]}, dm.WrongType),
-            ({"source_index": [[0, 1, 2]]}, dm.WrongType),
+            ({"source_index": [0.5, 1, 2]}, dm.errors.WrongType),
+            ({"source_index": [[0, 1, 2]]}, dm.errors.WrongType),
         ]:
             with pytest.raises(error):
-                dm.copy(a, b, **options)
-        with pytest.raises(dm.InvalidArgument):
-            dm.copy(np.array(1.0), np.array(2.0), source_index=[0])
+                dm.advanced.copy(a, b, **options)
+        with pytest.raises(dm.errors.InvalidArgument):
+            dm.advanced.copy(np.array(1.0), np.array(2.0), source_index=[0])
         assert not b.any()
 
 
@@ -489,9 +502,9 @@ class TestBound:
     def test_moves_what_the_relation_moves_each_time(self, pairs, encoding, dtype):
         source, destination = pairs
         a, b = values(dtype), values(dtype, seed=1)
-        relation = dm.AddressRelation.from_pairs(source, destination, elem_bytes=a.itemsize).encode(
-            encoding
-        )
+        relation = dm.advanced.AddressRelation.from_pairs(
+            source, destination, elem_bytes=a.itemsize
+        ).encode(encoding)
         message, c = np.zeros(len(source), dtype), b.copy()
         copy, gather = relation.bind(a, b), relation.bind(a, buffer=message)
         scatter = relation.bind(destination=c, buffer=message)
@@ -509,11 +522,11 @@ class TestBound:
 
     def test_keeps_relation_and_arrays_alive(self):
         b = np.zeros(3)
-        move = dm.AddressRelation.from_pairs([2, 0, 1], range(3)).bind(np.arange(3.0), b)
+        move = dm.advanced.AddressRelation.from_pairs([2, 0, 1], range(3)).bind(np.arange(3.0), b)
         move()
         assert b.tolist() == [2, 0, 1]
         view = bytearray(16)
-        move = dm.AddressRelation.from_pairs([0], [1]).bind(np.array([1.5]), view)
+        move = dm.advanced.AddressRelation.from_pairs([0], [1]).bind(np.array([1.5]), view)
         with pytest.raises(BufferError):
             view.clear()
         move()
@@ -521,7 +534,7 @@ class TestBound:
 
     def test_combines_and_converts(self):
         b = np.ones(4, "f4")
-        add = dm.AddressRelation.from_pairs([0, 1], [3, 3], elem_bytes=(2, 4)).bind(
+        add = dm.advanced.AddressRelation.from_pairs([0, 1], [3, 3], elem_bytes=(2, 4)).bind(
             np.array([5, 6], "i2"), b, op="add"
         )
         add()
@@ -529,49 +542,57 @@ class TestBound:
         assert b.tolist() == [1, 1, 1, 23]
 
     def test_takes_two_of_three(self):
-        relation = dm.AddressRelation.from_pairs([0, 1], [1, 0])
+        relation = dm.advanced.AddressRelation.from_pairs([0, 1], [1, 0])
         a, b, c = np.zeros(2), np.zeros(2), np.zeros(2)
         for given_ones in ({}, {"source": a}, {"source": a, "destination": b, "buffer": c}):
-            with pytest.raises(dm.InvalidArgument, match="two of source, destination and buffer"):
+            with pytest.raises(
+                dm.errors.InvalidArgument, match="two of source, destination and buffer"
+            ):
                 relation.bind(**given_ones)
-        with pytest.raises(dm.InvalidArgument, match="only filled"):
+        with pytest.raises(dm.errors.InvalidArgument, match="only filled"):
             relation.bind(source=a, buffer=c, op="add")
         for wrong in ({"source": a[:1], "destination": b}, {"source": a, "buffer": c[:1]}):
-            with pytest.raises(dm.OutOfRange):
+            with pytest.raises(dm.errors.OutOfRange):
                 relation.bind(**wrong)
         c.flags.writeable = False
-        with pytest.raises(dm.InvalidArgument, match="read-only"):
+        with pytest.raises(dm.errors.InvalidArgument, match="read-only"):
             relation.bind(a, c)
-        with pytest.raises(dm.WrongType):
+        with pytest.raises(dm.errors.WrongType):
             relation.bind(a.astype("f4"), b)
 
 
 class TestLimits:
     def test_a_relation_of_few_bytes_and_many_elements(self):
-        repeated = dm.AddressRelation.from_pairs(np.zeros(1 << 16, int), np.arange(1 << 16))
+        repeated = dm.advanced.AddressRelation.from_pairs(
+            np.zeros(1 << 16, int), np.arange(1 << 16)
+        )
         data = repeated.to_bytes()
         assert len(data) < 200
-        with pytest.raises(dm.OutOfRange, match="65536 elements, where at most 1000 are taken"):
-            dm.AddressRelation.from_bytes(data, max_elements=1000)
-        assert len(dm.AddressRelation.from_bytes(data, max_elements=1 << 16)) == 1 << 16
+        with pytest.raises(
+            dm.errors.OutOfRange, match="65536 elements, where at most 1000 are taken"
+        ):
+            dm.advanced.AddressRelation.from_bytes(data, max_elements=1000)
+        assert len(dm.advanced.AddressRelation.from_bytes(data, max_elements=1 << 16)) == 1 << 16
 
     def test_answers_are_bounded(self):
-        repeated = dm.AddressRelation.from_pairs(np.zeros(1 << 16, int), np.arange(1 << 16))
+        repeated = dm.advanced.AddressRelation.from_pairs(
+            np.zeros(1 << 16, int), np.arange(1 << 16)
+        )
         request, source = repeated.get_request(), np.array([7.0])
-        with pytest.raises(dm.OutOfRange, match="at most"):
-            dm.AddressRelation.answer_get(request, source)
-        with pytest.raises(dm.InvalidArgument, match="negative"):
-            dm.AddressRelation.answer_get(request, source, max_bytes=-1)
-        answer = dm.AddressRelation.answer_get(request, source, max_bytes=8 << 16)
+        with pytest.raises(dm.errors.OutOfRange, match="at most"):
+            dm.advanced.AddressRelation.answer_get(request, source)
+        with pytest.raises(dm.errors.InvalidArgument, match="negative"):
+            dm.advanced.AddressRelation.answer_get(request, source, max_bytes=-1)
+        answer = dm.advanced.AddressRelation.answer_get(request, source, max_bytes=8 << 16)
         assert (answer.view("f8") == 7).all() and len(answer) == 8 << 16
 
     @pytest.mark.parametrize("far", [2**62, -(2**62), 2**63 - 1])
     def test_addresses_that_64_bits_cannot_compute_with(self, far):
         for pair in (([0, far], [0, 1]), ([0, 1], [0, far])):
-            with pytest.raises(dm.InvalidArgument, match=str(far)):
-                dm.AddressRelation.from_pairs(*pair)
-            with pytest.raises(dm.InvalidArgument, match=str(far)):
-                dm.AddressRelation.from_byte_pairs(*pair)
+            with pytest.raises(dm.errors.InvalidArgument, match=str(far)):
+                dm.advanced.AddressRelation.from_pairs(*pair)
+            with pytest.raises(dm.errors.InvalidArgument, match=str(far)):
+                dm.advanced.AddressRelation.from_byte_pairs(*pair)
 
 
 @given(
@@ -589,6 +610,6 @@ def test_what_lies_on_itself_against_counting(shape, strides, dtype):
     meets = len(np.unique(used)) < used.size
     assert lies_on_itself(array) == meets
     if meets:
-        with pytest.raises(dm.InvalidArgument):
-            dm.copy(np.ones(shape, dtype), array)
+        with pytest.raises(dm.errors.InvalidArgument):
+            dm.advanced.copy(np.ones(shape, dtype), array)
         assert not memory.any()

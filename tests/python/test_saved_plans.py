@@ -44,16 +44,16 @@ def test_changed_bytes_are_refused(plan, data):
     saved = bytearray(plan.to_bytes())
     at = data.draw(st.integers(0, len(saved) - 1))
     saved[at] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.MotionPlan.from_bytes(bytes(saved))
 
 
 @given(plans(), st.data())
 def test_cut_bytes_are_refused(plan, data):
     saved = plan.to_bytes()
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.MotionPlan.from_bytes(saved[: data.draw(st.integers(0, len(saved) - 1))])
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.MotionPlan.from_bytes(saved + b"\0" * 8)
 
 
@@ -77,7 +77,7 @@ def test_lies_under_a_right_checksum_make_a_plan_or_an_error(plan, data):
     words[-1] = checksum(words[:-1])
     try:
         again = dm.MotionPlan.from_bytes(words.tobytes())
-    except dm.InvalidArgument:
+    except dm.errors.InvalidArgument:
         return
     assert dm.MotionPlan.from_bytes(again.to_bytes()) == again
 
@@ -89,15 +89,15 @@ def test_files(tmp_path):
     plan.save(path)
     assert dm.MotionPlan.load(path) == plan
     assert [p.name for p in tmp_path.iterdir()] == ["rows_to_columns.plan"]
-    with pytest.raises(dm.IoError, match="missing"):
+    with pytest.raises(dm.errors.IoFailed, match="missing"):
         dm.MotionPlan.load(str(tmp_path / "missing.plan"))
-    with pytest.raises(dm.IoError, match="nowhere"):
+    with pytest.raises(dm.errors.IoFailed, match="nowhere"):
         plan.save(str(tmp_path / "nowhere" / "a.plan"))
     for no_file in (tmp_path, "/dev/zero"):
-        with pytest.raises(dm.IoError, match="regular"):
+        with pytest.raises(dm.errors.IoFailed, match="regular"):
             dm.MotionPlan.load(str(no_file))
     (tmp_path / "text.plan").write_text("no plan at all")
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.MotionPlan.load(str(tmp_path / "text.plan"))
 
 
@@ -145,7 +145,7 @@ def test_saving_removes_what_a_killed_process_left(tmp_path):
 def test_nothing_is_left_of_a_plan_that_cannot_be_saved(tmp_path):
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan" / "inside").write_text("")
-    with pytest.raises(dm.IoError, match="plan"):
+    with pytest.raises(dm.errors.IoFailed, match="plan"):
         small_plan().save(str(tmp_path / "plan"))
     assert [p.name for p in tmp_path.iterdir()] == ["plan"]
 
@@ -156,5 +156,5 @@ def test_a_text_of_other_characters_is_refused():
     at = bytes(text).index(b"(block, *)")
     text[at] = 0xFF
     words[-1] = checksum(words[:-1])
-    with pytest.raises(dm.InvalidArgument, match="ASCII"):
+    with pytest.raises(dm.errors.InvalidArgument, match="ASCII"):
         dm.MotionPlan.from_bytes(words.tobytes())

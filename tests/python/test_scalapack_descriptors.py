@@ -53,20 +53,20 @@ def test_what_makes_no_sense():
         return [*good[:place], value, *good[place + 1 :]]
 
     for place_, value in [(2, 0), (4, 0), (5, -1), (6, 2), (7, 3), (6, -1)]:
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             read(with_entry(place_, value), (2, 3), 6)
-    with pytest.raises(dm.Unsupported):
+    with pytest.raises(dm.errors.Unsupported):
         read(with_entry(0, 2), (2, 3), 6)
-    with pytest.raises(dm.OutOfRange):
+    with pytest.raises(dm.errors.OutOfRange):
         read(with_entry(2, 2**31), (2, 3), 6)
-    with pytest.raises(dm.InvalidArgument, match="9 entries"):
+    with pytest.raises(dm.errors.InvalidArgument, match="9 entries"):
         read(good[:8], (2, 3), 6)
-    with pytest.raises(dm.InvalidArgument, match="2 dimensions"):
+    with pytest.raises(dm.errors.InvalidArgument, match="2 dimensions"):
         read(good, (2, 3, 1), 6)
-    with pytest.raises(dm.InvalidArgument, match="processes"):
+    with pytest.raises(dm.errors.InvalidArgument, match="processes"):
         read(good, (2, 3), 5)
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.BlockCyclic(9, "block", nprocs=2).scalapack_descriptor(0)
     huge = dm.BlockCyclic((2**33, 2), "(block, *)", nprocs=2)
-    with pytest.raises(dm.OutOfRange):
+    with pytest.raises(dm.errors.OutOfRange):
         huge.scalapack_descriptor(0)

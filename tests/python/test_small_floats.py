@@ -43,10 +43,12 @@ def around(dtype, wide):
 def converted(a, dtype):
     """What `copy` makes of an array, in another order than it has."""
     b = np.zeros(len(a), dtype)
-    dm.copy(a[::-1], b[::-1])
+    dm.advanced.copy(a[::-1], b[::-1])
     index = np.random.default_rng(0).permutation(len(a))
     c = np.zeros(len(a), dtype)
-    dm.AddressRelation.from_pairs(index, index, elem_bytes=(a.itemsize, c.itemsize)).copy(a, c)
+    dm.advanced.AddressRelation.from_pairs(index, index, elem_bytes=(a.itemsize, c.itemsize)).copy(
+        a, c
+    )
     assert same(b, c)
     return b
 
@@ -116,9 +118,9 @@ def test_combines_as_numpy_does(dtype, op):
     with np.errstate(all="ignore"):
         expected = UFUNCS[op](b, a)
         in_order, listed = b.copy(), b.copy()
-        dm.copy(a, in_order, op=op)
+        dm.advanced.copy(a, in_order, op=op)
         index = random.permutation(len(a))
-        dm.AddressRelation.from_pairs(index, index, elem_bytes=dtype.itemsize).copy(
+        dm.advanced.AddressRelation.from_pairs(index, index, elem_bytes=dtype.itemsize).copy(
             a, listed, op=op
         )
     if op in ("min", "max"):  # which of two zeros it is, NumPy leaves open
@@ -138,7 +140,7 @@ def test_sums_at_repeated_destinations(dtype):
     a = random.integers(1, 3, 200).astype(dtype)
     at = random.integers(0, 40, 200)
     b, expected = np.zeros(40, dtype), np.zeros(40, dtype)
-    dm.AddressRelation.from_pairs(np.arange(200), at, elem_bytes=dtype.itemsize).copy(
+    dm.advanced.AddressRelation.from_pairs(np.arange(200), at, elem_bytes=dtype.itemsize).copy(
         a, b, op="add"
     )
     for value, k in zip(a, at, strict=True):
@@ -158,10 +160,10 @@ def test_they_are_numbers_of_arrays_too():
 
 
 def test_bytes_of_the_same_width_are_no_numbers():
-    with pytest.raises(dm.WrongType, match="not possible"):
-        dm.copy(np.zeros(3, "V2"), np.zeros(3, ml_dtypes.bfloat16))
-    with pytest.raises(dm.WrongType, match="e4m3fn"):
-        dm.copy(np.zeros(3, ml_dtypes.float8_e4m3), np.zeros(3, "f4"))
+    with pytest.raises(dm.errors.WrongType, match="not possible"):
+        dm.advanced.copy(np.zeros(3, "V2"), np.zeros(3, ml_dtypes.bfloat16))
+    with pytest.raises(dm.errors.WrongType, match="e4m3fn"):
+        dm.advanced.copy(np.zeros(3, ml_dtypes.float8_e4m3), np.zeros(3, "f4"))
 
 
 @pytest.mark.parametrize("op", [None, "add"])
@@ -171,7 +173,7 @@ def test_a_message_is_converted_as_a_copy(of, to, op):
     of, to = (np.dtype(getattr(ml_dtypes, t) if "_" in t else t) for t in (of, to))
     if of == "u1" and to.itemsize == 1 and to.kind not in "biu":
         pytest.skip("bytes, as which answers come")
-    relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], (of.itemsize, to.itemsize))
+    relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1], (of.itemsize, to.itemsize))
     a = np.array([1, 0, 2, 1]).astype(of)
     copied, scattered = (np.ones(4, to) for _ in range(2))
     relation.copy(a, copied, op=op)
@@ -182,7 +184,7 @@ def test_a_message_is_converted_as_a_copy(of, to, op):
 @pytest.mark.parametrize("dtype", ["S1", "?", "i1", "float8_e5m2", "float8_e4m3fn"])
 def test_an_answer_of_one_byte_elements_arrives_as_it_is(dtype):
     dtype = np.dtype(getattr(ml_dtypes, dtype) if "_" in dtype else dtype)
-    relation = dm.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=1)
+    relation = dm.advanced.AddressRelation.from_pairs([0, 2], [3, 1], elem_bytes=1)
     a, got = np.array([1, 0, 1, 0]).astype(dtype), np.zeros(4, dtype)
-    relation.scatter(dm.AddressRelation.answer_get(relation.get_request(), a), got)
+    relation.scatter(dm.advanced.AddressRelation.answer_get(relation.get_request(), a), got)
     assert got[[3, 1]].tolist() == a[[0, 2]].tolist()

@@ -132,7 +132,7 @@ def test_consumers_come_stall_and_die(policy, capsys):
     first = POLICIES.index(policy)
     memory, files = [], []
     with contextlib.ExitStack() as stack:
-        out = dm.Stream(None, "tcp://127.0.0.1:0", policy=policy, consumers=1, timeout=0.2)
+        out = dm.Stream("tcp://127.0.0.1:0", policy=policy, consumers=1, timeout=0.2)
         with out:
             steady = stack.enter_context(Steady(out.address))
             sender = Sender(out)

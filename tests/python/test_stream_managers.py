@@ -41,7 +41,7 @@ class Streams:
 
     def __init__(self, stack, count, *, policy="block", local=True, ahead=1, wanted=("u",),
                  timeout=LIMIT_SECONDS, **options):  # fmt: skip
-        self.manager = stack.enter_context(dm.stream.Manager(None, **options))
+        self.manager = stack.enter_context(dm.stream.Manager(**options))
         self.outs = [
             self.manager.open(str(n), HERE, consumers=1, policy=policy, local=local,
                               timeout=timeout)
@@ -134,7 +134,7 @@ def test_a_stream_that_is_closed_or_that_nobody_wants_needs_no_place():
         send(streams.outs[0], 0, 0)
         nobody = streams.manager.open("nobody", HERE)
         send(nobody, 9, 0)
-        with pytest.raises(dm.InvalidArgument, match="already"):
+        with pytest.raises(dm.errors.InvalidArgument, match="already"):
             streams.manager.open("nobody", HERE)
         streams.outs[0].close(0.1)
         send(streams.outs[1], 1, 0)
@@ -174,7 +174,7 @@ def test_within_a_step_the_place_is_kept():
         streams = Streams(stack, 2, active=1, wanted=("u", "v"))
         first, second = streams.outs
         send(first, 0, 0)
-        with pytest.raises(dm.InvalidState, match="'0'"):
+        with pytest.raises(dm.errors.InvalidState, match="'0'"):
             send(second, 1, 0)
         # The rest of the step can be sent all the same, and then the other stream.
         send(first, 0, 0, "v")
@@ -248,12 +248,12 @@ def test_threads_take_turns(unit):
     [{"active": 0}, {"active": -1}, {"unit": "week"}, {"stall": 0}, {"stall": -1}],
 )
 def test_wrong_arguments(wrong):
-    with pytest.raises(dm.InvalidArgument):
-        dm.stream.Manager(None, **wrong)
-    with pytest.raises(dm.WrongType):
-        dm.stream.Manager(None, unit=None)
-    with dm.stream.Manager(None) as manager:
-        with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.stream.Manager(**wrong)
+    with pytest.raises(dm.errors.WrongType):
+        dm.stream.Manager(unit=None)
+    with dm.stream.Manager() as manager:
+        with pytest.raises(dm.errors.InvalidArgument):
             manager.open("", HERE)
         with pytest.raises(TypeError):
             manager.open("u", HERE, colour="red")
@@ -278,7 +278,7 @@ def test_a_forked_process_that_ends_takes_no_memory_from_its_parent():
         n = 1 << 15
         line = dm.BlockCyclic(n, "block", nprocs=1)
         with (
-            dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out,
+            dm.Stream("tcp://127.0.0.1:0", consumers=1) as out,
             dm.stream.connect(out.address, timeout=60) as source,
         ):
             steps = source.steps({"u": line})
@@ -307,7 +307,7 @@ def test_a_program_ends_while_connections_of_its_streams_do():
         line = dm.BlockCyclic(6, "block", nprocs=1)
 
         def main():
-            with dm.stream.Manager(None) as manager:
+            with dm.stream.Manager() as manager:
                 for name in range(20):
                     out = manager.open(str(name), "tcp://127.0.0.1:0", consumers=1)
                     steps = dm.stream.connect(out.address, timeout=60).steps({"u": line})

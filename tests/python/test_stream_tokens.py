@@ -77,13 +77,13 @@ def expect_refusals(out, count):
 
 
 def expect_refused(address, **options):
-    with pytest.raises(dm.InvalidArgument, match=f"token.*{wire.TOKEN_VARIABLE}"):
+    with pytest.raises(dm.errors.InvalidArgument, match=f"token.*{wire.TOKEN_VARIABLE}"):
         dm.stream.connect(address, timeout=LIMIT_SECONDS, **options)
 
 
 @pytest.mark.parametrize("local", [True, False])
 def test_consumers_of_the_same_user_find_the_token(runtime, local):
-    with dm.Stream(None, HERE, consumers=1) as out:
+    with dm.Stream(HERE, consumers=1) as out:
         (file,) = runtime.iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert file.read_text() == out.token and len(out.token) == 48
@@ -95,7 +95,7 @@ def test_consumers_of_the_same_user_find_the_token(runtime, local):
 
 
 def test_others_need_the_token(runtime, without_files, monkeypatch):
-    with dm.Stream(None, HERE, consumers=1) as out, without_files():
+    with dm.Stream(HERE, consumers=1) as out, without_files():
         expect_refused(out.address)
         expect_refused(out.address, token="")
         expect_refused(out.address, token="another token of some length")
@@ -114,7 +114,7 @@ def test_others_need_the_token(runtime, without_files, monkeypatch):
 
 def test_a_token_of_the_program_is_not_stored(runtime):
     token = "a secret of some length"
-    with dm.Stream(None, HERE, token=token, consumers=1) as out:
+    with dm.Stream(HERE, token=token, consumers=1) as out:
         assert out.token == token and list(runtime.iterdir()) == []
         expect_refused(out.address)
         with dm.stream.connect(out.address, token=token) as source:
@@ -123,7 +123,7 @@ def test_a_token_of_the_program_is_not_stored(runtime):
 
 def test_several_streams_have_tokens_of_their_own(runtime):
     with contextlib.ExitStack() as stack:
-        outs = [stack.enter_context(dm.Stream(None, HERE, consumers=1)) for _ in range(5)]
+        outs = [stack.enter_context(dm.Stream(HERE, consumers=1)) for _ in range(5)]
         assert len({out.token for out in outs}) == len(list(runtime.iterdir())) == 5
         for out in outs:
             source = stack.enter_context(dm.stream.connect(out.address))
@@ -137,7 +137,7 @@ def test_several_streams_have_tokens_of_their_own(runtime):
 
 KILLED = """
     import signal, sys, datamover as dm
-    out = dm.Stream(None, sys.argv[1])
+    out = dm.Stream(sys.argv[1])
     print(out.token, flush=True)
     sys.stdin.read()
 """
@@ -157,9 +157,9 @@ def test_the_token_of_a_stream_that_was_killed_is_replaced(runtime):
         killed.send_signal(signal.SIGKILL)
     (file,) = runtime.iterdir()
     assert file.read_text() == token
-    with dm.Stream(None, address, token="another token of some length"):
+    with dm.Stream(address, token="another token of some length"):
         expect_refused(address)  # what is found is that of the killed one
-    with dm.Stream(None, address, consumers=1) as out:
+    with dm.Stream(address, consumers=1) as out:
         assert file.read_text() == out.token != token
         with dm.stream.connect(address) as source:
             expect_step(out, source)
@@ -167,7 +167,7 @@ def test_the_token_of_a_stream_that_was_killed_is_replaced(runtime):
 
 
 def test_an_open_stream_lets_everybody_connect(runtime, without_files, caplog):
-    with dm.Stream(None, HERE, open=True, consumers=2) as out, without_files():
+    with dm.Stream(HERE, open=True, consumers=2) as out, without_files():
         assert out.token == "" and list(runtime.iterdir()) == []
         (record,) = caplog.records
         assert record.levelno == logging.WARNING and out.address in record.message
@@ -179,17 +179,17 @@ def test_an_open_stream_lets_everybody_connect(runtime, without_files, caplog):
             other = dm.stream.connect(out.address).steps({"u": LINE}, LIMIT_SECONDS)
             out.send("u", np.arange(6.0), layout=LINE)
             assert next(out_steps)[0] == next(other)[0] == 0
-    with pytest.raises(dm.InvalidArgument, match="token"):
-        dm.Stream(None, HERE, open=True, token="a token of some length")
+    with pytest.raises(dm.errors.InvalidArgument, match="token"):
+        dm.Stream(HERE, open=True, token="a token of some length")
 
 
 def test_the_token_is_logged_where_consumers_of_other_machines_need_it(runtime, caplog):
-    with caplog.at_level(logging.INFO, "datamover"), dm.Stream(None, HERE) as out:
+    with caplog.at_level(logging.INFO, "datamover"), dm.Stream(HERE) as out:
         (record,) = caplog.records
         assert record.levelno == logging.INFO
         assert f"{wire.TOKEN_VARIABLE}={out.token}" in record.message
         caplog.clear()
-        dm.Stream(None, HERE, token="a secret of some length").close()
+        dm.Stream(HERE, token="a secret of some length").close()
         assert not caplog.records
 
 
@@ -200,13 +200,13 @@ def test_the_token_is_logged_where_consumers_of_other_machines_need_it(runtime, 
     ids=lambda token: repr(token)[:12],
 )  # fmt: skip
 def test_tokens_that_no_stream_can_have(runtime, token):
-    with pytest.raises((dm.InvalidArgument, dm.WrongType)):
-        dm.Stream(None, HERE, token=token)
-    with dm.Stream(None, HERE) as out:
+    with pytest.raises((dm.errors.InvalidArgument, dm.errors.WrongType)):
+        dm.Stream(HERE, token=token)
+    with dm.Stream(HERE) as out:
         if isinstance(token, str) and token.isascii() and token.isprintable() and len(token) < 257:
             expect_refused(out.address, token=token)
         else:
-            with pytest.raises((dm.InvalidArgument, dm.WrongType)):
+            with pytest.raises((dm.errors.InvalidArgument, dm.errors.WrongType)):
                 dm.stream.connect(out.address, token=token)
 
 
@@ -215,7 +215,7 @@ def test_tokens_that_no_stream_can_have(runtime, token):
     ids=lambda token: repr(token)[:12],
 )  # fmt: skip
 def test_hostile_tokens_are_refused(runtime, token):
-    with dm.Stream(None, HERE, consumers=1) as out:
+    with dm.Stream(HERE, consumers=1) as out:
         with socket.create_connection(wire.parse_address(out.address)) as sock:
             assert stream_words.read_frame(sock) == {"datamover_stream": stream_words.VERSION}
             words = {"role": "control", "nprocs": 1, "token": token}
@@ -242,7 +242,7 @@ def test_a_stream_does_not_follow_a_link_in_place_of_the_directory(tmp_path, mon
     (tmp_path / "readable").mkdir(mode=0o755)
     for name in ("link", "readable", "none/none"):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / name))
-        with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+        with dm.Stream(HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
             expect_step(out, source)
             file = f"datamover-stream-{out.address.removeprefix('tcp://')}"
             assert os.path.exists(f"/tmp/datamover-{os.geteuid()}/{file}")
@@ -284,7 +284,7 @@ LOCAL_CONSUMER = """
     ],
 )
 def test_a_local_socket_lets_in_its_user_without_a_token(runtime, user):
-    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
         control, name, key = local_name(out)
         with control:
             out.send("u", np.arange(6.0), layout=LINE)
@@ -304,7 +304,7 @@ def test_a_local_socket_lets_in_its_user_without_a_token(runtime, user):
 
 def test_consumers_of_several_processes_share_the_token(runtime, without_files):
     """As above under MPI: `tests/mpi/test_streams.py`; here the words of the second process."""
-    with dm.Stream(None, HERE, consumers=1) as out, without_files():
+    with dm.Stream(HERE, consumers=1) as out, without_files():
         first = socket.create_connection(wire.parse_address(out.address))
         with first:
             greeting = {**stream_words.read_frame(first), "token": out.token}

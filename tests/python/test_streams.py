@@ -93,7 +93,7 @@ def thread(work):
 
 def test_a_consumer_that_stalls_loses_its_oldest_steps():
     with (
-        dm.Stream(None, HERE, policy="drop_oldest", consumers=1) as out,
+        dm.Stream(HERE, policy="drop_oldest", consumers=1) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -106,7 +106,7 @@ def test_a_consumer_that_stalls_loses_its_oldest_steps():
 
 def test_where_all_are_wanted_each_array_is_dropped_by_itself():
     with (
-        dm.Stream(None, HERE, policy="drop_oldest", queue_steps=1, consumers=1) as out,
+        dm.Stream(HERE, policy="drop_oldest", queue_steps=1, consumers=1) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps(timeout=LIMIT_SECONDS)
@@ -121,7 +121,7 @@ def test_where_all_are_wanted_each_array_is_dropped_by_itself():
 
 def test_block_loses_nothing_and_waits_with_a_limit():
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=0.2) as out,
+        dm.Stream(HERE, consumers=1, queue_steps=1, timeout=0.2) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -137,9 +137,7 @@ def test_block_loses_nothing_and_waits_with_a_limit():
 
 def test_the_queue_is_bounded_in_bytes():
     with (
-        dm.Stream(
-            None, HERE, policy="drop_oldest", queue_steps=9, queue_bytes=100, consumers=1
-        ) as out,
+        dm.Stream(HERE, policy="drop_oldest", queue_steps=9, queue_bytes=100, consumers=1) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -154,7 +152,7 @@ def test_the_queue_is_bounded_in_bytes():
 def test_long_messages_are_sent_while_they_are_packed(local, pathways, columns):
     layout = dm.BlockCyclic(((3 << 19) // columns, columns), "(block, *)", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, pathways=pathways) as out,
+        dm.Stream(HERE, consumers=1, pathways=pathways) as out,
         dm.stream.connect(out.address, local=local) as consumer,
     ):
         steps = consumer.steps({"u": layout}, LIMIT_SECONDS)
@@ -176,19 +174,19 @@ def test_long_messages_are_sent_while_they_are_packed(local, pathways, columns):
 
 def test_a_step_larger_than_the_queue_is_refused_for_its_consumer():
     with (
-        dm.Stream(None, HERE, queue_bytes=40, consumers=1) as out,
+        dm.Stream(HERE, queue_bytes=40, consumers=1) as out,
         dm.stream.connect(out.address) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
         send(out, [0])
-        with pytest.raises(dm.OutOfRange, match="queue_bytes"):
+        with pytest.raises(dm.errors.OutOfRange, match="queue_bytes"):
             next(steps)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_limit_in_bytes(policy):
     with (
-        dm.Stream(None, HERE, policy=policy, queue_steps=9, queue_bytes=None, consumers=1) as out,
+        dm.Stream(HERE, policy=policy, queue_steps=9, queue_bytes=None, consumers=1) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -200,7 +198,7 @@ def test_no_limit_in_bytes(policy):
 def test_a_step_of_several_arrays_is_bounded_too():
     layouts = {"u": LINE, "v": LINE}
     with (
-        dm.Stream(None, HERE, queue_bytes=60, consumers=1) as out,
+        dm.Stream(HERE, queue_bytes=60, consumers=1) as out,
         dm.stream.connect(out.address) as consumer,
     ):
         steps = consumer.steps(layouts, LIMIT_SECONDS)
@@ -208,13 +206,13 @@ def test_a_step_of_several_arrays_is_bounded_too():
         send(out, [1])
         assert next(steps)[0] == 0
         out.send("v", of_step(1), layout=LINE, step=1)
-        with pytest.raises(dm.OutOfRange, match="queue_bytes"):
+        with pytest.raises(dm.errors.OutOfRange, match="queue_bytes"):
             numbers(steps)
         assert out.counters()["bytes_kept"] <= 48
 
 
 def test_consumers_that_want_nothing_make_place_for_others():
-    with dm.Stream(None, HERE, consumers=1) as out, contextlib.ExitStack() as stack:
+    with dm.Stream(HERE, consumers=1) as out, contextlib.ExitStack() as stack:
         out._end.max_consumers = 3
         for _ in range(3):
             stack.enter_context(dm.stream.connect(out.address))
@@ -238,7 +236,7 @@ def long_of_step(step):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_long_messages_arrive_whole(policy, local, pathways):
     with (
-        dm.Stream(None, HERE, policy=policy, consumers=1, pathways=pathways) as out,
+        dm.Stream(HERE, policy=policy, consumers=1, pathways=pathways) as out,
         dm.stream.connect(out.address, ahead=1, local=local) as consumer,
     ):
         steps = consumer.steps({"u": LONG}, LIMIT_SECONDS)
@@ -373,7 +371,7 @@ def test_a_data_connection_may_end_before_the_stream_says_why():
         control.sendall(said({"type": "failed", "code": "no_memory", "words": "some reason"}))
 
     assert after_a_step_told_by_messages(end, 10**9) == [0]
-    with pytest.raises(dm.NoMemory, match="some reason"):
+    with pytest.raises(dm.errors.NoMemory, match="some reason"):
         after_a_step_told_by_messages(fail, 10**9)
 
 
@@ -404,7 +402,7 @@ def test_steps_without_some_of_the_arrays_come_in_order(local):
     rng = random.Random(SEED)
     sent = [rng.sample(["u", "v"], rng.randrange(1, 3)) for _ in range(60)]
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address, local=local) as consumer,
     ):
         steps = consumer.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
@@ -425,7 +423,7 @@ def test_steps_without_some_of_the_arrays_come_in_order(local):
         assert n == len(sent) - 1
 
 
-@pytest.mark.parametrize("into", ["new arrays", "an XArray"])
+@pytest.mark.parametrize("into", ["new arrays", "an Array"])
 @pytest.mark.parametrize("damaged", [None, 0, 1, 3])
 def test_a_chunk_that_is_damaged_in_shared_memory_is_an_error(damaged, into):
     """Where it is received, and where it is read from."""
@@ -454,12 +452,12 @@ def test_a_chunk_that_is_damaged_in_shared_memory_is_an_error(damaged, into):
         stream_words.HandmadeStream(sending, local=True) as stream,
         dm.stream.connect(stream.address) as consumer,
     ):
-        target = LONG if into == "new arrays" else dm.XArray(MPI.COMM_SELF, LONG, "f8")
+        target = LONG if into == "new arrays" else dm.Array(LONG, "f8", comm=MPI.COMM_SELF)
         if target is not LONG:
             target.local[...] = -1
         steps = consumer.steps({"u": target}, LIMIT_SECONDS)
         if damaged is not None:
-            with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged"):
+            with pytest.raises(dm.errors.IoFailed, match=r"process 0.*array 0 .*damaged"):
                 next(steps)
             if target is not LONG:
                 assert (target.local == -1).all()
@@ -488,7 +486,7 @@ def refused_segment(file, match, position=0):
         dm.stream.connect(stream.address) as consumer,
     ):
         consumer._end.reason_milliseconds = 100
-        with pytest.raises((dm.IoError, dm.PeerFailed), match=match):
+        with pytest.raises((dm.errors.IoFailed, dm.PeerFailed), match=match):
             next(consumer.steps({"u": LINE}, LIMIT_SECONDS))
 
 
@@ -555,7 +553,7 @@ def test_hostile_data_is_an_error_and_no_wrong_value(local):
         with (
             stream_words.HandmadeStream(sending, local) as stream,
             dm.stream.connect(stream.address) as consumer,
-            contextlib.suppress(dm.PeerFailed, dm.IoError),
+            contextlib.suppress(dm.PeerFailed, dm.errors.IoFailed),
         ):
             for step in consumer.steps({"u": LINE}, LIMIT_SECONDS):
                 came += len(numbers([step]))
@@ -591,7 +589,7 @@ def test_arrays_of_steps_are_the_programs_as_long_as_it_keeps_them(local):
     regions = [dm.Region((0, begin), (64, begin + 256)) for begin in range(0, 1024, 256)]
     tiles = dm.FloorPlan(regions, [0] * len(regions), 1)
     base = np.arange(64 * 1024.0).reshape(64, 1024)
-    with dm.Stream(None, HERE, consumers=1) as out:
+    with dm.Stream(HERE, consumers=1) as out:
         source = dm.stream.connect(out.address, local=local)
         steps = source.steps({"whole": rows, "tiled": tiles})
         kept = {}
@@ -621,7 +619,7 @@ def test_threads_share_the_steps_of_a_consumer():
     tiles = dm.FloorPlan(regions, [0, 0], 1)
     base = np.arange(100_000.0).reshape(shape)
     steps_of_threads = [[], [], []]
-    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+    with dm.Stream(HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
         steps = source.steps({"whole": rows, "tiled": tiles}, LIMIT_SECONDS)
 
         def receive(seen):
@@ -645,7 +643,7 @@ def test_threads_share_the_steps_of_a_consumer():
 def test_steps_of_several_arrays():
     layouts = {"u": LINE, "v": LINE}
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address, ahead=4) as consumer,
     ):
         steps = consumer.steps(layouts, LIMIT_SECONDS)
@@ -656,7 +654,7 @@ def test_steps_of_several_arrays():
                 if step % 2 == 0:
                     out.send("u", of_step(step), layout=LINE, step=step)
                 out.send("v", -of_step(step), layout=LINE, step=step)
-            with pytest.raises(dm.InvalidArgument):
+            with pytest.raises(dm.errors.InvalidArgument):
                 out.send("v", of_step(5), step=5)
             out.close()
 
@@ -678,7 +676,7 @@ def test_after_an_interruption_in_send_the_stream_goes_on():
 
     seen, step = [], 0
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -699,7 +697,7 @@ def test_after_an_interruption_in_send_the_stream_goes_on():
 
 def test_consumers_come_late_leave_and_come_again():
     came = []
-    with dm.Stream(None, HERE, queue_steps=1) as out:
+    with dm.Stream(HERE, queue_steps=1) as out:
         send(out, range(3))
         for first in (3, 13):
             with dm.stream.connect(out.address) as consumer:
@@ -734,7 +732,7 @@ def await_counted(out, *expected):
 
 
 def test_consumers_that_came_are_there_or_left_or_were_lost():
-    with dm.Stream(None, HERE, queue_steps=100, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, queue_steps=100, timeout=LIMIT_SECONDS) as out:
         send(out, [0])
         with dm.stream.connect(out.address) as looking:
             assert set(looking.arrays(LIMIT_SECONDS)) == {"u"}
@@ -762,7 +760,7 @@ def test_consumers_that_came_are_there_or_left_or_were_lost():
         await_counted(out, 2, 3, 0, 1)
         leaver.close()
         await_counted(out, 1, 3, 1, 1)
-        failing._fail(dm.IoError("no room on the disk"))
+        failing._fail(dm.errors.IoFailed("no room on the disk"))
         await_counted(out, 0, 3, 1, 2)
         with program(CONSUMER, out.address) as killed:
             assert killed.stdout.readline() == "ready\n"
@@ -789,14 +787,14 @@ def test_consumers_that_came_are_there_or_left_or_were_lost():
 
 def test_the_first_step_waits_for_consumers():
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=0.2) as out,
+        dm.Stream(HERE, consumers=1, timeout=0.2) as out,
         pytest.raises(dm.Timeout, match="too few came"),
     ):
         send(out, [0])
-    with pytest.raises(dm.InvalidArgument, match="consumers is 257"):
-        dm.Stream(None, HERE, consumers=257)
-    with pytest.raises(dm.InvalidArgument, match="drop_newest"):
-        dm.Stream(None, HERE, policy="drop_newest")
+    with pytest.raises(dm.errors.InvalidArgument, match="consumers is 257"):
+        dm.Stream(HERE, consumers=257)
+    with pytest.raises(dm.errors.InvalidArgument, match="drop_newest"):
+        dm.Stream(HERE, policy="drop_newest")
 
 
 @pytest.mark.parametrize(
@@ -813,7 +811,7 @@ def test_so_many_steps_are_granted(nbytes, ahead, granted):
     values = np.zeros(nbytes // 8)
     line = dm.BlockCyclic(values.size, "block", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=1.0) as out,
+        dm.Stream(HERE, consumers=1, queue_steps=1, timeout=1.0) as out,
         dm.stream.connect(out.address, ahead=ahead) as source,
     ):
         steps = source.steps({"u": line}, LIMIT_SECONDS)
@@ -831,7 +829,7 @@ def test_what_was_taken_is_said_while_the_program_is_away():
     values = np.zeros(1000)
     line = dm.BlockCyclic(values.size, "block", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=9) as out,
+        dm.Stream(HERE, consumers=1, queue_steps=9) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": line}, LIMIT_SECONDS)
@@ -843,7 +841,7 @@ def test_what_was_taken_is_said_while_the_program_is_away():
 
 
 def test_both_ends_and_steps_print_in_a_line():
-    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+    with dm.Stream(HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
         assert repr(out) == f"Stream('{out.address}', 0 arrays)"
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
         send(out, [0])
@@ -855,7 +853,7 @@ def test_both_ends_and_steps_print_in_a_line():
 
 def test_after_a_timeout_a_step_can_be_asked_for_again():
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, 0.01)
@@ -980,7 +978,7 @@ def test_a_step_comes_again_after_an_interruption_before_it_was_handed_over():
     functions = consumer._next, consumer._take, consumer._arrays_of, consumer._target
     rounds, was_interrupted = 0, True
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1003,7 +1001,7 @@ def test_a_step_comes_again_after_an_interruption_before_it_was_handed_over():
 def test_an_array_that_cannot_be_had_whole_is_named():
     with_a_hole = dm.FloorPlan([dm.Region(0, 3), dm.Region(5, 8)], [0, 0], nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps(timeout=LIMIT_SECONDS)
@@ -1014,7 +1012,7 @@ def test_an_array_that_cannot_be_had_whole_is_named():
 
 def test_arrays_are_asked_for_in_every_step():
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1031,7 +1029,7 @@ def test_arrays_are_asked_for_in_every_step():
 
 def test_all_arrays_are_wanted_after_some_were_told():
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
         thread(lambda: send(out, range(3))),
     ):
@@ -1045,7 +1043,7 @@ def test_all_arrays_are_wanted_after_some_were_told():
 def test_arrays_are_told_while_their_step_goes_on():
     """Of a step that nobody has ended, and that no other follows."""
     with (
-        dm.Stream(None, HERE) as out,
+        dm.Stream(HERE) as out,
         dm.stream.connect(out.address) as early,
         dm.stream.connect(out.address) as late,
     ):
@@ -1090,7 +1088,7 @@ def test_an_array_is_found_again_only_where_it_lies():
     sent = [*copies, *(-one for one in copies)]
     for local in (True, False):
         with (
-            dm.Stream(None, HERE, consumers=1, local=local) as out,
+            dm.Stream(HERE, consumers=1, local=local) as out,
             dm.stream.connect(out.address, ahead=64) as source,
         ):
             steps = source.steps({"u": square}, LIMIT_SECONDS)
@@ -1111,7 +1109,7 @@ def test_an_array_is_found_again_only_where_it_lies():
 def test_dates_are_sent():
     days = np.array(["2024-02-29", "NaT", "1970-01-01"], dtype="M8[D]").repeat(2)
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1122,7 +1120,7 @@ def test_dates_are_sent():
 
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
     with (
-        dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
+        dm.Stream(HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1136,7 +1134,7 @@ def test_few_steps_are_granted_where_the_oldest_are_dropped():
 def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
     rng = random.Random(SEED)
     threads_before = len(os.listdir("/proc/self/task"))
-    with dm.Stream(None, HERE, policy=policy, queue_steps=2, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, policy=policy, queue_steps=2, timeout=LIMIT_SECONDS) as out:
         step, there, connected = 0, [], 0
 
         def let_in():
@@ -1193,7 +1191,7 @@ CONSUMER = """
 PRODUCER = """
     import sys, numpy as np, datamover as dm
     line = dm.BlockCyclic(6, "block", nprocs=1)
-    with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out:
+    with dm.Stream("tcp://127.0.0.1:0", consumers=1) as out:
         print(out.address, flush=True)
         for step in range(10 ** 9):
             out.send("u", np.arange(6.0) + 10 * step, layout=line, step=step)
@@ -1212,7 +1210,7 @@ def program(text, *arguments, command=(), stderr=None):
 
 
 def test_a_consumer_that_is_killed_does_not_stop_the_producer():
-    with dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out:
         for round_ in range(2):
             with program(CONSUMER, out.address) as consumer:
                 assert consumer.stdout.readline() == "ready\n"
@@ -1241,7 +1239,7 @@ def test_a_producer_that_is_killed_is_an_error_at_its_consumer():
 UNCLOSED_PRODUCER = """
     import numpy as np, datamover as dm
     line = dm.BlockCyclic(500_000, "block", nprocs=1)
-    out = dm.Stream(None, "tcp://127.0.0.1:0", consumers=1, policy="drop_oldest")
+    out = dm.Stream("tcp://127.0.0.1:0", consumers=1, policy="drop_oldest")
     print(out.address, flush=True)
     for step in range(6):
         out.send("u", np.zeros(500_000), layout=line, step=step)
@@ -1275,9 +1273,9 @@ SENDERS = """
     from mpi4py import MPI
     comm = MPI.COMM_WORLD
     tiles = dm.BlockCyclic((40, 30), "(cyclic(3), cyclic(2))", nprocs=comm.size)
-    u = dm.XArray(comm, tiles, "f4")
+    u = dm.Array(tiles, "f4", comm=comm)
     rows, columns = tiles.global_indices(comm.rank)
-    with dm.Stream(comm, "tcp://127.0.0.1:0", pathways=2, consumers=1) as out:
+    with dm.Stream("tcp://127.0.0.1:0", pathways=2, consumers=1, comm=comm) as out:
         if comm.rank == 0:
             print(out.address, flush=True)
         for step in range(5):
@@ -1290,7 +1288,7 @@ RECEIVERS = """
     comm = MPI.COMM_WORLD
     rows = dm.BlockCyclic((40, 30), "(*, block)", nprocs=comm.size)
     i, j = rows.global_indices(comm.rank)
-    with dm.stream.connect(sys.argv[1], comm) as consumer:
+    with dm.stream.connect(sys.argv[1], comm=comm) as consumer:
         seen = 0
         for step, arrays in consumer.steps({"u": rows}):
             np.testing.assert_array_equal(arrays["u"], i[:, None] * 30 + j + step)
@@ -1357,7 +1355,7 @@ def through_proxy(change, steps=3):
     """Send steps of 80,000 bytes through a proxy; give the consumer's counters."""
     line = dm.BlockCyclic(10_000, "block", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         Proxy(out.address, change) as proxy,
         dm.stream.connect(proxy.address, token=out.token, local=False) as consumer,
     ):
@@ -1394,10 +1392,10 @@ def test_a_message_that_arrives_damaged_is_an_error():
         return data
 
     assert through_proxy(lambda _, data: data)["checksum_errors"] == 0
-    with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged"):
+    with pytest.raises(dm.errors.IoFailed, match=r"process 0.*array 0 .*damaged"):
         through_proxy(change)
     assert damaged
-    with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged"):
+    with pytest.raises(dm.errors.IoFailed, match=r"process 0.*array 0 .*damaged"):
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
 
 
@@ -1406,7 +1404,7 @@ def test_a_grant_that_arrives_damaged_is_an_error():
         return flipped(data, len(data) - 7) if passed else data
 
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         Proxy(out.address, change, of_stream=False) as proxy,
         dm.stream.connect(proxy.address, token=out.token, local=False) as consumer,
     ):
@@ -1461,7 +1459,7 @@ def test_a_consumer_gets_the_indices_of_its_layout(tmp_path):
     window = dm.FloorPlan([dm.Region((5, -1), (8, 2)), dm.Region((9, -3), (10, 1))], [0, 0])
     whole = np.arange(30).reshape(6, 5)
     with (
-        dm.Stream(None, HERE, consumers=3, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=3, timeout=LIMIT_SECONDS) as out,
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as some,
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as all_of_it,
         thread(lambda: record(out.address, f"zarr:{tmp_path}/run", ["u"], 1, LIMIT_SECONDS)),
@@ -1481,7 +1479,7 @@ def test_a_consumer_gets_the_indices_of_its_layout(tmp_path):
 
 def test_a_layout_that_does_not_fit_names_its_array():
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         dm.stream.connect(out.address) as consumer,
     ):
         steps = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)}, LIMIT_SECONDS)
@@ -1520,7 +1518,7 @@ def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
             data if passed + len(data) < at else data[: max(at - passed, 0)] if passed < at else b""
         )
 
-    with pytest.raises((dm.PeerFailed, dm.IoError)):
+    with pytest.raises((dm.PeerFailed, dm.errors.IoFailed)):
         through_proxy(change)
 
 
@@ -1538,7 +1536,7 @@ def test_a_stream_that_is_being_opened_is_waited_for():
     before = _plan.set_greeting_milliseconds(1)
     try:
         with (
-            dm.Stream(None, HERE, open=True) as out,
+            dm.Stream(HERE, open=True) as out,
             socket.create_server(("127.0.0.1", 0)) as opening,
             thread(
                 lambda: dm.stream.connect(
@@ -1649,7 +1647,7 @@ HOSTILE = 1000 if CASES == 1 else 5000 * CASES
 def test_hostile_messages_do_no_harm():
     rng = random.Random(SEED)
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=100, policy="drop_oldest") as out,
+        dm.Stream(HERE, consumers=1, queue_steps=100, policy="drop_oldest") as out,
         dm.stream.connect(out.address) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -1679,7 +1677,7 @@ def test_hostile_messages_do_no_harm():
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_who_says_that_all_is_taken_and_takes_nothing_fills_no_memory(policy):
-    with dm.Stream(None, HERE, policy=policy, consumers=1) as out:
+    with dm.Stream(HERE, policy=policy, consumers=1) as out:
         sock, greeting = raw(out)
         with sock:
             wanted = [["u", _plan.bytes_of_layout(LINE)]]
@@ -1722,7 +1720,7 @@ def advanced(taken, granted=0):
 
 def test_who_says_over_data_that_all_is_taken_and_takes_nothing_fills_no_memory():
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         saying_taken_by_data(out) as (_, link),
     ):
         for step in range(1, 50):
@@ -1739,7 +1737,7 @@ def test_who_says_over_data_that_all_is_taken_and_takes_nothing_fills_no_memory(
 @pytest.mark.parametrize("granted", [0, 100])
 def test_a_consumer_that_ends_before_it_has_said_what_it_took_is_not_waited_for(granted):
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         saying_taken_by_data(out) as (control, link),
     ):
         link.sendall(advanced(0, granted))
@@ -1752,7 +1750,7 @@ def test_a_consumer_that_ends_before_it_has_said_what_it_took_is_not_waited_for(
 @pytest.mark.parametrize("says_it", [True, False])
 def test_at_the_end_is_waited_for_what_was_taken(says_it):
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         saying_taken_by_data(out) as (control, link),
     ):
         send(out, [1])
@@ -1766,7 +1764,7 @@ def test_at_the_end_is_waited_for_what_was_taken(says_it):
 
 
 def test_a_consumer_cannot_say_much():
-    with dm.Stream(None, HERE) as out:
+    with dm.Stream(HERE) as out:
         sock, greeting = raw(out)
         with sock:
             sock.settimeout(LIMIT_SECONDS)
@@ -1779,7 +1777,7 @@ def test_a_consumer_cannot_say_much():
 
 
 def test_who_asks_for_arrays_and_takes_no_answer_is_ended():
-    with dm.Stream(None, HERE, consumers=1) as out:
+    with dm.Stream(HERE, consumers=1) as out:
         sock, greeting = raw(out)
         with sock, dm.stream.connect(out.address) as source:
             sock.settimeout(LIMIT_SECONDS)
@@ -1798,7 +1796,7 @@ def test_who_asks_for_arrays_and_takes_no_answer_is_ended():
 
 def test_strangers_leave_files_to_the_program():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with dm.Stream(None, HERE, consumers=1) as out, contextlib.ExitStack() as stack:
+    with dm.Stream(HERE, consumers=1) as out, contextlib.ExitStack() as stack:
         used = len(os.listdir("/proc/self/fd"))
         limit = 4 * used + 200
         # Their ends are in another process; here they would be in the way.
@@ -1840,7 +1838,7 @@ def test_strangers_leave_files_to_the_program():
 
 def test_who_says_nothing_takes_no_place_from_others():
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         contextlib.ExitStack() as stack,
     ):
         for _ in range(50):
@@ -1857,38 +1855,38 @@ def test_who_says_nothing_takes_no_place_from_others():
                 "tcp://::1]:5"],
 )  # fmt: skip
 def test_wrong_addresses(address):
-    with pytest.raises(dm.InvalidArgument):
-        dm.Stream(None, address)
-    with pytest.raises(dm.InvalidArgument):
+    with pytest.raises(dm.errors.InvalidArgument):
+        dm.Stream(address)
+    with pytest.raises(dm.errors.InvalidArgument):
         dm.stream.connect(address)
 
 
 def test_a_consumer_needs_the_port_itself():
-    with pytest.raises(dm.InvalidArgument, match="choose its port"):
+    with pytest.raises(dm.errors.InvalidArgument, match="choose its port"):
         dm.stream.connect("tcp://127.0.0.1:0")
 
 
 def test_addresses_that_cannot_be_listened_at():
-    with pytest.raises(dm.InvalidArgument, match="interfaces"):
-        dm.Stream(None, "tcp://0.0.0.0:0")
-    with pytest.raises(dm.InvalidArgument, match="interfaces"):
-        dm.Stream(None, "tcp://0:0")  # the same, to the system
-    for end in (lambda address: dm.Stream(None, address), dm.stream.connect):
-        with pytest.raises(dm.IoError):
+    with pytest.raises(dm.errors.InvalidArgument, match="interfaces"):
+        dm.Stream("tcp://0.0.0.0:0")
+    with pytest.raises(dm.errors.InvalidArgument, match="interfaces"):
+        dm.Stream("tcp://0:0")  # the same, to the system
+    for end in (lambda address: dm.Stream(address), dm.stream.connect):
+        with pytest.raises(dm.errors.IoFailed):
             end(f"tcp://{'a' * 64}.b:1")
-    with dm.Stream(None, HERE) as out, pytest.raises(dm.IoError):
-        dm.Stream(None, out.address)
+    with dm.Stream(HERE) as out, pytest.raises(dm.errors.IoFailed):
+        dm.Stream(out.address)
 
 
 def test_wrong_calls():
-    with dm.Stream(None, HERE) as out:
+    with dm.Stream(HERE) as out:
         send(out, [2**63 - 1])
         wrong = [
-            (dm.InvalidArgument, {"step": None}),  # the one after the largest number
-            (dm.InvalidArgument, {"step": 2**63}),
-            (dm.InvalidArgument, {"step": -1}),
-            (dm.WrongType, {"step": 0.5}),
-            (dm.WrongType, {"step": 0, "layout": "block"}),
+            (dm.errors.InvalidArgument, {"step": None}),  # the one after the largest number
+            (dm.errors.InvalidArgument, {"step": 2**63}),
+            (dm.errors.InvalidArgument, {"step": -1}),
+            (dm.errors.WrongType, {"step": 0.5}),
+            (dm.errors.WrongType, {"step": 0, "layout": "block"}),
             (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(7, "block", nprocs=1)}),
             (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(6, "block", nprocs=2)}),
         ]
@@ -1898,45 +1896,45 @@ def test_wrong_calls():
         for array in (np.zeros(7), np.zeros((6, 1)), {1: of_step(0)}, [of_step(0)] * 2):
             with pytest.raises(dm.Error):
                 out.send("u", array, step=0)
-        with pytest.raises(dm.Unsupported, match="described to another program"):
+        with pytest.raises(dm.errors.Unsupported, match="described to another program"):
             overlapping = {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]}
             out.send("o", np.zeros(6, overlapping), layout=LINE, step=0)
         for name in ("", "a\nb", "x" * 257, "\ud800", 5):
-            with pytest.raises((dm.InvalidArgument, dm.WrongType)):
+            with pytest.raises((dm.errors.InvalidArgument, dm.errors.WrongType)):
                 out.send(name, of_step(0), layout=LINE, step=0)
-        with pytest.raises(dm.WrongType):
+        with pytest.raises(dm.errors.WrongType):
             out.send("o", np.array([None] * 6), layout=LINE, step=0)
         with dm.stream.connect(out.address) as consumer:
             for targets in ({}, {"u": 3}, {5: LINE}, [LINE]):
-                with pytest.raises(dm.WrongType):
+                with pytest.raises(dm.errors.WrongType):
                     consumer.steps(targets)
             for name in ("", "a\nb", "x" * 257, "\ud800"):
-                with pytest.raises(dm.InvalidArgument, match="name"):
+                with pytest.raises(dm.errors.InvalidArgument, match="name"):
                     consumer.steps({name: LINE})
             with pytest.raises(dm.Mismatch):
                 consumer.steps({"u": dm.BlockCyclic(6, "block", nprocs=2)})
-    with pytest.raises(dm.InvalidState):
+    with pytest.raises(dm.errors.InvalidState):
         send(out, [0])
 
 
 @pytest.mark.parametrize("ahead", [0, -1, 65, 2**63, 1.0, True, "2"])
 def test_numbers_of_steps_ahead_that_make_no_sense(ahead):
-    with dm.Stream(None, HERE) as out, pytest.raises(dm.InvalidArgument, match=r"1 to 64 steps$"):
+    with dm.Stream(HERE) as out, pytest.raises(dm.errors.InvalidArgument, match=r"1 to 64 steps$"):
         dm.stream.connect(out.address, ahead=ahead)
 
 
 def test_x_arrays_that_cannot_take_a_step_are_refused_before_it_comes():
     from mpi4py import MPI
 
-    one, freed = (dm.XArray(MPI.COMM_SELF, LINE, dtype="f8") for _ in range(2))
-    freed.free()
+    one, freed = (dm.Array(LINE, dtype="f8", comm=MPI.COMM_SELF) for _ in range(2))
+    freed.close()
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
+        dm.Stream(HERE, consumers=1) as out,
         dm.stream.connect(out.address) as source,
     ):
-        with pytest.raises(dm.InvalidArgument, match="'u' and 'v' have the same XArray"):
+        with pytest.raises(dm.errors.InvalidArgument, match="'u' and 'v' have the same Array"):
             source.steps({"u": one, "w": LINE, "v": one})
-        with pytest.raises(dm.InvalidState, match="freed"):
+        with pytest.raises(dm.errors.InvalidState, match="freed"):
             source.steps({"u": freed})
         steps = source.steps({"u": one}, LIMIT_SECONDS)
         send(out, [3])
@@ -1949,7 +1947,7 @@ def test_several_consumers_with_layouts_of_their_own():
     grid = dm.BlockCyclic((6, 10), "(*, *)", nprocs=1)
     boxes = dm.FloorPlan([dm.Region((0, 0), (3, 10)), dm.Region((3, 4), (6, 10))], [0, 0])
     some = dm.IndexList((6, 10), [[7, 3, 59]])
-    with dm.Stream(None, HERE, consumers=3) as out, contextlib.ExitStack() as stack:
+    with dm.Stream(HERE, consumers=3) as out, contextlib.ExitStack() as stack:
         got = {}
         for layout in (grid, boxes, some):
             consumer = stack.enter_context(dm.stream.connect(out.address, ahead=5))
@@ -2065,7 +2063,7 @@ def test_a_dtype_by_which_numpy_divides_by_zero_is_an_error(dtype):
      '"|V65537"', '[["a","|V60000",[65536,65536]]]', '"<f99999999999999999999"', "[" * 100_000],
 )  # fmt: skip
 def test_a_dtype_that_is_none_is_refused(text):
-    with pytest.raises(dm.IoError, match="dtype"):
+    with pytest.raises(dm.errors.IoFailed, match="dtype"):
         wire.dtype_of_text(text)
 
 
@@ -2089,7 +2087,7 @@ def test_a_dtype_of_another_size_than_the_stream_says_is_an_error(dtype, elem_by
     with (
         stream_words.HandmadeStream(sending) as stream,
         dm.stream.connect(stream.address, local=False) as consumer,
-        pytest.raises(dm.IoError, match=f"elements of {elem_bytes} bytes"),
+        pytest.raises(dm.errors.IoFailed, match=f"elements of {elem_bytes} bytes"),
     ):
         next(consumer.steps({"u": LINE}, LIMIT_SECONDS))
 
@@ -2109,7 +2107,7 @@ def test_somebody_else_listens():
             with sock:
                 sock.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
 
-        with thread(answer), pytest.raises(dm.IoError):
+        with thread(answer), pytest.raises(dm.errors.IoFailed):
             dm.stream.connect(f"tcp://127.0.0.1:{other.getsockname()[1]}")
 
 
@@ -2168,7 +2166,7 @@ def test_the_command_says_what_it_has_where_the_stream_breaks_off(tmp_path):
     with contextlib.ExitStack() as stack:
         with (
             pytest.raises(KeyError),
-            dm.Stream(None, HERE, timeout=LIMIT_SECONDS, consumers=1) as out,
+            dm.Stream(HERE, timeout=LIMIT_SECONDS, consumers=1) as out,
         ):
             recorder = stack.enter_context(command(out.address, "--to", f"zarr:{tmp_path / 'run'}"))
             for step in (0, 1):
@@ -2186,7 +2184,7 @@ def test_the_command_says_what_it_has_where_the_stream_breaks_off(tmp_path):
 
 def test_the_command_records(tmp_path):
     grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)
-    with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, timeout=LIMIT_SECONDS) as out:
         path = tmp_path / "run"
         with command(out.address, "--to", f"zarr:{path}", "--steps", 3) as recorder:
             step = 0
@@ -2209,7 +2207,7 @@ def test_arrays_that_are_sent_first_later_are_recorded(tmp_path):
     """The stream waits for the recorder with the first array; others come later."""
     path = tmp_path / "run"
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{path}") as recorder,
     ):
         for step in range(4):
@@ -2230,7 +2228,7 @@ def test_named_arrays_that_are_not_the_first_of_a_step_are_recorded(tmp_path):
     """The stream waits for the recorder with an array that is not wanted."""
     path = tmp_path / "run"
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(
             out.address, "--to", f"zarr:{path}", "--array", "w", "--array", "v", "--steps", 3
         ) as recorder,
@@ -2249,7 +2247,7 @@ def test_named_arrays_that_are_not_the_first_of_a_step_are_recorded(tmp_path):
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_name_that_the_stream_does_not_send_is_an_error(tmp_path, ends):
-    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
         said = ["--array", "U", *([] if ends else ["--timeout", 1])]
         with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *said) as recorder:
             step = 0
@@ -2266,7 +2264,7 @@ def test_a_name_that_the_stream_does_not_send_is_an_error(tmp_path, ends):
 def test_all_arrays_come_whole_each_as_a_step(tmp_path):
     square = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as source,
     ):
         steps = source.steps(timeout=LIMIT_SECONDS)
@@ -2290,7 +2288,7 @@ def test_a_recording_that_has_no_room_says_so_and_leaves_whole_steps(tmp_path):
     rng = np.random.default_rng(1)
     line = dm.BlockCyclic(1 << 16, "block", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(
             out.address, "--to", f"zarr:{tmp_path / 'run'}", preexec_fn=few_bytes_in_a_file
         ) as recorder,
@@ -2314,7 +2312,7 @@ def test_ctrl_c_ends_a_recording_after_whole_steps(tmp_path, monkeypatch):
         append(array, elements)
 
     monkeypatch.setattr(zarr.Array, "append", append_interrupted)
-    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
 
         def sending():
             for step in range(4):
@@ -2347,7 +2345,7 @@ def test_records_are_recorded_with_their_values(tmp_path, dtype):
     sent = np.frombuffer(bytes(range(1, 61)) * dtype.itemsize, "u1")[: 12 * dtype.itemsize]
     sent = sent.view(dtype).reshape(2, 6)
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
     ):
         for step in range(2):
@@ -2362,7 +2360,7 @@ def test_records_are_recorded_with_their_values(tmp_path, dtype):
 @pytest.mark.parametrize("dtype", [[("a", "f8", 3)], "M8", np.longdouble], ids=str)
 def test_what_zarr_cannot_hold_is_not_recorded_in_it(tmp_path, dtype):
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
     ):
         out.send("u", np.zeros(6, dtype), layout=LINE)
@@ -2391,7 +2389,7 @@ TERMINATED_RECORDER = """
 def test_a_recording_that_is_terminated_ends_after_a_whole_step(tmp_path):
     zarr = pytest.importorskip("zarr")
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         program(TERMINATED_RECORDER, out.address, f"zarr:{tmp_path / 'run'}") as recorder,
     ):
         send(out, range(4))
@@ -2402,7 +2400,7 @@ def test_a_recording_that_is_terminated_ends_after_a_whole_step(tmp_path):
 
 
 def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
-    with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
+    with dm.Stream(HERE, timeout=LIMIT_SECONDS) as out:
         names = [word for name in ("u", "u.steps") for word in ("--array", name)]
         with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *names) as recorder:
             step = 0
@@ -2419,7 +2417,7 @@ def test_arrays_of_any_name_are_recorded(tmp_path):
     names = ["zarr.json", ".zgroup", "..", "a/b", "%2F", "c", "é ü", "x" * 200]
     path = tmp_path / "run"
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{path}") as recorder,
     ):
         for k, name in enumerate(names):
@@ -2441,7 +2439,7 @@ def test_what_a_recording_cannot_be_called_is_said(tmp_path):
         ("run", long, f"the array name '{long[:24]}'... needs a file name of 600 bytes; "),
     ]:
         with (
-            dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,
+            dm.Stream(HERE, timeout=LIMIT_SECONDS) as out,
             command(out.address, "--to", f"zarr:{tmp_path / place}") as recorder,
         ):
             while is_running(recorder):
@@ -2453,7 +2451,7 @@ def test_what_a_recording_cannot_be_called_is_said(tmp_path):
 
 def test_two_recordings_of_one_name_are_no_mixture(tmp_path):
     with (
-        dm.Stream(None, HERE, consumers=2, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=2, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as one,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as other,
     ):
@@ -2470,7 +2468,7 @@ def test_two_recordings_of_one_name_are_no_mixture(tmp_path):
 def test_xarray_opens_what_is_recorded(tmp_path):
     xarray = pytest.importorskip("xarray")
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
     ):
         for step in (3, 10):
@@ -2485,7 +2483,7 @@ def test_xarray_opens_what_is_recorded(tmp_path):
 
 def test_a_step_that_comes_again_is_recorded_again(tmp_path):
     with (
-        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
     ):
         for step in (0, 1, 0):
@@ -2502,12 +2500,12 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
     code = f"""
         import os, sys, numpy as np, datamover as dm
         line = dm.BlockCyclic(6, "block", nprocs=1)
-        with dm.Stream(None, "{HERE}", timeout={LIMIT_SECONDS}) as out:
+        with dm.Stream("{HERE}", timeout={LIMIT_SECONDS}) as out:
             child = os.fork()
             if child == 0:
                 try:
                     out.send("u", np.zeros(6), layout=line)
-                except dm.InvalidState:
+                except dm.errors.InvalidState:
                     out.close()  # before anybody has come
                     sys.exit(0)  # leaves the block, and ends its copy of the stream
                 os._exit(1)  # nobody would get it
@@ -2532,7 +2530,7 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
 
 def test_the_command_tells_what_is_sent():
     with (
-        dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,
+        dm.Stream(HERE, timeout=LIMIT_SECONDS) as out,
         command(out.address, "--info") as asking,
     ):
         step = 0
@@ -2585,7 +2583,7 @@ def test_the_command_refuses_what_makes_no_sense(arguments):
 def test_threads_of_one_stream_take_turns():
     # Their calls changed one another's maps: a program with two such threads ended by a signal.
     count, threads = 200, 4
-    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+    with dm.Stream(HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
         steps = source.steps({"u": LINE})
 
         def sends(name):
@@ -2607,7 +2605,7 @@ def test_threads_of_one_stream_take_turns():
 
 
 def test_closing_ends_the_wait_of_another_thread():
-    out = dm.Stream(None, HERE, consumers=1)
+    out = dm.Stream(HERE, consumers=1)
     raised = []
     began = threading.Event()
 
@@ -2624,4 +2622,4 @@ def test_closing_ends_the_wait_of_another_thread():
     out.close()
     sender.join(LIMIT_SECONDS)
     assert not sender.is_alive()
-    assert [type(error) for error in raised] == [dm.InvalidState]
+    assert [type(error) for error in raised] == [dm.errors.InvalidState]

@@ -19,7 +19,7 @@ PROGRAM = textwrap.dedent("""
     comm = MPI.COMM_WORLD
     rows = dm.BlockCyclic((8, 8), "(block, *)", comm.size)
     columns = dm.BlockCyclic((8, 8), "(*, block)", comm.size)
-    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a, b = dm.Array(rows, comm=comm), dm.Array(columns, comm=comm)
     mover = dm.Mover(dm.redistribute(rows, columns), a, b, transport="measure")
     if comm.rank == 0:
         print(bool(mover.explain().trials))

@@ -63,10 +63,10 @@ def wait():
 
 def test_chunks_are_told_of_whole_and_short_ones_not(tmp_path, told):
     np.save(tmp_path / "a.npy", ARRAY)
-    move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(1, 128, 128))
+    move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(1, 128, 128))
     assert told == []
     # Of chunks that end within a page the rest is told of too.
-    move(None, tmp_path / "a.npy", tmp_path / "c.zarr", chunks=(64, 128, 127), compressor="none")
+    move(tmp_path / "a.npy", tmp_path / "c.zarr", chunks=(64, 128, 127), compressor="none")
     files = {p.stat().st_ino: p.stat().st_size for p in tmp_path.glob("c.zarr/c/0/0/*")}
     assert len(told) == len(files) == 2
     assert all(first == 0 and 0 <= n - files[inode] < PAGE for inode, first, n in told)

@@ -124,7 +124,7 @@ def program(name: str) -> str:
 
     Raises
     ------
-    IoError
+    IoFailed
         This installation was built without it.
     """
     path = PROGRAMS / name

@@ -13,7 +13,7 @@ from datamover.apps.lines import lines_of
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 
 #: The numbers of processes that the schemes of some applications require.
 PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
@@ -86,7 +86,7 @@ def players(run: Run) -> Iterator[Player]:
             return
         try:
             program = apps.program(application)
-        except IoError as e:
+        except IoFailed as e:
             yield {"left_out": application, "reason": str(e)}
             return
         file = run.scratch / "rows.json"

@@ -91,7 +91,7 @@ def measure(comm, seconds: float, name: str, example: str, count: int) -> None:
     elements = elements_of(example, count, comm.rank, comm.size)
     targets = elements if example == "A" else elements["tproc"]
     by_numpy = SortAndSend(comm, elements.dtype)
-    expected = dm.distribute(comm, elements, targets).tobytes()
+    expected = dm.migrate(elements, targets, comm=comm).tobytes()
     nbytes = elements.nbytes * comm.size
     contest = Contest(comm, seconds, case=name, phase="once", bytes=nbytes)
     contest.add(

@@ -25,7 +25,7 @@ from datamover.bench import file_data, process_trees, programs
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
 from datamover.bench.programs import Line
-from datamover.errors import IoError, MpiError
+from datamover.errors import IoFailed, MpiFailed
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
 KINDS = ("zarr", "npy", "raw", "nc", "h5")
@@ -212,11 +212,11 @@ def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) 
             lines = programs.run(run.mpi, processes, [python, program, *words], 0)
             found = lines[0] if lines else {}
             if not found.get("right"):
-                raise MpiError(found.get("reason", "wrong data"))
+                raise MpiFailed(found.get("reason", "wrong data"))
             row = {"case": case.name, "phase": phase, "contender": contender, "mpi": run.mpi.name}
             row |= {"processes": processes, "samples": [found["seconds"]]}
             rows.append(row | {"bytes": ARRAYS * edge**3 * 8})
-    except MpiError as e:
+    except MpiFailed as e:
         rows = [{"left_out": contender, "reason": str(e), "case": case.name}]
     _clear(str(path))
     return rows
@@ -317,7 +317,7 @@ def _rechunker_environment(place: Path) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no reason was printed"])[-1]
-            raise IoError(f"rechunker cannot be installed: {last}")
+            raise IoFailed(f"rechunker cannot be installed: {last}")
     return python
 
 

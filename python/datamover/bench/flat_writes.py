@@ -33,10 +33,10 @@ class Partitioned:
         words = f"(*, cyclic({self.block}))"
         self.layout = dm.BlockCyclic(self.shape, words, comm.size, grid=(1, comm.size))
         i, j = self.layout.global_indices(comm.rank)
-        self.array = dm.XArray(comm, self.layout, dtype="f8")
+        self.array = dm.Array(self.layout, dtype="f8", comm=comm)
         self.array.local[...] = i[:, None] * float(ROW_ELEMS) + j
         self.ranges = dm.FlatCyclic.of_bytes(self.shape, message_bytes, "f8", comm.size)
-        self.flat = dm.XArray(comm, self.ranges, dtype="f8")
+        self.flat = dm.Array(self.ranges, dtype="f8", comm=comm)
         self.mover = dm.Mover(dm.redistribute(self.layout, self.ranges), self.array, self.flat)
         self.files = [os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in paths]
 
@@ -114,9 +114,9 @@ class Partitioned:
             os.close(file)
             if self.comm.rank == 0:
                 path.unlink()
-        self.mover.free()
-        self.array.free()
-        self.flat.free()
+        self.mover.close()
+        self.array.close()
+        self.flat.close()
 
 
 def _write_all(file: int, data: Any, place: int) -> None:

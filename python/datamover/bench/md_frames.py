@@ -98,7 +98,7 @@ def measure(comm, enough_seconds: float, case: str) -> None:
         return Follower(comm, positions, velocities, carry).run
 
     contenders = {
-        "datamover:auto": follow(lambda atoms: dm.distribute(comm, atoms, "tproc")),
+        "datamover:auto": follow(lambda atoms: dm.migrate(atoms, "tproc", comm=comm)),
         "numpy": follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
         "memcpy": copy,
     }

@@ -23,7 +23,7 @@ REDISTRIBUTIONS = {
 }
 
 
-def relations(name: str, n: int) -> list[dm.AddressRelation]:
+def relations(name: str, n: int) -> list[dm.advanced.AddressRelation]:
     """Return the address relations of doubles that process 0 of 4 sends to each process.
 
     Examples

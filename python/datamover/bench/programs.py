@@ -14,7 +14,7 @@ from typing import Any
 
 from datamover import launch
 from datamover.bench import process_trees
-from datamover.errors import InvalidState, IoError, MpiError, Timeout
+from datamover.errors import InvalidState, IoFailed, MpiFailed, Timeout
 
 #: Time that a program may take in addition to what it measures.
 PATIENCE_SECONDS = 600.0
@@ -53,7 +53,7 @@ def own_mpi() -> Mpi:
 
     Raises
     ------
-    MpiError
+    MpiFailed
         Its mpiexec is not found.
     InvalidState
         This process was itself started by a launcher.
@@ -64,7 +64,7 @@ def own_mpi() -> Mpi:
         )
     mpiexec = launch.find_mpiexec()
     if mpiexec is None:
-        raise MpiError("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
+        raise MpiFailed("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
     from mpi4py import MPI  # launch has configured it not to initialize MPI here
 
     vendor, version = MPI.get_vendor()
@@ -86,12 +86,12 @@ def short_mpi_name(library_version: str) -> str:
     return f"{found[1]} {found[2]}" if found else library_version.split(",")[0].strip()
 
 
-def not_built(path: Path, missing: str = "DATAMOVER_BENCH=ON", before: str = "") -> IoError:
+def not_built(path: Path, missing: str = "DATAMOVER_BENCH=ON", before: str = "") -> IoFailed:
     """Return the error for a program that this installation was built without.
 
     `before` is a command, with its separator, that a build needs first.
     """
-    return IoError(
+    return IoFailed(
         f"there is no {path}: datamover was built without {missing}. "
         f"In a clone, on Debian or Ubuntu: {before}make install DATAMOVER_BENCH=ON"
     )
@@ -102,7 +102,7 @@ def program(name: str) -> str:
 
     Raises
     ------
-    IoError
+    IoFailed
         This installation was built without the benchmark programs.
     """
     path = PROGRAMS / name
@@ -134,7 +134,7 @@ def run(
 
     Raises
     ------
-    MpiError
+    MpiFailed
         The program failed.
     Timeout
         It did not end in time, and printed no row.
@@ -150,7 +150,7 @@ def run(
         return cut_short(ended.printed, name, reason)
     if ended.code != 0:
         tail = "\n".join((ended.printed + ended.errors).strip().splitlines()[-6:])
-        raise MpiError(f"{' '.join(full[:6])} … ended with {ended.code}:\n{tail}")
+        raise MpiFailed(f"{' '.join(full[:6])} … ended with {ended.code}:\n{tail}")
     return _parse(ended.printed, name)
 
 

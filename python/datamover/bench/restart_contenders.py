@@ -62,7 +62,7 @@ def by_datamover(p: Program, own_arrays: bool = True) -> Ways:
     layout = dm.BlockCyclic(p.shape, "(block, block, block)", nprocs=p.comm.size, grid=p.grid)
     given: dict[str, Any] = {}
     if own_arrays:
-        given = {name: dm.XArray(p.comm, layout) for name in p.names}
+        given = {name: dm.Array(layout, comm=p.comm) for name in p.names}
         arrays = [array.local for array in given.values()]
     else:
         arrays = p.empty()

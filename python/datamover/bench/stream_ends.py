@@ -48,7 +48,7 @@ def own_address(world: Any) -> str:
                 found = fcntl.ioctl(sock.fileno(), SIOCGIFADDR, request)
                 if found[20] != LOOPBACK:
                     return socket.inet_ntoa(found[20:24])
-    raise dm.IoError("this machine has no address that others reach")
+    raise dm.errors.IoFailed("this machine has no address that others reach")
 
 
 class Ends:
@@ -87,7 +87,7 @@ class Ends:
             by_field = np.ascontiguousarray(values.transpose(1, 0, 2))
             self.array, self.expected = by_field.transpose(1, 0, 2), None
         else:
-            self.x_array = dm.XArray(self.part, self.layouts[1], dtype="f8")
+            self.x_array = dm.Array(self.layouts[1], dtype="f8", comm=self.part)
             self.array, self.expected = self.x_array.local, values
         self.nbytes = int(np.prod(self.shape)) * 8
         self.address = own_address(world)
@@ -123,10 +123,10 @@ class Ends:
         while not request.Test():
             time.sleep(PAUSE_SECONDS)
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Free the array and the communicator."""
         if not self.sends:
-            self.x_array.free()
+            self.x_array.close()
         self.part.Free()
 
 
@@ -138,12 +138,12 @@ class Datamover:
         address = None
         if ends.sends:
             here = f"tcp://{ends.address}:0"
-            self._end = dm.Stream(ends.part, here, consumers=1, token=TOKEN, **options)
+            self._end = dm.Stream(here, consumers=1, token=TOKEN, comm=ends.part, **options)
             address = self._end.address
         address = ends.world.bcast(address)
         if not ends.sends:
             options.pop("pathways", None)
-            self._end = dm.stream.connect(address, ends.part, token=TOKEN, **options)
+            self._end = dm.stream.connect(address, token=TOKEN, comm=ends.part, **options)
             self._steps = self._end.steps({"u": ends.x_array if into_one else ends.layouts[1]})
 
     def send(self, step: int) -> None:
@@ -153,7 +153,7 @@ class Datamover:
     def receive(self) -> np.ndarray:
         """Receive a step; return its array."""
         array = next(self._steps)[1]["u"]
-        return array.local if isinstance(array, dm.XArray) else array
+        return array.local if isinstance(array, dm.Array) else array
 
     def close(self) -> None:
         """End the connection."""
@@ -299,7 +299,7 @@ def measure(
                 step_seconds = float(np.median(contest.samples[name])) / steps
                 more["share_in_send"] = sending_share(turns[name], step_seconds)
             contest.print(name, steps, **more)
-    ends.free()
+    ends.close()
 
 
 if __name__ == "__main__":

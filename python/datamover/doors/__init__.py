@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
+from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
 from datamover.layouts import Layout
 
@@ -63,14 +64,15 @@ def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
     agreeing((comm,), {}, error)
 
 
+@comm_by_place(1)
 @refused_by(_refuse)
 def layout_of(
     x: Any,
-    comm: MPI.Comm | None = None,
     *,
     shape: int | Sequence[int] | None = None,
     ghosts: bool = False,
     partners: Sequence[Layout] = (),
+    comm: MPI.Comm | None = None,
 ) -> Layout:
     """Return the layout of a distributed array of another library.
 
@@ -82,12 +84,8 @@ def layout_of(
         An array, or the description of one: petsc4py ``Vec``, ``DMDA``, ``IS`` and ``LGMap``;
         DOLFINx ``Function`` and ``IndexMap``; mpi4py-fft ``DistArray`` and ``Pencil``; pylops-mpi
         ``DistributedArray``; PyTorch ``DTensor``; JAX arrays and ``NamedSharding``; an object with
-        ``__distributed_layout__``, ``__partitioned__`` (heat) or ``__distarray__``; an `XArray` or
+        ``__distributed_layout__``, ``__partitioned__`` (heat) or ``__distarray__``; an `Array` or
         a layout.
-    comm : mpi4py.MPI.Comm, optional
-        The processes. By default those of the array, or of MPI.COMM_WORLD if the array does not
-        have a communicator. If you pass it, the call is collective for every array, all processes
-        raise what any raises, and they compare their layouts.
     shape : int or sequence of int, optional
         Shape of the global array for those that do not have one: an ``IS`` or ``LGMap`` (by
         default, the largest index + 1) and a ``NamedSharding``.
@@ -98,6 +96,10 @@ def layout_of(
     partners : sequence of layouts, optional
         For layouts of indices: the layouts that you move to and from. No process then holds the
         indices of all others (see `index_lists`).
+    comm : mpi4py.MPI.Comm, optional
+        The processes. By default those of the array, or of MPI.COMM_WORLD if the array does not
+        have a communicator. If you pass it, the call is collective for every array, all processes
+        raise what any raises, and they compare their layouts.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def layout_of(
         communicator has another number of processes.
     InvalidArgument
         The array cannot be read, for example because it was freed; `shape` is not that of the
-        array; `ghosts` of an `XArray` or a layout.
+        array; `ghosts` of an `Array` or a layout.
     Unsupported
         A distribution that no layout describes, such as partial sums.
 
@@ -168,7 +170,7 @@ def _described(x: Any, shape: tuple[int, ...] | None, ghosts: bool) -> Any:
 
 
 def _own_layout(x: Any) -> Layout | None:
-    """Give that of this library's: a layout itself, or that of an XArray, which need not load."""
+    """Give that of this library's: a layout itself, or that of an Array, which need not load."""
     own = x if isinstance(x, Layout) else getattr(x, "layout", None)
     return own if isinstance(own, Layout) else None
 

@@ -17,7 +17,7 @@ from datamover.layouts import BlockCyclic, FloorPlan, Layout
 from .parts import Boxes, Shape, world
 
 if TYPE_CHECKING:
-    from datamover.arrays import XArray
+    from datamover.arrays import Array
 
 
 def describe(x: Any, _shape: Shape | None) -> Boxes:
@@ -55,7 +55,7 @@ def _own(table: Any) -> list[tuple[Any, Any]]:
     return [(position, table["partitions"][position]) for position in sorted(table["locals"])]
 
 
-def table_of(array: XArray) -> dict[str, Any]:
+def table_of(array: Array) -> dict[str, Any]:
     """Return `__partitioned__` of an array of this library.
 
     Raises

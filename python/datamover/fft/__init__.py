@@ -5,7 +5,7 @@ Local transforms use SciPy, or FFTW if pyfftw is installed; data is redistribute
 
 >>> from mpi4py import MPI
 >>> import numpy as np, datamover as dm
->>> fft = dm.fft.Plan(MPI.COMM_SELF, (4, 6), "f8")
+>>> fft = dm.fft.Plan((4, 6), "f8", comm=MPI.COMM_SELF)
 >>> u = np.random.default_rng(1).random((4, 6))
 >>> u_hat = fft.forward(u)
 >>> np.allclose(u_hat.local, np.fft.rfftn(u))

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..arguments import integers, is_several, seconds
-from ..arrays import UserArrays, XArray
+from ..arrays import Array, UserArrays
 from ..collective_calls import agreeing, leaving, refused_by
+from ..deprecated import comm_by_place
 from ..errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
 from ..layouts import Layout, Region, checked
 from ..movers import Mover
@@ -26,7 +27,7 @@ from .stages import Extents, Stage, dimension, stages
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    Arrays = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
+    Arrays = Array | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
 
 NORMS = ("backward", "ortho", "forward")
 
@@ -39,8 +40,6 @@ class Plan:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        The processes. It must exist as long as the plan.
     shape : int or sequence of int
         Shape of the array, without padding.
     dtype : dtype
@@ -62,12 +61,14 @@ class Plan:
     norm : {"backward", "ortho", "forward"}
         Which direction is divided by the number of points, as in `numpy.fft`. With "forward", the
         modes do not depend on the padding.
+    comm : mpi4py.MPI.Comm
+        The processes. It must exist as long as the plan.
 
     Attributes
     ----------
     input_shape, output_shape : tuple of int
         Shapes of the whole array before and after `forward`.
-    input, output : XArray
+    input, output : Array
         Work arrays at both ends, with their layouts and dtypes. Every transform overwrites both.
     forward, backward : Transform
         The two directions.
@@ -91,15 +92,15 @@ class Plan:
     --------
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm
-    >>> fft = dm.fft.Plan(MPI.COMM_SELF, (8, 6), "c16", axes=0, padding=1.5)
+    >>> fft = dm.fft.Plan((8, 6), "c16", axes=0, padding=1.5, comm=MPI.COMM_SELF)
     >>> fft.input_shape, fft.output_shape
     ((12, 6), (8, 6))
     """
 
+    @comm_by_place(1)
     @refused_by(agreeing)
     def __init__(
         self,
-        comm: MPI.Comm,
         shape: int | Sequence[int],
         dtype: DTypeLike,
         *,
@@ -108,6 +109,7 @@ class Plan:
         padding: float | Sequence[float] = 1,
         output_layout: Layout | None = None,
         norm: str = "backward",
+        comm: MPI.Comm,
     ):
         address = comm_address(comm)
         self.comm = comm
@@ -130,12 +132,14 @@ class Plan:
         self._stages = chosen
         there: list[Any] = []  # movers, and calculations on local arrays
         back: list[Any] = []
-        self.input = array = XArray(comm, chosen[0].before if layout is None else layout, number)
+        self.input = array = Array(
+            chosen[0].before if layout is None else layout, number, comm=comm
+        )
 
-        def move(array: XArray, layout: Layout) -> XArray:
+        def move(array: Array, layout: Layout) -> Array:
             if array.layout == layout:
                 return array
-            other = XArray(comm, layout, array.dtype)
+            other = Array(layout, array.dtype, comm=comm)
             there.append(Mover(redistribute(array.layout, layout), array, other))
             back.insert(0, Mover(redistribute(layout, array.layout), other, array))
             return other
@@ -144,7 +148,7 @@ class Plan:
         for stage in chosen:
             before = array = move(array, stage.before)
             if stage.after != stage.before or before.dtype != complex_number:
-                array = XArray(comm, stage.after, complex_number)
+                array = Array(stage.after, complex_number, comm=comm)
             for block in before.blocks:
                 forward, backward = steps(before[block], array[block], stage.axes, extents, norm)
                 there += forward
@@ -167,7 +171,7 @@ class Transform:
     --------
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm
-    >>> fft = dm.fft.Plan(MPI.COMM_SELF, 4, "f8")
+    >>> fft = dm.fft.Plan(4, "f8", comm=MPI.COMM_SELF)
     >>> fft.forward(np.arange(4.0)).local
     array([ 6.+0.j, -2.+2.j, -2.+0.j])
     >>> u = np.empty(4)
@@ -178,8 +182,8 @@ class Transform:
     def __init__(
         self,
         comm: MPI.Comm,
-        source: XArray,
-        destination: XArray,
+        source: Array,
+        destination: Array,
         steps: list[Any],
         running: list[Transform | None],
     ):
@@ -210,10 +214,10 @@ class Transform:
 
         Parameters
         ----------
-        u : XArray, ndarray, mapping of block to ndarray, or UserArrays, optional
+        u : Array, ndarray, mapping of block to ndarray, or UserArrays, optional
             The array to transform, which is only read. By default, the values are already in the
             work array, `Plan.input` of `forward` or `Plan.output` of `backward`.
-        out : XArray, ndarray, mapping of block to ndarray, or UserArrays, optional
+        out : Array, ndarray, mapping of block to ndarray, or UserArrays, optional
             Where the result is stored; may be `u`. By default, it stays in the other work array.
 
         Raises
@@ -295,8 +299,8 @@ class Transform:
         own = self._ends[end]
         if given is None or given is own:
             return []
-        arrays = given if isinstance(given, (XArray, UserArrays)) else UserArrays(given)
-        if isinstance(arrays, XArray):
+        arrays = given if isinstance(given, (Array, UserArrays)) else UserArrays(given)
+        if isinstance(arrays, Array):
             arrays.require_rank(self.comm.rank)
             if arrays.layout != own.layout:
                 raise Mismatch(f"{name} is in {arrays.layout!r}, and the plan in {own.layout!r}")

@@ -123,7 +123,7 @@ class Transfer:
         self._destroyed = True
         for mover in self._movers:
             if mover is not None:
-                mover.free()
+                mover.close()
         self._movers = [None, None]
         self._bound = [None, None]
 

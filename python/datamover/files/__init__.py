@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files: `move` arrays between files, `open` them for movers, and the formats of both."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from datamover.lazy_names import attributes
 
 if TYPE_CHECKING:
     from datamover.files.file_array import FileArray, open
@@ -22,24 +23,20 @@ __all__ = [
     "rechunk",
 ]
 
-# The module of each, which is loaded when the name is first used.
-_MODULES = {
-    "FileArray": "file_array",
-    "Intention": "intention",
-    "MoveOptions": "formats",
-    "MoveReport": "transfer",
-    "intend": "intention",
-    "move": "transfer",
-    "open": "file_array",
-    "rechunk": "rechunked",
-}
+__getattr__ = attributes(
+    globals(),
+    {
+        "FileArray": "files.file_array",
+        "Intention": "files.intention",
+        "MoveOptions": "files.formats",
+        "MoveReport": "files.transfer",
+        "intend": "files.intention",
+        "move": "files.transfer",
+        "open": "files.file_array",
+        "rechunk": "files.rechunked",
+    },
+)
 
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

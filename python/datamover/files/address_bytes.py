@@ -6,7 +6,7 @@ from __future__ import annotations
 import urllib.parse
 from typing import Any
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import addresses
 
 
@@ -20,7 +20,7 @@ class AddressBytes:
 
     Raises
     ------
-    IoError
+    IoFailed
         The object does not exist, the server does not answer, or it does not support byte ranges.
     """
 
@@ -41,10 +41,10 @@ class AddressBytes:
 
         Raises
         ------
-        IoError
+        IoFailed
         """
         if self._described() != self._told:
-            raise IoError(f"{self.address} changed while it was read; read it again")
+            raise IoFailed(f"{self.address} changed while it was read; read it again")
 
     def read(self, begin: int, end: int) -> memoryview:
         """Read all bytes from `begin` up to `end`, without an interruption."""
@@ -57,7 +57,7 @@ class AddressBytes:
         except Exception as e:
             raise self._unread(e) from e
         if len(data) != end - begin:
-            raise IoError(
+            raise IoFailed(
                 f"{self.address}: the server returned {len(data):,} bytes instead of "
                 f"{end - begin:,} from byte {begin:,} on; either the object changed, or the server "
                 "does not support byte ranges"
@@ -73,6 +73,6 @@ class AddressBytes:
         except Exception as e:
             raise self._unread(e) from e
 
-    def _unread(self, e: Exception) -> IoError:
+    def _unread(self, e: Exception) -> IoFailed:
         """Return the error for the message of the library or the server."""
-        return IoError(f"{self.address} cannot be read: {addresses.words_of(e)}")
+        return IoFailed(f"{self.address} cannot be read: {addresses.words_of(e)}")

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, consolidated, zarr_group
 from datamover.files.addresses import (
     METADATA,
@@ -72,17 +72,17 @@ async def _document(store: Any, key: str) -> dict[str, Any]:
 def _asked(path: str, ask: Any, *said: Any) -> Any:
     try:
         return done(ask(store_at(path, read_only=True), *said))
-    except IoError:
+    except IoFailed:
         raise
     except Exception as e:
-        raise IoError(f"{path} cannot be looked at: {words_of(e)}") from e
+        raise IoFailed(f"{path} cannot be looked at: {words_of(e)}") from e
 
 
 def _remove_at(path: str, keys: list[str], what: str) -> None:
     try:
         done(_remove(store_at(path, read_only=False), keys))
     except Exception as e:
-        raise IoError(f"{path}: {what} cannot be removed: {words_of(e)}") from e
+        raise IoFailed(f"{path}: {what} cannot be removed: {words_of(e)}") from e
 
 
 def clean_up(path: str, token: str) -> bool:
@@ -98,7 +98,7 @@ def clean_up(path: str, token: str) -> bool:
 
     Raises
     ------
-    IoError
+    IoFailed
         The server does not answer, or cannot remove objects.
     """
     keys = _asked(path, _keys)
@@ -156,7 +156,7 @@ class AddressPlace:
         ------
         InvalidArgument
             Input and output are the same, or one is inside the other.
-        IoError
+        IoFailed
             The address contains something that must not be replaced, or the server does not answer.
         Unsupported
             The address can only be read.
@@ -182,17 +182,17 @@ class AddressPlace:
 
         is_whole = any(key in METADATA for key in there)
         if not is_whole and MARKER not in there:
-            raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
+            raise IoFailed(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
         said = option("overwrite", True)
         if not self._overwrite and is_whole:
-            raise IoError(f"{self.path} exists; {said} replaces it")
+            raise IoFailed(f"{self.path} exists; {said} replaces it")
         if not self._overwrite:
-            raise IoError(
+            raise IoFailed(
                 f"{self.path} contains the incomplete output of a program that was killed or "
                 f"is still at it; {said} removes that"
             )
         if is_whole and not self._overwrite_group and not self._is_array():
-            raise IoError(
+            raise IoFailed(
                 f"{self.path} is a Zarr group, perhaps with many arrays: "
                 f"{option('overwrite_group', True)} replaces all of it"
             )
@@ -200,7 +200,7 @@ class AddressPlace:
     def _is_array(self) -> bool:
         try:
             return zarr_group.is_array(self.path)
-        except IoError:  # metadata that cannot be read
+        except IoFailed:  # metadata that cannot be read
             return False
 
     def claim(self, is_directory: bool) -> None:
@@ -218,7 +218,7 @@ class AddressPlace:
 
     def _check_is_ours(self) -> None:
         if self._asked(_document, MARKER).get("by") != self._token:
-            raise IoError(f"{self.path} was replaced by another program while it was written")
+            raise IoFailed(f"{self.path} was replaced by another program while it was written")
 
     def hold(self) -> None:
         """Do nothing, because objects cannot be locked."""
@@ -233,10 +233,10 @@ class AddressPlace:
         consolidated.remove_around(self.path)
         try:
             writer.publish()
-        except IoError:
+        except IoFailed:
             raise
         except Exception as e:
-            raise IoError(f"{self.path} cannot be written: {words_of(e)}") from e
+            raise IoFailed(f"{self.path} cannot be written: {words_of(e)}") from e
         self._is_claimed = False
         self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
 
@@ -248,7 +248,7 @@ class AddressPlace:
         try:
             self._check_is_ours()
             left = [key for key in self._asked(_keys) if key != MARKER]
-        except IoError as e:
+        except IoFailed as e:
             log.warning("%s", e)
             return
         if self._remove_or_warn(left, "what was written of the new array"):
@@ -257,7 +257,7 @@ class AddressPlace:
     def _remove_or_warn(self, keys: list[str], what: str) -> bool:
         try:
             _remove_at(self.path, keys, what)
-        except IoError as e:
+        except IoFailed as e:
             log.warning("%s", e)
             return False
         return True
@@ -312,7 +312,7 @@ class Publication:
         self._path, self._objects = path, objects
 
     def publish(self) -> None:
-        """Write them, in their order. Raises IoError."""
+        """Write them, in their order. Raises IoFailed."""
         put_all(self._path, self._objects)
 
 

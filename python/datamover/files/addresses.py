@@ -17,7 +17,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 
 #: Schemes of addresses; those of files are paths (`names.local_path`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
@@ -92,7 +92,7 @@ def object_store(address: str) -> Any:
     ------
     Unsupported
         obstore is not installed.
-    IoError
+    IoFailed
         obstore does not support this kind of address.
     """
     try:
@@ -106,7 +106,7 @@ def object_store(address: str) -> Any:
     try:
         return from_url(_as_url(address), **options)
     except Exception as e:
-        raise IoError(f"{address} is not a valid store address: {words_of(e)}") from e
+        raise IoFailed(f"{address} is not a valid store address: {words_of(e)}") from e
 
 
 def _endpoint_is_plain() -> bool:
@@ -166,7 +166,7 @@ def put(address: str, key: str, data: bytes) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
     """
     put_all(address, {key: data})
 
@@ -176,7 +176,7 @@ def put_all(address: str, objects: Mapping[str, bytes]) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
     """
     from zarr.core.buffer import default_buffer_prototype
 
@@ -185,7 +185,7 @@ def put_all(address: str, objects: Mapping[str, bytes]) -> None:
         for key, data in objects.items():
             done(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))
     except Exception as e:
-        raise IoError(f"{address} cannot be written: {words_of(e)}") from e
+        raise IoFailed(f"{address} cannot be written: {words_of(e)}") from e
 
 
 def get(address: str, key: str) -> bytes | None:
@@ -193,17 +193,17 @@ def get(address: str, key: str) -> bytes | None:
 
     Raises
     ------
-    IoError
+    IoFailed
         The server does not answer.
     """
     from zarr.core.buffer import default_buffer_prototype
 
     try:
         found = done(store_at(address, read_only=True).get(key, default_buffer_prototype()))
-    except (IoError, Unsupported):
+    except (IoFailed, Unsupported):
         raise
     except Exception as e:
-        raise IoError(f"{address} cannot be read: {words_of(e)}") from e
+        raise IoFailed(f"{address} cannot be read: {words_of(e)}") from e
     return None if found is None else found.to_bytes()
 
 
@@ -217,7 +217,7 @@ def listed(address: str) -> list[str]:
 
     Raises
     ------
-    IoError
+    IoFailed
         The server does not answer.
     """
 
@@ -226,10 +226,10 @@ def listed(address: str) -> list[str]:
 
     try:
         return sorted(done(names(store_at(address, read_only=True))))
-    except (IoError, Unsupported):
+    except (IoFailed, Unsupported):
         raise
     except Exception as e:
-        raise IoError(f"{address} cannot be looked at: {words_of(e)}") from e
+        raise IoFailed(f"{address} cannot be looked at: {words_of(e)}") from e
 
 
 def inside(address: str, name: str) -> str:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from datamover.errors import Error, IoError, NoMemory, PeerFailed, Timeout, class_of
+from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
 from datamover.mpi import comm_address, core, gathered, take_part_with, told
@@ -28,8 +28,8 @@ def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
         return NoMemory(f"not enough memory: {error}{where}")
     words = error.strerror or str(error)
     if is_no_space(error) and error.filename:
-        return IoError(no_space(str(error.filename), error) + where)
-    return IoError((f"{words}: {error.filename}" if error.filename else words) + where)
+        return IoFailed(no_space(str(error.filename), error) + where)
+    return IoFailed((f"{words}: {error.filename}" if error.filename else words) + where)
 
 
 def threads_here(address: int) -> int:

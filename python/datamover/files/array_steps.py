@@ -152,7 +152,7 @@ def _terms(
         term = plan[k]
         if isinstance(term, Redistribution):
             if term.adjoint and not to_file:
-                raise Unsupported("the adjoint of a plan cannot read a file: use an XArray")
+                raise Unsupported("the adjoint of a plan cannot read a file: use an Array")
             yield term
             continue
         if isinstance(term, HaloExchange):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files.at_work import do_all
 from datamover.files.formats import Shape
 
@@ -72,7 +72,7 @@ class Checksums:
 
         Raises
         ------
-        IoError
+        IoFailed
             A checksum differs.
         """
 
@@ -81,7 +81,7 @@ class Checksums:
             out = np.empty(shape, np.dtype((np.void, reader.spec.dtype.itemsize)))
             reader.read(lo, out)
             if self._of(out, reader.spec.dtype) != expected:
-                raise IoError(
+                raise IoFailed(
                     f"{path} does not hold what was written, from index {lo} on: the checksum "
                     "differs"
                 )

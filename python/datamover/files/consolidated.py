@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import addresses, zarr_group
 from datamover.files.json_values import dumps
 
@@ -29,16 +29,16 @@ def remove_around(output: str) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
         They cannot be removed, or a server does not answer.
     """
     for group, metadata in zarr_group.around(output):
         try:
             is_changed = _remove(group, metadata)
-        except IoError:
+        except IoFailed:
             raise
         except Exception as e:  # stores raise many types
-            raise IoError(
+            raise IoFailed(
                 f"{group} has consolidated metadata, which {output} makes out of date and which "
                 f"cannot be removed: {addresses.words_of(e)}"
             ) from e

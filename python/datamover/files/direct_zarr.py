@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoError, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import bounded_decode, ordinary_layout, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
@@ -103,7 +103,7 @@ class OrdinaryArray(ChunkedArray):
                 file.read(tuple(s.start for s in part), out)
         except FileNotFoundError:
             self.fill(out)
-        except (ValueError, OSError, IoError) as e:
+        except (ValueError, OSError, IoFailed) as e:
             raise self._unreadable(key, e) from e
 
     def _chunk_as_file(self, key: str) -> FlatFile:
@@ -115,9 +115,9 @@ class OrdinaryArray(ChunkedArray):
             raise ValueError(f"it holds {size:,} bytes, not {self._chunk_bytes:,}")
         return file
 
-    def _unreadable(self, key: str, e: Exception) -> IoError:
+    def _unreadable(self, key: str, e: Exception) -> IoFailed:
         words = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-        return IoError(f"{self._path} cannot be read in chunk {key}: {words}")
+        return IoFailed(f"{self._path} cannot be read in chunk {key}: {words}")
 
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a whole chunk with any strides."""
@@ -198,7 +198,7 @@ class OrdinaryArray(ChunkedArray):
         except OSError as e:
             if is_no_space(e):
                 words = no_space(self._path, e, self.spec.nbytes)
-                raise IoError(f"{words} (the array before compression)") from e
+                raise IoFailed(f"{words} (the array before compression)") from e
             raise
 
     def may_be_fill(self, data: np.ndarray) -> bool:

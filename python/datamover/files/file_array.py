@@ -24,7 +24,7 @@ from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
-    IoError,
+    IoFailed,
     Mismatch,
     Unsupported,
 )
@@ -117,7 +117,7 @@ def open(
 
     Raises
     ------
-    IoError
+    IoFailed
         The file does not exist, or cannot be read or written; with "w", it already exists.
     Mismatch
         The file has another shape than the layout, or another dtype than `dtype`; processes pass
@@ -387,7 +387,7 @@ class FileArray(Unfinished):
         if self._give_up():
             raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
         if self._is_damaged and self.mode == "w":
-            raise IoError(f"{self.path} is not created: its content could not be written")
+            raise IoFailed(f"{self.path} is not created: its content could not be written")
 
     @refused_by(ending)
     def close(self) -> None:
@@ -395,7 +395,7 @@ class FileArray(Unfinished):
 
         Raises
         ------
-        IoError
+        IoFailed
             On all processes, and no new file is created: the sync failed, a mover failed to write
             the file, or an .npy at an address has changed since it was opened.
         PeerFailed

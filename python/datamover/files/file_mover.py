@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from datamover.arrays import XArray
+from datamover.arrays import Array
 from datamover.collective_calls import agreeing, refused_by
 from datamover.counted import counted
 from datamover.errors import (
@@ -89,8 +89,8 @@ class _Flags:
         nprocs = comm.size
         everybody = FloorPlan([Region(0, nprocs)] * nprocs, list(range(nprocs)))
         mine = BlockCyclic((nprocs,), "(block)", nprocs)
-        self._own = XArray(comm, mine, "u1")
-        self._all = XArray(comm, everybody, "u1")
+        self._own = Array(mine, "u1", comm=comm)
+        self._all = Array(everybody, "u1", comm=comm)
         self._mover = Mover(redistribute(mine, everybody), self._own, self._all)
 
     def start(self, failed: bool) -> Mover:
@@ -111,11 +111,11 @@ class _Flags:
         core().fail(comm_address(self._own.comm), words)
         self._mover._core.give_up()
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Free the memory."""
         self._mover._core.give_up()
-        self._own.free()
-        self._all.free()
+        self._own.close()
+        self._all.close()
 
 
 class FileMover(Mover):
@@ -136,6 +136,7 @@ class FileMover(Mover):
         source: Arrays | FileArray,
         destination: Arrays | FileArray,
         *,
+        together: bool = True,
         comm: MPI.Comm | None = None,
         **said: Any,
     ):
@@ -173,7 +174,7 @@ class FileMover(Mover):
         if isinstance(source, FileArray) and isinstance(destination, FileArray):
             raise Unsupported(
                 "source and destination are both files: move between files with datamover.move, "
-                "or by an XArray"
+                "or by an Array"
             )
         if isinstance(source if self._to_file else destination, (list, tuple)):
             raise Unsupported(
@@ -267,7 +268,7 @@ class FileMover(Mover):
         if self._round is not None:
             raise InvalidState("the mover is in flight")
         if self._flags is None:
-            raise InvalidState("the mover has been freed")
+            raise InvalidState("the mover is closed")
         with uninterrupted():  # otherwise the file would wait forever for the end of the round
             self._file.begin_round(self, self._to_file)
             self._round, self._awaited = self._steps_of_round(), _Nothing()
@@ -361,7 +362,7 @@ class FileMover(Mover):
             "written_bytes": self._written_bytes,
         }
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Free memory and movers. Local. InvalidState in flight."""
         if self._round is not None:
             raise InvalidState("the mover is in flight")
@@ -369,13 +370,13 @@ class FileMover(Mover):
 
     def _free(self) -> None:
         if self._moves is not None:
-            self._moves.free()
+            self._moves.close()
         if self._flags is not None:
-            self._flags.free()
+            self._flags.close()
             self._flags = None
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Free the mover; if it is left in flight it has failed, and all processes are notified."""
+        """Close the mover; one left in flight has failed, and all processes are notified."""
         left = self._round is not None
         self.give_up()
         if left and kind is None:

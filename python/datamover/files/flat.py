@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from datamover import _plan
-from datamover.errors import IoError, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, Shape
@@ -190,7 +190,7 @@ class FlatFile:
         while len(view):
             done = os.preadv(self._fd, [view], position)
             if done == 0:
-                raise IoError(f"{self._path} ends at byte {position}: it became shorter meanwhile")
+                raise IoFailed(f"{self._path} ends at byte {position}: it became shorter meanwhile")
             view, position = view[done:], position + done
 
     def _write_run(self, position: int, data: np.ndarray) -> None:
@@ -202,7 +202,7 @@ class FlatFile:
             write_back.begin(self._fd, position, len(data))
         except OSError as e:
             if is_no_space(e):
-                raise IoError(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
+                raise IoFailed(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
             raise
 
 
@@ -246,7 +246,7 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
         There is not enough space.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -256,7 +256,7 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
             os.posix_fallocate(fd, 0, nbytes)
     except OSError as e:
         if is_no_space(e):
-            raise IoError(no_space(path, e, needed_bytes or nbytes)) from e
+            raise IoFailed(no_space(path, e, needed_bytes or nbytes)) from e
         raise
     finally:
         os.close(fd)

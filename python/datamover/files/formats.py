@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from datamover.arguments import flag, integers
-from datamover.errors import InvalidArgument, IoError, Unsupported, WrongType
+from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses, foreign
 
 Shape = tuple[int, ...]
@@ -280,7 +280,7 @@ def of_input(path: str, options: MoveOptions) -> Format:
         return by_name
     if options.shape is not None or options.dtype is not None:
         return named("raw")
-    raise IoError(
+    raise IoFailed(
         f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, pass {option('shape')} and "
         f"{option('dtype')}, otherwise convert it first"
     )
@@ -313,10 +313,10 @@ def _output_at_address(path: str, said: str | None) -> Format:
 def check_input_kind(path: str) -> None:
     """Raise unless it is a file or a directory: opening a pipe would wait for its writer."""
     if not os.path.lexists(path):
-        raise IoError(f"there is no input {path}{_what_is_meant(path)}")
+        raise IoFailed(f"there is no input {path}{_what_is_meant(path)}")
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise IoError(f"{path} is a device, a pipe or a socket: it cannot be read in parts")
+        raise IoFailed(f"{path} is a device, a pipe or a socket: it cannot be read in parts")
 
 
 def _what_is_meant(path: str) -> str:
@@ -389,13 +389,13 @@ def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
     """
     if any(extent < 0 for extent in shape):
-        raise IoError(f"{path} has a negative extent in its shape {shape}")
+        raise IoFailed(f"{path} has a negative extent in its shape {shape}")
     # NumPy multiplies the extents of empty arrays too.
     if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) >= 2**63:
-        raise IoError(f"{path} has the shape {shape}, which takes 2**63 bytes or more")
+        raise IoFailed(f"{path} has the shape {shape}, which takes 2**63 bytes or more")
 
 
 #: Whether errors name options of the command line.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import Shape, option
 from datamover.files.space import is_no_space
@@ -86,7 +86,7 @@ class Handover(ChunkedArray):
     def _read(self, file: Any, nbytes: int) -> bytes:
         data = file.read(max(nbytes, 0))
         if len(data) != nbytes:
-            raise IoError(f"{file.name}, encoded chunks of this move, was damaged; move again")
+            raise IoFailed(f"{file.name}, encoded chunks of this move, was damaged; move again")
         return data
 
     def sync(self) -> None:
@@ -109,7 +109,7 @@ def _naming(directory: str) -> Iterator[None]:
         yield
     except OSError as e:
         if is_no_space(e):
-            raise IoError(
+            raise IoFailed(
                 f"not enough space in {os.path.dirname(directory)} for encoded chunks on their way "
                 f"to the output; {option('temporary')} names another directory"
             ) from e

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, IoError, Unsupported
+from datamover.errors import Error, IoFailed, Unsupported
 from datamover.files import addresses, hdf5_plain, hdf5_types, native_attributes
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
@@ -48,7 +48,7 @@ def recognizes(path: str) -> bool:
 
     Raises
     ------
-    IoError
+    IoFailed
         The file cannot be read.
     """
     if not os.path.isfile(path):
@@ -62,7 +62,7 @@ def recognizes(path: str) -> bool:
                     return True
                 at = max(512, 2 * at)
     except OSError as e:
-        raise IoError(f"{path} cannot be read: {e.strerror}") from e
+        raise IoFailed(f"{path} cannot be read: {e.strerror}") from e
     return False
 
 
@@ -71,7 +71,7 @@ def bytes_at(path: str) -> AddressBlocks | None:
 
     Raises
     ------
-    IoError
+    IoFailed
         The object does not exist.
     """
     return AddressBlocks(path) if addresses.is_address(path) else None
@@ -82,7 +82,7 @@ def open_file(path: str, data: AddressBlocks | None = None) -> Any:
 
     Raises
     ------
-    IoError
+    IoFailed
         It is not an HDF5 file, or broken.
     """
     data = data or bytes_at(path)
@@ -93,7 +93,7 @@ def open_file(path: str, data: AddressBlocks | None = None) -> Any:
     except Error:
         raise
     except (OSError, RuntimeError, ValueError) as e:
-        raise IoError(f"{path} is not a readable HDF5 file: {e}") from e
+        raise IoFailed(f"{path} is not a readable HDF5 file: {e}") from e
 
 
 @dataclasses.dataclass
@@ -135,7 +135,7 @@ def reading(where: str) -> Iterator[None]:
 
     Raises
     ------
-    IoError
+    IoFailed
     """
     try:
         yield
@@ -143,7 +143,7 @@ def reading(where: str) -> Iterator[None]:
         raise
     except (OSError, RuntimeError, LookupError, ValueError) as e:
         words = e.args[0] if isinstance(e, LookupError) and e.args else e
-        raise IoError(f"{where} is not a readable HDF5 file: {words}") from e
+        raise IoFailed(f"{where} is not a readable HDF5 file: {words}") from e
 
 
 def tree(group: Any) -> Tree:
@@ -268,7 +268,7 @@ class DatasetReader:
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
             where = f"{self._path}:/{self._name}"
-            raise IoError(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
+            raise IoFailed(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
 
     def check_unchanged(self) -> None:
         """Raise if an object at an address has changed since it was opened; open files cannot."""
@@ -289,7 +289,7 @@ def open_reader(
 
     Raises
     ------
-    IoError
+    IoFailed
         It does not exist, or the file ends within it.
     Unsupported
         Its elements have no fixed size.
@@ -317,7 +317,7 @@ def open_reader(
     if offset is None:
         return DatasetReader(path, name, spec, data)
     if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
-        raise IoError(f"{where} is truncated: the file ends within it")
+        raise IoFailed(f"{where} is truncated: the file ends within it")
     if data is not None:
         return FlatObject(path, spec, offset, data)
     return FlatFile(path, spec, offset, writable=False)
@@ -330,12 +330,12 @@ def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
         raise
     except (KeyError, OSError, RuntimeError) as e:
         there = ", ".join(datasets(file)) or "none"
-        raise IoError(f"{path} has no dataset {name!r}; there are {there}") from e
+        raise IoFailed(f"{path} has no dataset {name!r}; there are {there}") from e
     if isinstance(found, h5py().Datatype):
-        raise IoError(f"{path}:/{name} is a datatype, not a dataset")
+        raise IoFailed(f"{path}:/{name} is a datatype, not a dataset")
     if not isinstance(found, h5py().Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
-        raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")
+        raise IoFailed(f"{path}:/{name} is a group; name one of its datasets: {below}")
     return found
 
 
@@ -372,15 +372,17 @@ def _check_sources(
         candidates = [os.path.join(folder, file_name) for folder in folders]
         found = path if file_name == "." else next(filter(os.path.isfile, candidates), None)
         if found is None:
-            raise IoError(f"{where} is a virtual dataset, of which the file {file_name} is missing")
+            raise IoFailed(
+                f"{where} is a virtual dataset, of which the file {file_name} is missing"
+            )
         with open_file(found) as file:
             source = file.get(name)
             if source is None:
-                raise IoError(
+                raise IoFailed(
                     f"{where} is a virtual dataset, of which {name} is missing in the file {found}"
                 )
             if (os.path.realpath(found), source.name) in above or len(above) > MAX_VIRTUAL_DEPTH:
-                raise IoError(f"{where} is a virtual dataset that leads to itself, by {found}")
+                raise IoFailed(f"{where} is a virtual dataset that leads to itself, by {found}")
             if getattr(source, "is_virtual", False):
                 _check_sources(found, source, where, above)
 
@@ -465,8 +467,8 @@ def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = Fals
     except (OSError, RuntimeError) as e:
         reason = no_space_behind(e)
         if reason is not None:
-            raise IoError(no_space(path, reason, needed_bytes)) from e
-        raise IoError(f"{path} cannot be created: {e}") from e
+            raise IoFailed(no_space(path, reason, needed_bytes)) from e
+        raise IoFailed(f"{path} cannot be created: {e}") from e
 
 
 def check_growth(file: Any, nbytes: int) -> None:
@@ -474,14 +476,14 @@ def check_growth(file: Any, nbytes: int) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
     """
     path = file.filename
     needed_bytes = file.id.get_filesize() + nbytes + MOST_METADATA_BYTES
     try:
         check_room_to_grow(path, needed_bytes)
     except OSError as e:
-        raise IoError(no_space(path, e, needed_bytes)) from e
+        raise IoFailed(no_space(path, e, needed_bytes)) from e
 
 
 def no_space_behind(error: Exception) -> OSError | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import hdf5, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Shape
@@ -60,7 +60,7 @@ class ChunkedDataset(ChunkedArray):
                 raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
         except Exception as e:  # many types are raised for bytes that cannot be decoded
             words = f"{type(e).__name__}: {e}"
-            raise IoError(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
+            raise IoFailed(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
         return np.frombuffer(data, self._opaque).reshape(self.granule)
 
     def _stored(self, offset: int, size: int) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import (
     hdf5,
     hdf5_output,
@@ -46,7 +46,7 @@ OF_SCALES = {"CLASS", "NAME"}
 def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, not an HDF5 file")
+        raise IoFailed(f"{path} is a directory, not an HDF5 file")
     data = hdf5.bytes_at(path)
     name = options.member or _only_dataset(path, data)
     with hdf5.reading(path):
@@ -62,7 +62,7 @@ def _only_dataset(path: str, data: AddressBlocks | None) -> str:
         names = list(hdf5.datasets(file))
     if len(names) != 1:
         there = ", ".join(names) or "none"
-        raise IoError(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
+        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
     return names[0]
 
 

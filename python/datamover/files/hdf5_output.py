@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import hdf5, hdf5_traits
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
@@ -147,13 +147,13 @@ class ChunkedOutput(ChunkedArray):
         except (OSError, RuntimeError) as e:
             raise self._refused(e) from e
 
-    def _refused(self, e: Exception) -> IoError:
+    def _refused(self, e: Exception) -> IoFailed:
         """Return the error for an error of HDF5."""
         reason = hdf5.no_space_behind(e)
         if reason is not None:
             words = no_space(self._path, reason, self.spec.nbytes)
-            return IoError(f"{words} (the array before compression)")
-        return IoError(f"{self._path} cannot be written: {e}")
+            return IoFailed(f"{words} (the array before compression)")
+        return IoFailed(f"{self._path} cannot be written: {e}")
 
     def sync(self) -> None:
         """Sync the file to the disk, including everything that HDF5 has buffered."""

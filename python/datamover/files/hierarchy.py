@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
@@ -116,7 +116,7 @@ def _is_group(source: str, said: str | None) -> bool:
     if addresses.is_address(source):
         is_zarr = formats.of_input(source, MoveOptions(input_format=said)).name == "zarr"
         return is_zarr and zarr_group.is_group(source)
-    with contextlib.suppress(IoError):  # opening it as an array raises the error
+    with contextlib.suppress(IoFailed):  # opening it as an array raises the error
         return zarr_group.is_group(source)
     return False
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from datamover._plan import crc32c
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import addresses, placing
 from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, Shape, option
@@ -43,11 +43,11 @@ def directory_for(output: str, temporary: str | os.PathLike[str] | None) -> str:
 
 
 def check_directory(directory: str) -> None:
-    """Raise IoError if a directory does not exist or cannot be written."""
+    """Raise IoFailed if a directory does not exist or cannot be written."""
     if not os.path.isdir(directory):
-        raise IoError(f"{option('temporary')} {directory} is not a directory")
+        raise IoFailed(f"{option('temporary')} {directory} is not a directory")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise IoError(f"{option('temporary')} {directory} cannot be written")
+        raise IoFailed(f"{option('temporary')} {directory} cannot be written")
 
 
 def place_in(directory: str, token: str) -> placing.LocalPlace:
@@ -106,7 +106,7 @@ class Intermediate(ChunkedArray):
         except FileNotFoundError:
             is_whole = False
         if not is_whole or crc32c(data) != int.from_bytes(end, "little"):
-            raise IoError(
+            raise IoFailed(
                 f"{self._path}, the intermediate of this move, was damaged: the part from index "
                 f"{lo} on is not what was written; run the move again"
             )
@@ -131,7 +131,7 @@ class Intermediate(ChunkedArray):
                         piece = piece[file.write(piece) :]
         except OSError as e:
             if is_no_space(e):
-                raise IoError(
+                raise IoFailed(
                     f"not enough space in {os.path.dirname(self._path)} for the intermediate of "
                     f"{self.spec.nbytes:,} bytes; {option('temporary')} names another directory"
                 ) from e

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, NoMemory, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import (
     address_place,
     addresses,
@@ -129,7 +129,7 @@ class Job:
         with together(self.comm), self._timed("set_up"):
             self.plan(free_bytes)
             if self.move_plan and self.move_plan.lack:
-                raise IoError(f"not enough space for the intermediate: {self.move_plan.lack}")
+                raise IoFailed(f"not enough space for the intermediate: {self.move_plan.lack}")
             if self.is_first:
                 intermediate.remove_leftovers(self.temporary)
             if self.is_first and not is_made:
@@ -380,7 +380,7 @@ class Job:
         try:
             self.between.hold()
         except FileNotFoundError as e:
-            raise IoError(
+            raise IoFailed(
                 f"{self.temporary} is another directory on another process; "
                 f"{formats.option('temporary')} must name one that all processes share"
             ) from e

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import urllib.parse
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import addresses
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
@@ -94,7 +94,7 @@ def place_of_output(name: str | os.PathLike[str]) -> str:
 
     Raises
     ------
-    IoError
+    IoFailed
         It is a device, a pipe or a socket, or in a virtual directory of the system.
     """
     text = os.fspath(name)
@@ -103,9 +103,9 @@ def place_of_output(name: str | os.PathLike[str]) -> str:
         return place
     # The target of /dev/stdout has no path.
     if any(is_special(path) for path in (text, place)):
-        raise IoError(f"{text} is a device, a pipe or a socket: it is not replaced")
+        raise IoFailed(f"{text} is a device, a pipe or a socket: it is not replaced")
     if place.startswith(SYSTEM_FOLDERS):
-        raise IoError(f"{text} is in a virtual directory of the system, which cannot hold files")
+        raise IoFailed(f"{text} is in a virtual directory of the system, which cannot hold files")
     return place
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from datamover.dtype_words import check_words
-from datamover.errors import IoError, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
@@ -47,7 +47,7 @@ def _header(path: str) -> tuple[ArraySpec, int]:
     except OSError:
         raise
     except Exception as e:
-        raise IoError(f"{path} is not a readable .npy file: {e}") from e
+        raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
     order = "C" if mapped.flags.c_contiguous else "F"
     return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
 
@@ -69,7 +69,7 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
     except OSError:
         raise
     except Exception as e:  # evaluating a header of foreign bytes fails in many ways
-        raise IoError(f"{path} is not a readable .npy file: {e}") from e
+        raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
     return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
 
 
@@ -94,7 +94,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if addresses.is_address(path):
         return open_at_address(AddressBytes(path))
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, not an .npy file")
+        raise IoFailed(f"{path} is a directory, not an .npy file")
     spec, offset = _header(path)
     _check(path, spec, offset, os.path.getsize(path))
     return FlatFile(path, spec, offset, writable=False)
@@ -114,7 +114,7 @@ def open_at_address(data: AddressBytes) -> FlatObject:
 def _check(path: str, spec: ArraySpec, offset: int, size: int) -> None:
     check_flat_dtype(spec.dtype, path)
     if min(spec.shape, default=0) >= 0 and size < offset + spec.nbytes:
-        raise IoError(
+        raise IoFailed(
             f"{path} is truncated: its header declares {spec.nbytes:,} bytes of elements, but it "
             f"has {size - offset:,}"
         )
@@ -148,7 +148,7 @@ def _create(path: str, spec: ArraySpec) -> None:
         )
     except OSError as e:
         if is_no_space(e):
-            raise IoError(no_space(path, e, spec.nbytes)) from e
+            raise IoFailed(no_space(path, e, spec.nbytes)) from e
         raise
     offset = mapped.offset
     del mapped

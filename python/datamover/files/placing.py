@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN
@@ -137,7 +137,7 @@ def check_places(
     ------
     InvalidArgument
         Output and input are the same, or one is inside the other.
-    IoError
+    IoFailed
         The output exists and must not be replaced, or it is a Zarr group without the option to
         replace one, or its directory is missing or not writable.
     """
@@ -164,9 +164,9 @@ def check_place(
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
-        raise IoError(f"there is no directory {directory} for the output")
+        raise IoFailed(f"there is no directory {directory} for the output")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise IoError(f"directory {directory} cannot be written")
+        raise IoFailed(f"directory {directory} cannot be written")
     _check_length(output)
     array = zarr_group.array_around(output)
     if array is not None:
@@ -175,26 +175,26 @@ def check_place(
         return
     if not overwrite:
         _refuse_further_dataset(output, member)
-        raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
+        raise IoFailed(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
-        raise IoError(f"{output} is a mount point: it is not replaced")
+        raise IoFailed(f"{output} is a mount point: it is not replaced")
     if names.is_special(output):
-        raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
+        raise IoFailed(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
-        raise IoError(f"{output} is a directory but not a Zarr store: it is not replaced")
+        raise IoFailed(f"{output} is a directory but not a Zarr store: it is not replaced")
     if not overwrite_group:
         there = _datasets_in(output, overwrite_group)
         if len(there) > 1:
-            raise IoError(
+            raise IoFailed(
                 f"{output} is an HDF5 file of several datasets: {_how_to_replace(overwrite_group)}"
             )
         if member and there and there != [member]:
-            raise IoError(
+            raise IoFailed(
                 f"{output} holds the dataset {there[0]!r}, not {member!r}: "
                 f"{_how_to_replace(overwrite_group)}"
             )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
-        raise IoError(
+        raise IoFailed(
             f"{output} is a Zarr group, perhaps with many arrays: "
             f"{_how_to_replace(overwrite_group)}"
         )
@@ -204,7 +204,7 @@ def _refuse_further_dataset(output: str, member: str | None) -> None:
     """Raise without the advice to replace a file, if its other datasets would be lost."""
     there = [] if member is None else _datasets_in(output, overwrite_group=False)
     if there and member not in there:
-        raise IoError(
+        raise IoFailed(
             f"{output} exists, with the dataset {there[0]!r}"
             f"{' and others' if len(there) > 1 else ''}: datasets cannot be added to a file; "
             "dm.save writes several"
@@ -218,7 +218,7 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
 
     Raises
     ------
-    IoError
+    IoFailed
         The file cannot be read, so that it is unknown what would be lost.
     """
     by_name = formats.by_suffix(output)
@@ -226,8 +226,8 @@ def _datasets_in(output: str, overwrite_group: bool | None) -> list[str]:
         is_called_so = by_name is not None and by_name.name == "hdf5" and os.path.isfile(output)
         if hdf5.recognizes(output) or (is_called_so and os.path.getsize(output)):
             return hdf5.names(output)
-    except (IoError, Unsupported, OSError) as e:
-        raise IoError(
+    except (IoFailed, Unsupported, OSError) as e:
+        raise IoFailed(
             f"{e}; the datasets in it would be lost: close it in the program that has it open; "
             f"otherwise {_how_to_replace(overwrite_group)}"
         ) from e
@@ -241,7 +241,7 @@ def _check_length(output: str) -> None:
     hidden = os.path.basename(temporary_path(output, "0" * 12) + ".old")
     longer = len(hidden) - len(name)
     if len(os.fsencode(name)) + longer > limit >= longer:
-        raise IoError(
+        raise IoFailed(
             f"the name of the output, {name}, is too long: the limit here is {limit - longer} bytes"
         )
 
@@ -278,7 +278,7 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
 
     Raises
     ------
-    IoError
+    IoFailed
         The output was created in the meantime and must not be replaced.
     """
     old = None
@@ -305,11 +305,11 @@ def _place_new(temporary: str, output: str) -> None:
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
     except FileExistsError as e:
-        raise IoError(
+        raise IoFailed(
             f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
         ) from e
     if os.path.lexists(output):
-        raise IoError(
+        raise IoFailed(
             f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
         )
     os.rename(temporary, output)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from datamover.dtype_words import dtype_of
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, option, register
 
@@ -17,7 +17,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if unsaid:
         raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
     if os.path.isdir(path):
-        raise IoError(f"{path} is a directory, not a raw file")
+        raise IoFailed(f"{path} is a directory, not a raw file")
     if any(extent < 0 for extent in options.shape):
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
     try:
@@ -29,7 +29,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     size = os.path.getsize(path)
     if size != spec.nbytes:
         shape = " x ".join(map(str, spec.shape))
-        raise IoError(
+        raise IoFailed(
             f"{path} has {size:,} bytes, but {shape} elements of {dtype} are {spec.nbytes:,}; "
             "check the shape and the dtype"
         )

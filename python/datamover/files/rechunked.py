@@ -71,7 +71,7 @@ def rechunk(
 
     path, chunks = settle() if comm is None else collectively(comm_address(comm), settle)
     where = {} if temp_store is None else {"temporary": temp_store}
-    return move(comm, path, target_store, chunks=chunks, max_bytes=max_mem, **where, **options)
+    return move(path, target_store, chunks=chunks, max_bytes=max_mem, comm=comm, **where, **options)
 
 
 def _path_of(source: Any) -> str | os.PathLike[str]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
-from datamover.errors import InvalidArgument, InvalidState, IoError, Unsupported, WrongType
+from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
 from datamover.files import names, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec
@@ -67,7 +67,7 @@ def series(
     path : path
         Directory of the group, ``run.zarr``; the same path on all processes.
     arrays : mapping of str to array
-        As for `datamover.save`: an `XArray`, or a pair of array and layout. They must not be freed
+        As for `datamover.save`: an `Array`, or a pair of array and layout. They must not be freed
         before the series is closed.
     along : str
         Name of the dimension along which steps are appended.
@@ -94,7 +94,7 @@ def series(
 
     Raises
     ------
-    IoError
+    IoFailed
         If the group exists, without `resume` and `overwrite`; does not exist, with `resume`; cannot
         be written; or if another process writes it, which the message names.
     Mismatch
@@ -127,7 +127,7 @@ def series(
         if state.arrays or state.values or not state.items:
             odd = next(iter([*state.arrays, *state.values]), None)
             raise WrongType(
-                f"{odd!r} has no layout: pass an XArray or (array, layout)"
+                f"{odd!r} has no layout: pass an Array or (array, layout)"
                 if odd
                 else "there are no arrays"
             )
@@ -236,7 +236,7 @@ class Series(Unfinished):
         try:
             return zarr.open_group(self.path, mode="r+", use_consolidated=False)
         except FileNotFoundError as e:
-            raise IoError(f"{self.path} is not a Zarr group: there is no series to resume") from e
+            raise IoFailed(f"{self.path} is not a Zarr group: there is no series to resume") from e
 
     def _take_lock(self) -> None:
         """Hold the lock of the only writer until this process ends or closes the series."""
@@ -247,8 +247,8 @@ class Series(Unfinished):
             who = os.read(fd, 200).decode(errors="replace") or "another process"
             os.close(fd)
             if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise IoError(f"{self._lock_path} cannot be locked: {e.strerror}") from e
-            raise IoError(f"{self.path} is being written by {who}") from None
+                raise IoFailed(f"{self._lock_path} cannot be locked: {e.strerror}") from e
+            raise IoFailed(f"{self.path} is being written by {who}") from None
         os.ftruncate(fd, 0)
         os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
         self._lock = fd
@@ -258,7 +258,7 @@ class Series(Unfinished):
         import zarr
 
         if os.path.lexists(self.path) and not overwrite:
-            raise IoError(f"{self.path} exists; pass resume=True or overwrite=True")
+            raise IoFailed(f"{self.path} exists; pass resume=True or overwrite=True")
         place = placing.LocalPlace(
             None, self.path, placing.token(None), overwrite, overwrite_group=True, member=None
         )
@@ -309,7 +309,7 @@ class Series(Unfinished):
 
         Raises
         ------
-        IoError, NoMemory
+        IoFailed, NoMemory
             If the step cannot be written. It is then not in the series, and can be appended again.
         InvalidState
             If the series is closed.
@@ -387,7 +387,7 @@ class Series(Unfinished):
     def _release(self) -> None:
         self.closed = True
         while self._moves:
-            self._moves.pop().free()
+            self._moves.pop().close()
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._lock_path)

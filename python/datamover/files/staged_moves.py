@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from datamover.arguments import memory_limit
-from datamover.arrays import XArray
+from datamover.arrays import Array
 from datamover.errors import InvalidState, WrongType
 from datamover.files.array_steps import StepPlan
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.formats import Shape
-from datamover.movers import MoverSet
+from datamover.movers import Mover
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -107,7 +107,7 @@ class StagedMove:
     ----------
     name : str
         Of the array in the file.
-    array : XArray, UserArrays or what else a mover takes
+    array : Array, UserArrays or what else a mover takes
     plan : StepPlan
     dtype, order
         Of staging memory.
@@ -153,17 +153,17 @@ class StagedMoves:
             at_once = max(self.num_steps, 1) if self._is_kept else 1
             options["max_bytes"] = max(message_bytes // at_once, LEAST_MESSAGE_BYTES)
         self._options = options
-        self._bound: dict[int, MoverSet] = {}
-        self._staging: list[XArray] = []
+        self._bound: dict[int, Mover] = {}
+        self._staging: list[Array] = []
         try:
             for move in moves:
                 layout = move.plan.staging
-                self._staging.append(XArray(comm, layout, move.dtype, order=move.order))
+                self._staging.append(Array(layout, move.dtype, order=move.order, comm=comm))
         except BaseException:
-            self.free()
+            self.close()
             raise
 
-    def mover(self, k: int) -> MoverSet:
+    def mover(self, k: int) -> Mover:
         """Return the mover of step k; bind it unless it is bound. Collective."""
         if k not in self._bound:
             if not self._is_kept:
@@ -173,7 +173,7 @@ class StagedMoves:
                 for move, staging in zip(self._moves, self._staging, strict=True)
                 if k < len(move.plan.steps)
             ]
-            self._bound[k] = MoverSet(moves, comm=self._comm, **self._options)
+            self._bound[k] = Mover(moves, comm=self._comm, **self._options)
         return self._bound[k]
 
     def bind(self) -> None:
@@ -182,11 +182,11 @@ class StagedMoves:
             self.mover(k)
 
     @property
-    def bound(self) -> list[MoverSet]:
+    def bound(self) -> list[Mover]:
         """Movers that are bound."""
         return [*self._bound.values()]
 
-    def _ends(self, array: Any, staging: XArray) -> tuple[Any, Any]:
+    def _ends(self, array: Any, staging: Array) -> tuple[Any, Any]:
         return (array, staging) if self._to_file else (staging, array)
 
     def rebind(self, array: Any) -> None:
@@ -211,14 +211,14 @@ class StagedMoves:
         """Give back what only moving needs. Local."""
         for mover in self._bound.values():
             with contextlib.suppress(InvalidState):
-                mover.free()
+                mover.close()
         self._bound.clear()
 
-    def free(self) -> None:
+    def close(self) -> None:
         """Give all memory back. Local."""
         self.free_movers()
         for staging in self._staging:
-            staging.free()
+            staging.close()
         self._staging.clear()
 
     def __enter__(self) -> Self:
@@ -226,4 +226,4 @@ class StagedMoves:
 
     def __exit__(self, *_: object) -> None:
         """Give all memory back."""
-        self.free()
+        self.close()

@@ -67,7 +67,7 @@ def save(
     arrays : mapping
         Arrays and values by name; a ``/`` makes groups. A value is one of these:
 
-        - an `XArray`;
+        - an `Array`;
         - a pair (array, layout), where array is this process's part in any form that a `Mover`
           accepts (an ndarray, a mapping of blocks, `UserArrays`, None without a block);
         - a pair (array, None), where array is a NumPy array that is the same on all processes and
@@ -78,7 +78,7 @@ def save(
         is equal on all, because it may be a part. Ghosts are not saved. A file stores
         ``layout.domain``, its lowest corner first; it does not record where that corner is.
     comm : mpi4py.MPI.Comm, optional
-        The processes. By default those of the first `XArray`, or this process if MPI has started
+        The processes. By default those of the first `Array`, or this process if MPI has started
         no other.
     overwrite : bool
         Whether to replace an existing output, including a whole Zarr group.
@@ -111,7 +111,7 @@ def save(
 
     Raises
     ------
-    IoError
+    IoFailed
         The output exists, its directory is missing or not writable, or a disk is full.
     Mismatch
         Processes pass different names, shapes, dtypes, values or options; no process has some
@@ -174,12 +174,12 @@ def load(
         A Zarr group (v2 or v3) or an HDF5 file; or a Zarr array or .npy file, whose one array is
         loaded under any name. All of these may have an address.
     targets : mapping
-        By name: a layout, for which an `XArray` is created; an `XArray`; a pair (array, layout) as
+        By name: a layout, for which an `Array` is created; an `Array`; a pair (array, layout) as
         for `save`; or None, for a whole NumPy array on each process. The first element of the file
         is loaded to the lowest corner of ``layout.domain``, wherever that is. Other arrays of the
         file are not loaded. Elements are converted to those of the given array as by a `Mover`.
     comm : mpi4py.MPI.Comm, optional
-        The processes. By default those of the first `XArray`, or this process if MPI has started
+        The processes. By default those of the first `Array`, or this process if MPI has started
         no other.
     readers : int or sequence of int, optional
         Number of processes that read, or their ranks; by default all.
@@ -194,7 +194,7 @@ def load(
 
     Raises
     ------
-    IoError
+    IoFailed
         The file or array does not exist, cannot be read, or was replaced during the call.
     Mismatch
         The array in the file has another shape than the layout.

@@ -15,7 +15,7 @@ import numpy as np
 
 from datamover.arguments import refuse_mask
 from datamover.array_copy import overlap
-from datamover.arrays import UserArrays, XArray
+from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
@@ -43,14 +43,14 @@ class Item:
     Attributes
     ----------
     layout : Layout
-    array : XArray or UserArrays, or None
+    array : Array or UserArrays, or None
         None if it is created when it is loaded.
     dtype : numpy.dtype or None
         None if it is unknown to this process, which has no block.
     """
 
     layout: Layout
-    array: XArray | UserArrays | None
+    array: Array | UserArrays | None
     dtype: np.dtype | None
 
     @property
@@ -102,7 +102,7 @@ def state_of(given: Any) -> State:
             found.unsaid.append(name)
         if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
             value = _whole(name, value[0])
-        if isinstance(value, (XArray, tuple)):
+        if isinstance(value, (Array, tuple)):
             found.items[name] = _item(name, value)
         elif _is_plain(value) and not is_whole:
             found.values[name] = value.item()
@@ -114,7 +114,7 @@ def state_of(given: Any) -> State:
             found.values[name] = value
         else:
             raise WrongType(
-                f"{name!r} is a {type(value).__name__}; it must be an XArray, a pair "
+                f"{name!r} is a {type(value).__name__}; it must be an Array, a pair "
                 "(array, layout) or (array, None), a NumPy array, a number or a string"
             )
     return found
@@ -164,13 +164,13 @@ def check_names(names: list[Any]) -> None:
 
 
 def _item(name: str, given: Any) -> Item:
-    if isinstance(given, XArray):
+    if isinstance(given, Array):
         return Item(given.layout, given, given.dtype)
     if len(given) != 2 or not isinstance(given[1], Layout):
         raise WrongType(f"{name!r} is a tuple, but not a pair (array, layout)")
     array, layout = given
-    if isinstance(array, XArray):
-        raise WrongType(f"{name!r} is an XArray, which has a layout: pass it without one")
+    if isinstance(array, Array):
+        raise WrongType(f"{name!r} is an Array, which has a layout: pass it without one")
     array = array if isinstance(array, UserArrays) else UserArrays(array)
     return Item(layout, array, array.dtype)
 
@@ -208,11 +208,11 @@ def targets_of(given: Any) -> dict[str, Item | None]:
             found[name] = None
         elif isinstance(target, Layout):
             found[name] = Item(target, None, None)
-        elif isinstance(target, (XArray, tuple)):
+        elif isinstance(target, (Array, tuple)):
             found[name] = _item(name, target)
         else:
             raise WrongType(
-                f"{name!r} is a {type(target).__name__}; it must be a layout, an XArray, a pair "
+                f"{name!r} is a {type(target).__name__}; it must be a layout, an Array, a pair "
                 "(array, layout), or None for a whole NumPy array on each process"
             )
     return found
@@ -226,7 +226,7 @@ def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
                 f"{name!r} has a layout for {item.layout.nprocs} processes; the communicator has "
                 f"{comm.size}"
             )
-        if isinstance(item.array, XArray) and item.array.comm.size != comm.size:
+        if isinstance(item.array, Array) and item.array.comm.size != comm.size:
             raise Mismatch(f"{name!r} is an array of {item.array.comm.size} processes")
         if item.dtype is not None:
             _check_dtype(name, item.dtype)
@@ -265,21 +265,21 @@ def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
 
 
 def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
-    """Return the given communicator, or that of the first XArray, or this process alone.
+    """Return the given communicator, or that of the first Array, or this process alone.
 
     The last only if MPI has started no other process: several would all write the same file.
     """
     if comm is not None:
         return comm
     for value in given.values() if isinstance(given, Mapping) else ():
-        if isinstance(value, XArray):
+        if isinstance(value, Array):
             return value.comm
     mpi = load_mpi4py()
     nprocs = mpi.COMM_WORLD.size
     if nprocs == 1:
         return mpi.COMM_SELF
     raise InvalidArgument(
-        f"comm is needed if there is no XArray: there are {nprocs} processes; MPI.COMM_SELF is "
+        f"comm is needed if there is no Array: there are {nprocs} processes; MPI.COMM_SELF is "
         "this process alone"
     )
 

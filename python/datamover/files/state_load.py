@@ -88,13 +88,13 @@ class Load(Work):
 
     def run(self) -> dict[str, Any]:
         """Load all arrays. Collective."""
-        from datamover.arrays import XArray
+        from datamover.arrays import Array
 
-        made: dict[str, XArray] = {}
+        made: dict[str, Array] = {}
         try:
             for name, item in self.items.items():
                 if item.array is None:
-                    item.array = XArray(self.comm, item.layout, self.dtypes[name])
+                    item.array = Array(item.layout, self.dtypes[name], comm=self.comm)
                     made[name] = item.array
             wholes = self._load_wholes()
             self.transfer(self.plan(self.dtypes))
@@ -102,7 +102,7 @@ class Load(Work):
                 self.origin.check_still_there()
         except BaseException:
             for array in made.values():
-                array.free()
+                array.close()
             raise
         given = {name: item.array for name, item in self.items.items() if name not in made}
         return {**given, **made, **wholes}

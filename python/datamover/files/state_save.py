@@ -152,7 +152,7 @@ class Save(Work):
                     captured[-1].free_movers()
         except BaseException:
             for moves in captured:
-                moves.free()
+                moves.close()
             raise
         return captured
 
@@ -314,5 +314,5 @@ class _Writing:
                 self._one_of_both.pop()
                 return
         for moves in self._captured:
-            moves.free()
+            moves.close()
         self.job.close()

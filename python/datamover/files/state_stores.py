@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, InvalidArgument, IoError, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
     direct_zarr,
@@ -116,7 +116,7 @@ class ZarrTarget:
             self._late = zarr_group.make_all(path, self._state.values, empty, self._zarr_format)
         except OSError as e:
             if is_no_space(e):
-                raise IoError(no_space(path, e)) from e
+                raise IoFailed(no_space(path, e)) from e
             raise
         for name, spec in self.specs.items():
             if not self._at_address:
@@ -306,13 +306,13 @@ class Origin:
         for candidate in formats.known().values():
             if candidate.recognizes(self.path):
                 return candidate.name
-        raise IoError(f"{self.path} is not a Zarr store, HDF5 file or .npy file")
+        raise IoFailed(f"{self.path} is not a Zarr store, HDF5 file or .npy file")
 
     def _look_at_zarr(self) -> None:
         self._metadata = self._read_metadata()
         kind = self._metadata[0].get("node_type")
         if kind not in ("array", "group"):
-            raise IoError(f"{self.path} is not a readable Zarr store: it has no metadata")
+            raise IoFailed(f"{self.path} is not a readable Zarr store: it has no metadata")
         if kind == "array":
             return
         if addresses.scheme_of(self.path) in addresses.READ_ONLY:
@@ -332,13 +332,13 @@ class Origin:
 
         Raises
         ------
-        IoError
+        IoFailed
             The array does not exist.
         """
         is_one = self.names == (None,)
         if not is_one and self.names is not None and name not in self.names:
             there = ", ".join(self.names) or "none"
-            raise IoError(f"{self.path} has no array {name!r}; there are {there}")
+            raise IoFailed(f"{self.path} has no array {name!r}; there are {there}")
         if self._format == "hdf5":
             return hdf5.open_reader(self.path, name, self._data)
         if self._format == "npy":
@@ -382,7 +382,7 @@ class Origin:
 
         Raises
         ------
-        IoError
+        IoFailed
         """
         if self._data is not None:
             self._data.check_unchanged()
@@ -395,7 +395,7 @@ class Origin:
         except FileNotFoundError:
             same = False
         if not same:
-            raise IoError(f"{self.path} was replaced or removed while it was read")
+            raise IoFailed(f"{self.path} was replaced or removed while it was read")
 
     def __del__(self) -> None:
         if self._fd >= 0:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, NoMemory, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import (
     addresses,
     formats,
@@ -72,7 +72,7 @@ def copy_to_zarr(
     ------
     InvalidArgument
         A string is not UTF-8.
-    IoError
+    IoFailed
         Strings that are read again differ.
     NoMemory
         A chunk of strings exceeds the limit.
@@ -120,7 +120,7 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
 
     Raises
     ------
-    IoError
+    IoFailed
         They differ.
     Unsupported
         h5py does not read such elements, which HDF5 has copied by itself.
@@ -156,7 +156,7 @@ def open_strings(path: str) -> Any:
 
     Raises
     ------
-    IoError
+    IoFailed
         It cannot be read.
     """
     try:
@@ -165,10 +165,10 @@ def open_strings(path: str) -> Any:
             at_address = addresses.is_address(path)
             store = addresses.store_at(path, read_only=True) if at_address else path
             return zarr_python().open_array(store, mode="r")
-    except (Unsupported, IoError):
+    except (Unsupported, IoFailed):
         raise
     except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
-        raise IoError(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
+        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
 
 
 def _write(
@@ -241,7 +241,7 @@ def _read_zarr(array: Any, box: Box, path: str) -> np.ndarray:
         unit = array.shards or array.chunks
         cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
         key = array.metadata.encode_chunk_key(cell)
-        raise IoError(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
+        raise IoFailed(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
 
 
 def _checked_bytes(strings: np.ndarray, options: MoveOptions, where: str) -> int:
@@ -265,7 +265,7 @@ def _writing(made: Any, path: str) -> Iterator[None]:
             raise
         first = made.store.abandon(e)  # objects that it writes later would stay
         if isinstance(e, Exception) and isinstance(first, Exception):
-            raise IoError(f"{path} cannot be written: {addresses.words_of(first)}") from first
+            raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
         raise
 
 
@@ -274,5 +274,5 @@ def _compare(where: str, strings: np.ndarray, found: Any) -> None:
         raise _differs(where)
 
 
-def _differs(where: str) -> IoError:
-    return IoError(f"{where}: the strings that are read again differ from those written")
+def _differs(where: str) -> IoFailed:
+    return IoFailed(f"{where}: the strings that are read again differ from those written")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import os
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
+from datamover.deprecated import comm_by_place
 from datamover.errors import WrongType
 from datamover.files import formats, hierarchy, move_words
 from datamover.files.agreement import together
@@ -85,24 +87,36 @@ class MoveReport:
         return f"{way}  {move_words.moved_words(self)}\n{move_words.time_words(self)}"
 
 
+def _listing_options(function: Callable[..., MoveReport]) -> Callable[..., MoveReport]:
+    """Let help list the fields of `MoveOptions`, which the function takes as keywords."""
+    signature = inspect.signature(function)
+    fields = inspect.signature(MoveOptions).parameters.values()
+    keywords = [field.replace(kind=field.KEYWORD_ONLY) for field in fields]
+    parameters = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
+    function.__signature__ = signature.replace(parameters=[*parameters, *keywords])
+    return function
+
+
+@_listing_options
+@comm_by_place(0)
 @refused_by(agreeing)
 def move(
-    comm: MPI.Comm | None,
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
     progress: Callable[[int], Progress] | None = None,
-    **said: Any,
+    *,
+    comm: MPI.Comm | None = None,
+    **fields: Any,
 ) -> MoveReport:
     """Move an array from one file to another, in parallel.
 
-    Collective over `comm`. Without a communicator (None), this process works alone, without MPI and
+    Collective over `comm`. Without a communicator, this process works alone, without MPI and
     with a thread per core. The output appears under its name once it is complete and on the disk.
     An error leaves no new output, and an older one stays as it was.
 
     Parameters
     ----------
-    comm : MPI.Comm or None
     source, output : path
         .npy, raw, Zarr or HDF5, under the same path on all processes; or the address of a Zarr
         array or group, such as ``s3://bucket/name.zarr``. There, the metadata of an output are
@@ -112,7 +126,9 @@ def move(
     progress : callable, optional
         Called once with the bytes that this process will read and write; its result is called
         with the bytes of each piece.
-    **said
+    comm : mpi4py.MPI.Comm, optional
+        The processes; by default this one alone.
+    **fields
         Fields of `MoveOptions`, instead of `options`.
 
     Returns
@@ -122,7 +138,7 @@ def move(
 
     Raises
     ------
-    IoError
+    IoFailed
         The input is missing, truncated or not valid; the output exists; the disk is full; or a
         directory is missing or not writable.
     InvalidArgument
@@ -140,7 +156,7 @@ def move(
     >>> from datamover.files import move
     >>> with tempfile.TemporaryDirectory() as d:
     ...     np.save(d + "/a.npy", np.arange(12.0).reshape(3, 4))
-    ...     report = move(None, d + "/a.npy", d + "/b.npy", axes=(1, 0))
+    ...     report = move(d + "/a.npy", d + "/b.npy", axes=(1, 0))
     ...     np.load(d + "/b.npy").shape, report.bytes
     ((4, 3), 96)
     """
@@ -148,7 +164,7 @@ def move(
     def settle() -> tuple[str, str, MoveOptions]:
         if progress is not None and not callable(progress):
             raise WrongType(f"progress is {progress!r}, it must be callable")
-        return places(source, output, options or formats.options_of(said))
+        return places(source, output, options or formats.options_of(fields))
 
     if comm is None:
         return move_between(None, *settle(), progress)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import addresses, zarr_group
 from datamover.files.formats import ArraySpec, Shape
 
@@ -71,5 +71,5 @@ class WholeZarr:
 def _shape(where: str, metadata: dict[str, Any]) -> Shape:
     found = metadata.get("shape")
     if not isinstance(found, list) or not all(type(n) is int and n >= 0 for n in found):
-        raise IoError(f"{where} has metadata that cannot be read: its shape is {found!r}")
+        raise IoFailed(f"{where} has metadata that cannot be read: its shape is {found!r}")
     return tuple(found)

@@ -9,7 +9,7 @@ import os
 import warnings
 from typing import Any
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import addresses, direct_zarr, zarr_group
 from datamover.files.formats import (
     ArraySpec,
@@ -41,7 +41,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     zarr = zarr_python()
     at_address = addresses.is_address(path)
     if not at_address and not os.path.isdir(path):
-        raise IoError(f"{path} is not a directory; a Zarr array is one")
+        raise IoFailed(f"{path} is not a directory; a Zarr array is one")
     if not at_address:
         for name in zarr_group.METADATA:  # zarr-python would wait for a pipe
             zarr_group.content_of(path, name)
@@ -52,17 +52,17 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
             found = zarr.open(store, mode="r", use_consolidated=False)
     except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
         if not at_address and not recognizes(path):
-            raise IoError(
+            raise IoFailed(
                 f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array"
             ) from None
         words = addresses.words_of(e)
-        raise IoError(f"{path} is not a readable Zarr array: {words}") from e
+        raise IoFailed(f"{path} is not a readable Zarr array: {words}") from e
     if not isinstance(found, zarr.Array):
-        raise IoError(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
+        raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     check_dtype(found.dtype, path)
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
-        raise IoError(f"{path} has empty chunks of {found.shards or found.chunks}")
+        raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     return ZarrArray(found, path, found.dtype, _traits(found, path))
 
 
@@ -70,7 +70,7 @@ def _traits(array: Any, path: str) -> ZarrTraits:
     try:
         return traits_of(array)
     except (TypeError, ValueError, LookupError, AttributeError) as e:  # foreign metadata
-        raise IoError(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
+        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:

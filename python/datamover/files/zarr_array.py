@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoError
+from datamover.errors import IoFailed
 from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.formats import ArraySpec, Shape
@@ -71,7 +71,7 @@ class ZarrArray:
                 elements[here] = self._array[box]
         except Exception as e:  # codecs raise many types for bytes that they cannot decode
             where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
-            raise IoError(
+            raise IoFailed(
                 f"{self._path} cannot be read {where}: {addresses.words_of(cause)}"
             ) from e
 
@@ -92,7 +92,7 @@ class ZarrArray:
         for key, _ in self._chunks(lo, shape):
             with contextlib.suppress(FileNotFoundError):
                 if os.path.getsize(os.path.join(self._path, key)) == 0:
-                    raise IoError(f"{self._path} cannot be read in chunk {key}: its file is empty")
+                    raise IoFailed(f"{self._path} cannot be read in chunk {key}: its file is empty")
 
     def _broken_chunk(self, lo: Shape, shape: Shape) -> tuple[str, Exception] | None:
         """Find the first chunk (or shard) of a box that cannot be read."""
@@ -130,7 +130,7 @@ class ZarrArray:
             raise_no_space(first, self._path, self.spec)
             if isinstance(first, Exception) and addresses.is_address(self._path):
                 words = addresses.words_of(first)
-                raise IoError(f"{self._path} cannot be written: {words}") from first
+                raise IoFailed(f"{self._path} cannot be written: {words}") from first
             raise
 
     def sync(self) -> None:
@@ -183,4 +183,4 @@ def raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
     """If an error reports a full disk, raise one that names the disk and the needed space."""
     if isinstance(e, OSError) and is_no_space(e):
         words = no_space(path, e, spec.nbytes)
-        raise IoError(f"{words} (the array before compression)") from e
+        raise IoFailed(f"{words} (the array before compression)") from e

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from datamover.errors import IoError, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.json_values import dumps
 
@@ -23,7 +23,7 @@ def metadata(path: str) -> dict[str, Any]:
 
     Raises
     ------
-    IoError
+    IoFailed
         They cannot be read or are not a JSON object, or a server does not answer.
     """
     for name in ("zarr.json", ".zarray", ".zgroup"):
@@ -41,9 +41,9 @@ def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     try:
         found = json.loads(data.decode())
     except (ValueError, RecursionError) as e:
-        raise IoError(f"{path} has {what} that cannot be read: {e}") from e
+        raise IoFailed(f"{path} has {what} that cannot be read: {e}") from e
     if not isinstance(found, dict):
-        raise IoError(f"{path} has {what} that are not a JSON object")
+        raise IoFailed(f"{path} has {what} that are not a JSON object")
     return found
 
 
@@ -52,7 +52,7 @@ def content_of(path: str, name: str) -> bytes | None:
 
     Raises
     ------
-    IoError
+    IoFailed
         It exists and cannot be read, or a server does not answer.
     """
     if addresses.is_address(path):
@@ -70,7 +70,7 @@ def content_of(path: str, name: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
-        raise IoError(f"{place} cannot be read: {e.strerror}") from e
+        raise IoFailed(f"{place} cannot be read: {e.strerror}") from e
 
 
 def is_array(path: str) -> bool:
@@ -89,7 +89,7 @@ def format_of(path: str) -> int | None:
 
     Raises
     ------
-    IoError
+    IoFailed
         As for `metadata`, but not if a store denies access.
     """
     found = _metadata_around(path)
@@ -108,7 +108,7 @@ def _metadata_around(path: str) -> dict[str, Any]:
         return {}
     try:
         return metadata(path)
-    except IoError as e:
+    except IoFailed as e:
         if addresses.is_address(path) and addresses.is_refused(e.__cause__):
             return {}
         raise
@@ -136,7 +136,7 @@ def around(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Raises
     ------
-    IoError
+    IoFailed
         Metadata cannot be read, or a server does not answer.
     """
     at_address = addresses.is_address(path)
@@ -154,7 +154,7 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Raises
     ------
-    IoError
+    IoFailed
         Metadata cannot be read, or a group is inside itself by a link.
     Unsupported
         A server cannot list, and the group has no consolidated metadata.
@@ -175,7 +175,7 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             folder = f"{path}/{name}"
             real = _real(folder)
             if real in above:
-                raise IoError(f"{folder} is a link to a group that contains it")
+                raise IoFailed(f"{folder} is a link to a group that contains it")
             above.append(real)
             walks.append(_inside(folder, name + "/"))
 
@@ -263,14 +263,14 @@ def attributes(path: str) -> dict[str, Any]:
 
     Raises
     ------
-    IoError
+    IoFailed
         They cannot be read, or are not a JSON object.
     """
     found = metadata(path)
     if "attributes" not in found:
         return _object_in(path, ".zattrs", "attributes") or {}
     if not isinstance(found["attributes"], dict):
-        raise IoError(f"{path} has attributes that are not a JSON object")
+        raise IoFailed(f"{path} has attributes that are not a JSON object")
     return found["attributes"]
 
 

@@ -34,5 +34,5 @@ class ArrayInfo:
 
     @classmethod
     def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
-        """Convert the engine's description. Raises IoError if NumPy has no such dtype."""
+        """Convert the engine's description. Raises IoFailed if NumPy has no such dtype."""
         return cls(name, wire.dtype_of_text(dtype), layout)

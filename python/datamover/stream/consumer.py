@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from datamover import _plan
 from datamover.arguments import seconds, text
-from datamover.arrays import XArray
+from datamover.arrays import Array
 from datamover.collective_calls import agreeing, refused_by
 from datamover.daemon_threads import stay_where_the_program_ends
+from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, InvalidState, WrongType
 from datamover.layouts import Layout
 from datamover.mpi import error_of
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 class _Wanted:
     """A requested array, of which this process gets its part in every step."""
 
-    def __init__(self, target: Layout | XArray, rank: int):
+    def __init__(self, target: Layout | Array, rank: int):
         self.target, self._rank = target, rank
-        self.layout = target.layout if isinstance(target, XArray) else target
+        self.layout = target.layout if isinstance(target, Array) else target
         self._new: NewArrays | None = None
-        self.is_x_array = isinstance(target, XArray)
+        self.is_x_array = isinstance(target, Array)
 
     def text_of_dtype(self) -> str:
         """Return the dtype that the array must have, as JSON; "" for any."""
@@ -53,16 +54,17 @@ class _Wanted:
         return found.arrays_in(end.unpack_new(name, found.dtype.itemsize, found.layout.end_bytes))
 
 
+@comm_by_place(1)
 @refused_by(agreeing)
 def connect(
     address: str,
-    comm: MPI.Comm | None = None,
     *,
     token: str | None = None,
     timeout: float | None = 30.0,
     ahead: int | None = None,
     local: bool = True,
     newest: bool = False,
+    comm: MPI.Comm | None = None,
 ) -> Consumer:
     """Connect to a stream that another program sends. Collective.
 
@@ -70,8 +72,6 @@ def connect(
     ----------
     address : str
         Where the stream's process 0 listens, "tcp://host:port".
-    comm : mpi4py.MPI.Comm, optional
-        The processes that receive. By default, this process alone, without MPI.
     token : str, optional
         The token that the stream requires, given on process 0. By default, that of the environment
         variable DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine
@@ -88,6 +88,8 @@ def connect(
     newest : bool
         Whether this consumer gets the newest step only, whatever the policy of the stream: one
         step waits for it and is replaced by the next one, and `send` never waits for it.
+    comm : mpi4py.MPI.Comm, optional
+        The processes that receive. By default, this process alone, without MPI.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def connect(
     ------
     Timeout
         No stream listens at the address.
-    IoError
+    IoFailed
         Another program than a stream listens at the address.
     InvalidState
         The stream has ended.
@@ -110,7 +112,7 @@ def connect(
     --------
     >>> import numpy as np, datamover as dm
     >>> line = dm.BlockCyclic(6, "block", nprocs=1)
-    >>> with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out:
+    >>> with dm.Stream("tcp://127.0.0.1:0", consumers=1) as out:
     ...     with dm.stream.connect(out.address) as source:
     ...         steps = source.steps({"u": line})
     ...         out.send("u", np.arange(6.0), layout=line, step=4)
@@ -200,7 +202,7 @@ class Consumer:
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def steps(
         self,
-        targets: Mapping[str, Layout | XArray] | None = None,
+        targets: Mapping[str, Layout | Array] | None = None,
         timeout: float | None = None,
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Request arrays, and iterate over the steps that begin from now on. Collective.
@@ -211,10 +213,10 @@ class Consumer:
 
         Parameters
         ----------
-        targets : mapping of name to layout or XArray, optional
+        targets : mapping of name to layout or Array, optional
             The layout of each requested array on the processes of `comm`. Each index of a layout
             gets the element that is sent with the same index, so a floor plan may request a part of
-            an array. An `XArray` is written in every step, once all of the step has arrived. With
+            an array. An `Array` is written in every step, once all of the step has arrived. With
             a layout, each step has new arrays, which the program may keep; contiguous parts are
             received in place. By default, every array is requested, whole, including those that
             are sent for the first time later. Each array is then a step of its own, with the number
@@ -230,7 +232,7 @@ class Consumer:
             The number that the sending program gave it.
         arrays : dict
             This process's part of each array that was sent in the step: an ndarray; a mapping of
-            block to ndarray if it has several blocks; or the given `XArray`.
+            block to ndarray if it has several blocks; or the given `Array`.
 
         Raises
         ------
@@ -238,16 +240,16 @@ class Consumer:
             Indices are not sent, processes pass different targets, or the stream ended without
             any of the requested arrays, but with others.
         WrongType
-            An `XArray` has another dtype.
+            An `Array` has another dtype.
         InvalidArgument
-            Several processes pass no targets, or one `XArray` is the target of two arrays.
+            Several processes pass no targets, or one `Array` is the target of two arrays.
         PeerFailed
             A sending process failed; a receiving process was killed, or left without taking this
             step.
         Timeout
             No step arrived in time; the next call waits for it again. Or the stream was closed
             with a timeout before this process had received all of a step, which others may have.
-        IoError
+        IoFailed
             A message arrived damaged.
         """
         with self._refusing():
@@ -268,7 +270,7 @@ class Consumer:
         if self._wanted:
             raise InvalidState("steps() was already called; connect again to request other arrays")
         if not isinstance(targets, Mapping) or not targets:
-            raise WrongType("targets must map at least one array's name to its layout or XArray")
+            raise WrongType("targets must map at least one array's name to its layout or Array")
         for name, target in targets.items():
             if not text(name, "name of an array").isprintable():
                 raise InvalidArgument(f"the array name {name!r} is not printable text")
@@ -277,10 +279,10 @@ class Consumer:
                     f"the array name {name[:24]!r} has {len(name.encode()):,} bytes; it must have "
                     f"1 to {wire.MAX_NAME_BYTES}"
                 )
-            if not isinstance(target, Layout | XArray):
+            if not isinstance(target, Layout | Array):
                 raise WrongType(
                     f"the target of {name!r} is a {type(target).__name__}; it must be a layout or"
-                    " an XArray"
+                    " an Array"
                 )
         _check_x_arrays(targets, self._group.rank)
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
@@ -355,17 +357,17 @@ class Consumer:
         return f"Consumer(tcp://{host}:{port}, process {self._group.rank} of {self._group.size})"
 
 
-def _check_x_arrays(targets: Mapping[str, Layout | XArray], rank: int) -> None:
-    """Check that each `XArray` still has memory, and is the target of one array only."""
+def _check_x_arrays(targets: Mapping[str, Layout | Array], rank: int) -> None:
+    """Check that each `Array` still has memory, and is the target of one array only."""
     names: dict[int, str] = {}
     for name, target in targets.items():
-        if not isinstance(target, XArray):
+        if not isinstance(target, Array):
             continue
         target.require_rank(rank)
         target.memory()  # raises if it has been freed
         first = names.setdefault(id(target), name)
         if first != name:
-            raise InvalidArgument(f"{first!r} and {name!r} have the same XArray as target")
+            raise InvalidArgument(f"{first!r} and {name!r} have the same Array as target")
 
 
 class _Steps(Iterator[tuple[int, dict[str, Any]]]):

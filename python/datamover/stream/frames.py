@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from datamover._plan import is_any, is_loopback
-from datamover.errors import Error, InvalidArgument, IoError, Mismatch, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsupported
 from datamover.stream import wire
 from datamover.stream.array_info import ArrayInfo
 from datamover.stream.feed import Feed, Status, message_of
@@ -87,7 +87,7 @@ def show(
         The package aiohttp is missing.
     InvalidArgument
         An address is not valid.
-    IoError
+    IoFailed
         The page's address is in use.
     """
     frames = Frames(address, at, name, open_to_all=open_to_all)
@@ -173,7 +173,7 @@ class Frames:
             await web.TCPSite(self._runner, self._host, self._port).start()
         except OSError as error:
             await self._runner.cleanup()
-            raise IoError(f"http://{self._host}:{self._port}: {error.strerror or error}") from None
+            raise IoFailed(f"http://{self._host}:{self._port}: {error.strerror or error}") from None
         self._sweeper = asyncio.create_task(self._end_idle())
         self._port = self._runner.addresses[0][1]
         names = {self._host}

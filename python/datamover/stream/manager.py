@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from datamover._plan import Places
 from datamover.arguments import seconds, text
 from datamover.collective_calls import agreeing, leaving, refused_by
+from datamover.deprecated import comm_by_place
 from datamover.errors import InvalidArgument
 from datamover.stream.group import Group
 from datamover.stream.producer import Stream, _count, _text
@@ -32,8 +33,6 @@ class Manager:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm or None
-        The processes that send; None for this one alone, without MPI.
     active : int
         Maximum number of streams that hold buffers at the same time.
     unit : {"step", "array"}
@@ -43,6 +42,8 @@ class Manager:
     stall : float, optional
         Seconds after which a consumer that has received nothing, while another stream waits for
         the place of its stream, is ended with `Timeout`. By default never.
+    comm : mpi4py.MPI.Comm or None
+        The processes that send; None for this one alone, without MPI.
 
     Raises
     ------
@@ -57,7 +58,7 @@ class Manager:
     --------
     >>> import numpy as np, datamover as dm
     >>> line = dm.BlockCyclic(6, "block", nprocs=1)
-    >>> with dm.stream.Manager(None, active=1) as manager:
+    >>> with dm.stream.Manager(active=1) as manager:
     ...     for name in ("temperature", "pressure"):
     ...         manager.open(name, "tcp://127.0.0.1:0", policy="drop_oldest")
     ...     for out in manager.streams.values():
@@ -68,14 +69,15 @@ class Manager:
     0
     """
 
+    @comm_by_place(1)
     @refused_by(agreeing)
     def __init__(
         self,
-        comm: MPI.Comm | None,
         *,
         active: int = 1,
         unit: str = "step",
         stall: float | None = None,
+        comm: MPI.Comm | None = None,
     ):
         self._comm, self._group, self._process = comm, Group(comm), os.getpid()
         self._streams: dict[str, Stream] = {}
@@ -109,7 +111,7 @@ class Manager:
         group.together(lambda: self._check_name(name))
         place = (self._places, name)
         comm = self._comm if comm is None else comm
-        self._streams[name] = Stream(comm, address, **options, _place=place)
+        self._streams[name] = Stream(address, comm=comm, _place=place, **options)
         return self._streams[name]
 
     def _check_name(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datamover._plan import ArrayPlace, MemorySpan
-from datamover.arrays import UserArrays, XArray
+from datamover.arrays import Array, UserArrays
 from datamover.errors import Mismatch, WrongType
 from datamover.layouts import (
     BlockMemory,
@@ -49,7 +49,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     Mismatch
         Its shape or blocks differ from the layout's, or are those of another process.
     """
-    if isinstance(array, XArray):
+    if isinstance(array, Array):
         array.require_rank(rank)
         return LocalMemory(*array.memory())
     user = array if isinstance(array, UserArrays) else UserArrays(array)

@@ -15,9 +15,10 @@ import numpy as np
 
 from datamover._plan import Producer, is_loopback
 from datamover.arguments import integer, memory_limit, seconds, text
-from datamover.arrays import UserArrays, XArray
+from datamover.arrays import Array, UserArrays
 from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.counted import counted
+from datamover.deprecated import comm_by_place
 from datamover.errors import InvalidArgument, InvalidState, Mismatch
 from datamover.layouts import Layout, checked
 from datamover.stream import wire
@@ -51,8 +52,6 @@ class Stream:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm or None
-        The processes that send; None for this one alone, without MPI.
     address : str
         Where process 0 listens: "tcp://host:port", with an address of this machine that consumers
         can reach. Port 0 selects a free port, which the attribute `address` contains. The other
@@ -84,6 +83,8 @@ class Stream:
         Whether consumers on this machine get messages through shared memory.
     open : bool
         Whether everybody who can reach the address may connect, without a token.
+    comm : mpi4py.MPI.Comm or None
+        The processes that send; None for this one alone, without MPI.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class Stream:
 
     Raises
     ------
-    IoError
+    IoFailed
         The stream cannot listen at the address.
     InvalidArgument
         An address, policy, token or number is not valid.
@@ -107,16 +108,16 @@ class Stream:
     --------
     >>> import numpy as np, datamover as dm
     >>> line = dm.BlockCyclic(6, "block", nprocs=1)
-    >>> with dm.Stream(None, "tcp://127.0.0.1:0") as out:
+    >>> with dm.Stream("tcp://127.0.0.1:0") as out:
     ...     out.send("u", np.arange(6.0), layout=line)  # nobody listens
     ...     out.counters()["consumers"]
     0
     """
 
+    @comm_by_place(1)
     @refused_by(agreeing)
     def __init__(
         self,
-        comm: MPI.Comm | None,
         address: str,
         *,
         pathways: int = 1,
@@ -128,6 +129,7 @@ class Stream:
         timeout: float | None = None,
         local: bool = True,
         open: bool = False,
+        comm: MPI.Comm | None = None,
         _place: tuple[Places | None, str] = (None, ""),
     ):
         self._group = Group(comm)
@@ -180,13 +182,13 @@ class Stream:
         ----------
         name : str
             The name by which consumers request it. Its dtype and layout are the same in all steps.
-        array : XArray, ndarray, mapping of block to ndarray, UserArrays or None
+        array : Array, ndarray, mapping of block to ndarray, UserArrays or None
             This process's part, as for movers.
         step : int, optional
             The number of the step. Arrays that are sent one after the other with the same number
             are one step. By default, each is a step of its own, numbered from the last one on.
         layout : BlockCyclic, FloorPlan or IndexList, optional
-            The layout of an array that is not an `XArray`; required the first time.
+            The layout of an array that is not an `Array`; required the first time.
 
         Raises
         ------
@@ -241,7 +243,7 @@ class Stream:
         local = known.memory.find(array) if known is not None else None
         if local is not None:
             return said, local, known.memory.words
-        given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
+        given = array if isinstance(array, (Array, UserArrays)) else UserArrays(array)
         dtype = given.dtype
         words = ("", 0) if dtype is None else _said_of(dtype)
         if layout.nprocs != self._group.size:
@@ -255,15 +257,15 @@ class Stream:
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
         if layout is None:
-            if isinstance(array, XArray):
+            if isinstance(array, Array):
                 layout = array.layout
             elif known is not None:
                 return known.layout
             else:
-                raise InvalidArgument("pass layout= for an array that is not an XArray")
+                raise InvalidArgument("pass layout= for an array that is not an Array")
         checked(layout)
-        if isinstance(array, XArray) and layout != array.layout:
-            raise Mismatch("layout= differs from the layout of the XArray")
+        if isinstance(array, Array) and layout != array.layout:
+            raise Mismatch("layout= differs from the layout of the Array")
         return layout
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))

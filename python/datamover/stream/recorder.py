@@ -17,7 +17,7 @@ import numpy as np
 
 from datamover._plan import whole_of
 from datamover.counted import counted
-from datamover.errors import Error, InvalidArgument, IoError, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import consolidated, zarr_group, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.growing_array import create
@@ -89,14 +89,14 @@ def record(
     ------
     InvalidArgument
         `to` is not "zarr:PATH", or an array is not sent.
-    IoError
+    IoFailed
         The path exists, or cannot be written, for example because the disk is full.
     """
     kind, _, path = to.partition(":")
     if kind != "zarr" or not path:
         raise InvalidArgument(f'--to is "{to}"; it must be zarr:PATH')
     if os.path.lexists(path):
-        raise IoError(f"{path} already exists")
+        raise IoFailed(f"{path} already exists")
     group = _Group(Path(path))
     group.check_names(set(names))
     with _naming_output(path), connect(address, timeout=timeout) as source:
@@ -172,11 +172,11 @@ def _naming_output(path: str) -> Iterator[None]:
     except Error:
         raise
     except FileExistsError as error:  # created since the check
-        raise IoError(f"{error.filename or path} already exists") from error
+        raise IoFailed(f"{error.filename or path} already exists") from error
     except OSError as error:
         if is_no_space(error):
-            raise IoError(no_space(path, error)) from error
-        raise IoError(f"{error.filename or path}: {error.strerror or error}") from error
+            raise IoFailed(no_space(path, error)) from error
+        raise IoFailed(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def _file_name(name: str) -> str:

@@ -13,7 +13,7 @@ from datamover import _plan
 from datamover._plan import crc32c
 from datamover.arrays import element_dtype
 from datamover.dtype_words import check_words
-from datamover.errors import Error, InvalidArgument, IoError, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 
 __all__ = ["crc32c"]  # besides what is defined here
 
@@ -27,10 +27,10 @@ MAX_AHEAD_STEPS = 64
 
 
 def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMBER) -> int:
-    """Return an integer of a frame. Raises IoError if it is missing or outside its limits."""
+    """Return an integer of a frame. Raises IoFailed if it is missing or outside its limits."""
     value = words.get(key)
     if type(value) is not int or not least <= value <= most:
-        raise IoError(f"{key!r} of a frame must be an integer from {least} to {most}")
+        raise IoFailed(f"{key!r} of a frame must be an integer from {least} to {most}")
     return value
 
 
@@ -46,7 +46,7 @@ def text_of_dtype(dtype: np.dtype) -> str:
 
 
 def dtype_of_text(text: str) -> np.dtype:
-    """Read a dtype from JSON that is not trusted. Raises IoError."""
+    """Read a dtype from JSON that is not trusted. Raises IoFailed."""
     try:
         words = _with_tuples(json.loads(text))
         check_words(words)
@@ -54,9 +54,9 @@ def dtype_of_text(text: str) -> np.dtype:
         if isinstance(words, str) and np.lib.format.dtype_to_descr(dtype) != words:
             raise ValueError(f"{words!r} is not in NumPy's file notation")
     except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
-        raise IoError(f"cannot read a dtype: {error}") from None
+        raise IoFailed(f"cannot read a dtype: {error}") from None
     if dtype.itemsize > MAX_ELEM_BYTES:
-        raise IoError(f"a dtype has {dtype.itemsize} bytes; at most {MAX_ELEM_BYTES} are accepted")
+        raise IoFailed(f"a dtype has {dtype.itemsize} bytes; at most {MAX_ELEM_BYTES} are accepted")
     return dtype
 
 
@@ -65,11 +65,11 @@ def _with_tuples(words: Any, depth: int = 0) -> Any:
     if isinstance(words, str) and len(words) <= MAX_NAME_BYTES:
         return words
     if not isinstance(words, list) or len(words) > MAX_ARRAYS or depth > 8:
-        raise IoError("cannot read a dtype: it must be a string or a list of fields")
+        raise IoFailed("cannot read a dtype: it must be a string or a list of fields")
     fields = []
     for field in words:
         if not isinstance(field, list) or len(field) not in (2, 3):
-            raise IoError(
+            raise IoFailed(
                 "cannot read a dtype: a field must be a name, a type and optionally a shape"
             )
         name, kind, *shape = field

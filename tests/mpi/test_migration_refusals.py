@@ -58,23 +58,23 @@ GUILTY = pytest.mark.parametrize("guilty", [0, -1])
 )
 def test_targets(comm, guilty, bad):
     guilty %= comm.size
-    refused(comm, guilty, lambda t: dm.Distribution(comm, t), [0, 0], bad)
+    refused(comm, guilty, lambda t: dm.Migration(t, comm=comm), [0, 0], bad)
     elements = np.arange(2)
-    refused(comm, guilty, lambda t: dm.distribute(comm, elements, t), [0, 0], bad)
-    refused(comm, guilty, lambda t: dm.distribute(comm, elements, lambda _: t), [0, 0], bad)
-    assert len(dm.distribute(comm, elements, [comm.rank, -1])) == 1
+    refused(comm, guilty, lambda t: dm.migrate(elements, t, comm=comm), [0, 0], bad)
+    refused(comm, guilty, lambda t: dm.migrate(elements, lambda _: t, comm=comm), [0, 0], bad)
+    assert len(dm.migrate(elements, [comm.rank, -1], comm=comm)) == 1
 
 
 def test_what_stands_in_a_wrong_place_is_told_where_it_belongs(comm):
     box = dm.targets.grid(((0, 0), (1, 1)), (2, 2))
-    with pytest.raises(dm.WrongType, match=r"map\.ranks\(positions, nprocs\)"):
-        dm.Distribution(comm, box)
-    with pytest.raises(dm.WrongType, match="are a function"):
-        dm.Distribution(comm, lambda positions: positions)
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    with pytest.raises(dm.errors.WrongType, match=r"map\.ranks\(positions, nprocs\)"):
+        dm.Migration(box, comm=comm)
+    with pytest.raises(dm.errors.WrongType, match="are a function"):
+        dm.Migration(lambda positions: positions, comm=comm)
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     p, v = np.arange(2.0), np.arange(2)
     for second in (v, [v], {"v": v}):
-        with pytest.raises(dm.InvalidArgument, match="as one list, tuple or mapping"):
+        with pytest.raises(dm.errors.InvalidArgument, match="as one list, tuple or mapping"):
             d.reverse(p, second)
     home = d.reverse({"p": p, "v": v})
     assert home["p"].tolist() == [0, 1] and home["v"].tolist() == [0, 1]
@@ -99,8 +99,8 @@ def test_what_stands_in_a_wrong_place_is_told_where_it_belongs(comm):
 )
 def test_options(comm, guilty, bad):
     guilty %= comm.size
-    refused(comm, guilty, lambda o: dm.Distribution(comm, [0, 0], **o), {}, bad)
-    refused(comm, guilty, lambda o: dm.distribute(comm, [1, 2], [0, 0], **o), {}, bad)
+    refused(comm, guilty, lambda o: dm.Migration([0, 0], comm=comm, **o), {}, bad)
+    refused(comm, guilty, lambda o: dm.migrate([1, 2], [0, 0], comm=comm, **o), {}, bad)
 
 
 @GUILTY
@@ -122,11 +122,11 @@ def test_options(comm, guilty, bad):
 )
 def test_columns_and_values(comm, guilty, bad):
     guilty %= comm.size
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     good = np.zeros(2)
     for call in (d.move, d.reverse):
         refused(comm, guilty, call, good, bad)
-    refused(comm, guilty, lambda e: dm.distribute(comm, e, [comm.rank] * 2), good, bad)
+    refused(comm, guilty, lambda e: dm.migrate(e, [comm.rank] * 2, comm=comm), good, bad)
     np.testing.assert_array_equal(d.move(np.arange(2.0)), np.arange(2.0))
 
 
@@ -134,7 +134,7 @@ def test_columns_and_values(comm, guilty, bad):
 def test_no_columns(comm, guilty):
     """All may move no column at all; one process alone may not."""
     guilty %= comm.size
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     for call in (d.move, d.reverse):
         assert call({}) == {}
         if comm.size > 1:
@@ -164,14 +164,14 @@ def test_no_columns(comm, guilty):
 )
 def test_out(comm, guilty, bad):
     guilty %= comm.size
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     values = np.arange(2.0)
     for call in (d.move, d.reverse):
         refused(comm, guilty, lambda o, call=call: call(values, out=o), np.zeros(2), bad)
     refused(
         comm,
         guilty,
-        lambda o: dm.distribute(comm, values, [comm.rank] * 2, out=o),
+        lambda o: dm.migrate(values, [comm.rank] * 2, out=o, comm=comm),
         np.zeros(2),
         bad,
     )
@@ -181,7 +181,7 @@ def test_out(comm, guilty, bad):
 @GUILTY
 def test_read_only_memory(comm, guilty):
     guilty %= comm.size
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     closed = np.zeros(2)
     closed.flags.writeable = False
     refused(comm, guilty, lambda o: d.move(np.arange(2.0), out=o), np.zeros(2), closed)
@@ -206,7 +206,7 @@ def test_read_only_memory(comm, guilty):
 )
 def test_buffers(comm, guilty, bad):
     guilty %= comm.size
-    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    d = dm.Migration([comm.rank, comm.rank], comm=comm)
     error = refused(comm, guilty, d.move_in_place, np.zeros(2), bad)
     assert "buffer" in str(error) or "dtype object" in str(error)
     with pytest.raises(dm.Error):
@@ -241,8 +241,8 @@ def test_what_a_callback_raises(comm, guilty, raised):
     ends = not isinstance(raised, Exception)
     kind = type(raised) if ends and comm.rank == guilty else dm.Error
     with pytest.raises(kind):
-        dm.distribute(comm, np.arange(4), target)
-    moved = dm.distribute(comm, np.arange(4), np.full(4, comm.rank))
+        dm.migrate(np.arange(4), target, comm=comm)
+    moved = dm.migrate(np.arange(4), np.full(4, comm.rank), comm=comm)
     np.testing.assert_array_equal(moved, np.arange(4))
 
 
@@ -263,4 +263,4 @@ def test_maps(comm, guilty):
     ):
         structured = bad.key == "where"
         elements = np.zeros(3, [("pos", "f8", 2)]) if structured else np.full((3, 2), 0.5)
-        refused(comm, guilty, lambda m, e=elements: dm.distribute(comm, e, m), good, bad)
+        refused(comm, guilty, lambda m, e=elements: dm.migrate(e, m, comm=comm), good, bad)

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from test_distribution import drawn_targets, same_bytes
-from test_distribution_variants import IN_PLACE, METHODS, in_place
+from test_migration import drawn_targets, same_bytes
+from test_migration_variants import IN_PLACE, METHODS, in_place
 
 import datamover as dm
 
@@ -33,7 +33,7 @@ def test_columns_of_one_call_belong_together(comm, rng, method, stable):
     """Whatever their sizes are, and also in later calls: a distribution keeps to one order."""
     targets = with_drops(rng, drawn_targets(rng, comm.size, "random", 3000))
     numbers = numbered(comm, targets)
-    d = dm.Distribution(comm, targets[comm.rank], method=method, stable=stable)
+    d = dm.Migration(targets[comm.rank], method=method, stable=stable, comm=comm)
     wide = np.repeat(numbers[:, None], 125, axis=1)
     few, many, small = d.move(numbers, wide, (numbers % 251).astype("u1"))
     same_bytes(many, np.repeat(few[:, None], 125, axis=1))
@@ -51,7 +51,9 @@ def test_values_go_home_after_an_unstable_move(comm, rng, method, shape, max_byt
         max_bytes = None
     targets = with_drops(rng, drawn_targets(rng, comm.size, shape, 2000))
     numbers = numbered(comm, targets)
-    d = dm.Distribution(comm, targets[comm.rank], method=method, stable=False, max_bytes=max_bytes)
+    d = dm.Migration(
+        targets[comm.rank], method=method, stable=False, max_bytes=max_bytes, comm=comm
+    )
     for _ in range(2):
         check_home(comm, d, numbers, d.move(numbers))
 
@@ -62,7 +64,7 @@ def test_values_go_home_after_an_unstable_move(comm, rng, method, shape, max_byt
 def test_values_go_home_after_a_move_in_place(comm, rng, method, stable, max_bytes):
     targets = with_drops(rng, drawn_targets(rng, comm.size, "neighbours", 2500))
     numbers = numbered(comm, targets)
-    d = dm.Distribution(comm, targets[comm.rank], method=method, max_bytes=max_bytes)
+    d = dm.Migration(targets[comm.rank], method=method, max_bytes=max_bytes, comm=comm)
     arrived = in_place(d, numbers, stable)
     check_home(comm, d, numbers, arrived)
     # A later one with more room may arrive otherwise; the last one counts.
@@ -75,7 +77,7 @@ def test_values_go_home_after_a_move_in_place(comm, rng, method, stable, max_byt
 def test_elements_with_several_targets_go_home_after_an_unstable_move(comm, rng, kind):
     table = rng.integers(-1, comm.size, (comm.size, 400, 3))[comm.rank]
     numbers = 10**6 * comm.rank + np.arange(400)
-    d = dm.Distribution(comm, table, method=kind, stable=False)
+    d = dm.Migration(table, method=kind, stable=False, comm=comm)
     arrived = d.move(numbers)
     home = d.reverse(arrived * 1.0 + comm.rank * 0.25, "add")
     right = ((table >= 0) * (numbers[:, None] + table * 0.25)).sum(axis=1)
@@ -85,16 +87,16 @@ def test_elements_with_several_targets_go_home_after_an_unstable_move(comm, rng,
 def test_two_orders_have_to_be_told_apart(comm, rng):
     targets = drawn_targets(rng, comm.size, "random", 500)
     numbers = numbered(comm, targets)
-    d = dm.Distribution(comm, targets[comm.rank], method="partition")
+    d = dm.Migration(targets[comm.rank], method="partition", comm=comm)
     moved = d.move(numbers)
     check_home(comm, d, numbers, moved)
     check_home(comm, d, numbers, in_place(d, numbers, stable=True))
     placed = in_place(d, numbers, stable=False)
-    with pytest.raises(dm.InvalidState, match="different orders"):
+    with pytest.raises(dm.errors.InvalidState, match="different orders"):
         d.reverse(moved)
     check_home(comm, d, numbers, moved, after="move")
     check_home(comm, d, numbers, placed, after="move_in_place")
-    with pytest.raises(dm.InvalidArgument, match="after"):
+    with pytest.raises(dm.errors.InvalidArgument, match="after"):
         d.reverse(moved, after="yesterday" if comm.rank == comm.size - 1 else "move")
     check_home(comm, d, numbers, moved, after="move")
 
@@ -104,7 +106,7 @@ def test_two_orders_have_to_be_told_apart(comm, rng):
 def test_several_columns_go_home_together(comm, rng, pooled, max_bytes):
     """Equal to one after the other, in one message per pair."""
     targets = rng.integers(-1, comm.size, (comm.size, 50, 2))[comm.rank]
-    d = dm.Distribution(comm, targets, max_bytes=max_bytes)
+    d = dm.Migration(targets, max_bytes=max_bytes, comm=comm)
     # 32 columns go in one message; with a limit there are many messages anyway.
     for count in (1, 3, 5 if max_bytes else 40):
         values = [d.move(rng.random((50, c % 3 + 1))) for c in range(count)]
@@ -123,7 +125,7 @@ def test_several_columns_go_home_together(comm, rng, pooled, max_bytes):
 def test_containers_come_back_as_they_were_given(comm, rng):
     targets = drawn_targets(rng, comm.size, "random", 200)
     x, k = rng.random((len(targets[comm.rank]), 3)), numbered(comm, targets)
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     there_x, there_k = d.move(x, k)
     for given in ([x, k], (x, k)):
         moved = d.move(given)
@@ -153,21 +155,21 @@ def test_several_arrays_are_distributed_at_once(comm, rng):
     n = int(rng.integers(0, 300))
     mine = {"id": np.arange(n) + 1000 * comm.rank, "to": rng.integers(0, comm.size, n)}
     mine["pos"] = rng.random((n, 2))
-    moved = dm.distribute(comm, mine, "to")
+    moved = dm.migrate(mine, "to", comm=comm)
     assert list(moved) == ["id", "to", "pos"]
     assert (moved["to"] == comm.rank).all()
-    same_bytes(moved["pos"], dm.distribute(comm, mine["pos"], mine["to"]))
+    same_bytes(moved["pos"], dm.migrate(mine["pos"], mine["to"], comm=comm))
     cells = dm.targets.hilbert(((0, 0), (1, 1)), (8, 8))
-    moved = dm.distribute(comm, mine, cells)
+    moved = dm.migrate(mine, cells, comm=comm)
     assert (cells.ranks(moved, comm.size) == comm.rank).all()
-    same_bytes(moved["id"], dm.distribute(comm, mine["id"], cells.ranks(mine, comm.size)))
-    pair = dm.distribute(comm, (mine["id"], mine["pos"]), lambda arrays: arrays[0] % comm.size)
+    same_bytes(moved["id"], dm.migrate(mine["id"], cells.ranks(mine, comm.size), comm=comm))
+    pair = dm.migrate((mine["id"], mine["pos"]), lambda arrays: arrays[0] % comm.size, comm=comm)
     assert isinstance(pair, tuple)
     assert (pair[0] % comm.size == comm.rank).all()
     for wrong in ("nothing", cells):
-        with pytest.raises(dm.InvalidArgument):
-            dm.distribute(comm, [mine["id"], mine["pos"]], wrong)
-    with pytest.raises(dm.InvalidArgument, match="'nothing'"):
-        dm.distribute(comm, mine, "nothing")
+        with pytest.raises(dm.errors.InvalidArgument):
+            dm.migrate([mine["id"], mine["pos"]], wrong, comm=comm)
+    with pytest.raises(dm.errors.InvalidArgument, match="'nothing'"):
+        dm.migrate(mine, "nothing", comm=comm)
     with pytest.raises(dm.Mismatch):
-        dm.distribute(comm, {"a": np.arange(3), "b": np.arange(4)}, "a")
+        dm.migrate({"a": np.arange(3), "b": np.arange(4)}, "a", comm=comm)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover import distribution
+from datamover import migration
 
 
 def drawn_ranks(comm, rng, most=60):
@@ -34,7 +34,7 @@ def test_moves_what_move_moves(comm, rng, cases, thread):
         ranks = drawn_ranks(comm, rng)
         mine, expected = numbered(comm, ranks), arrived(comm, ranks)
         max_bytes = None if rng.random() < 0.5 else int(rng.integers(1, 3000))
-        d = dm.Distribution(comm, ranks[comm.rank], max_bytes=max_bytes)
+        d = dm.Migration(ranks[comm.rank], max_bytes=max_bytes, comm=comm)
         columns = {f"c{k}": mine + 1000 * k for k in range(int(rng.integers(1, 40)))}
         columns["pairs"] = np.stack([mine, -mine], axis=1).astype("f4")
         out = None
@@ -64,7 +64,7 @@ def test_moves_what_move_moves(comm, rng, cases, thread):
 def test_several_in_flight_are_waited_for_in_any_order(comm, rng, cases):
     for _ in range(4 * cases):
         ranks = [drawn_ranks(comm, rng, 300) for _ in range(6)]
-        plans = [dm.Distribution(comm, r[comm.rank]) for r in ranks]
+        plans = [dm.Migration(r[comm.rank], comm=comm) for r in ranks]
         for d, r in zip(plans, ranks, strict=True):
             d.start(numbered(comm, r))
         order = np.random.default_rng(comm.rank).permutation(6)
@@ -76,7 +76,7 @@ def test_several_in_flight_are_waited_for_in_any_order(comm, rng, cases):
 def test_a_move_begins_whatever_each_process_has_waited_for(comm, thread):
     """One process waits for the first of eight, another for the fourth; then all begin another."""
     progress = dm.progress_thread() if thread else None
-    *plans, ninth = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(41)]
+    *plans, ninth = [dm.Migration(np.arange(comm.size), comm=comm) for _ in range(41)]
     in_flight = []
     for number, d in enumerate(plans):
         if len(in_flight) == 8:
@@ -85,7 +85,7 @@ def test_a_move_begins_whatever_each_process_has_waited_for(comm, thread):
             np.testing.assert_array_equal(plan.wait(), np.arange(comm.size) + 100 * waited_for)
         d.start(np.full(comm.size, comm.rank + 100 * number))
         in_flight.append((number, d))
-    with pytest.raises(dm.InvalidState, match="of the 8 in flight"):
+    with pytest.raises(dm.errors.InvalidState, match="of the 8 in flight"):
         ninth.start(np.zeros(comm.size))
     for number, d in in_flight:
         assert d.in_flight
@@ -95,7 +95,7 @@ def test_a_move_begins_whatever_each_process_has_waited_for(comm, thread):
 
 
 def test_what_was_refused_is_told_by_its_wait_though_later_moves_have_begun(comm):
-    plans = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(9)]
+    plans = [dm.Migration(np.arange(comm.size), comm=comm) for _ in range(9)]
     last = comm.rank == comm.size - 1
     for k, d in enumerate(plans[:8]):
         d.start(np.zeros(comm.size + (last and k == 0)))
@@ -110,7 +110,7 @@ def test_what_was_refused_is_told_by_its_wait_though_later_moves_have_begun(comm
 
 def test_start_waits_for_nobody(comm):
     """Also where one process brings what does not fit: all hear of that when they wait."""
-    d = dm.Distribution(comm, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=comm)
     last = comm.rank == comm.size - 1
     for wrong in (np.zeros(comm.size + 1), [None] * comm.size, np.zeros((comm.size, 0))):
         d.start(wrong if last else np.arange(float(comm.size)))
@@ -119,7 +119,7 @@ def test_start_waits_for_nobody(comm):
             d.wait()
         assert len(set(comm.allgather(str(caught.value)))) == 1
         assert not d.in_flight
-        with pytest.raises(dm.InvalidState, match="nothing was started"):
+        with pytest.raises(dm.errors.InvalidState, match="nothing was started"):
             d.wait()
     d.start(np.full(comm.size, comm.rank))
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
@@ -127,19 +127,19 @@ def test_start_waits_for_nobody(comm):
 
 def test_an_interrupt_leaves_what_has_come_to_the_next_wait(comm, monkeypatch):
     own = np.full(comm.size, comm.rank)
-    d, wrong = dm.Distribution(comm, np.arange(comm.size)), np.zeros(comm.size + 1)
-    results = distribution._Moving.results
+    d, wrong = dm.Migration(np.arange(comm.size), comm=comm), np.zeros(comm.size + 1)
+    results = migration._Moving.results
 
     def interrupted(moving):
-        monkeypatch.setattr(distribution._Moving, "results", results)
+        monkeypatch.setattr(migration._Moving, "results", results)
         raise KeyboardInterrupt
 
     d.start(own)
-    monkeypatch.setattr(distribution._Moving, "results", interrupted)
+    monkeypatch.setattr(migration._Moving, "results", interrupted)
     with pytest.raises(KeyboardInterrupt):
         d.wait()
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
-    with pytest.raises(dm.InvalidState, match="nothing was started"):
+    with pytest.raises(dm.errors.InvalidState, match="nothing was started"):
         d.wait()
     d.start(wrong if comm.rank == 0 else own)
     engine = d._core
@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_what_has_come_to_the_next_wait(comm, monkeypatch):
 def test_columns_that_differ_between_processes(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
-    d = dm.Distribution(comm, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=comm)
     d.start(np.zeros(comm.size, "f4" if comm.rank == 0 else "f8"))
     words = r"elements of 4 bytes .* on process 0, .* elements of 8 bytes .* on process 1$"
     with pytest.raises(dm.Mismatch, match=words) as caught:
@@ -173,7 +173,7 @@ def test_columns_that_differ_between_processes(comm):
     assert len(set(comm.allgather(str(caught.value)))) == 1
     d.start(np.full(comm.size, comm.rank))
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
-    other = dm.Distribution(comm, np.arange(comm.size))
+    other = dm.Migration(np.arange(comm.size), comm=comm)
     (other if comm.rank == 0 else d).start(np.zeros(comm.size))
     with pytest.raises(dm.Mismatch, match="with distribution"):
         (other if comm.rank == 0 else d).wait()
@@ -182,7 +182,7 @@ def test_columns_that_differ_between_processes(comm):
 def test_a_late_process(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
-    d = dm.Distribution(comm, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=comm)
     if comm.rank > 0:
         d.start(np.full(comm.size, comm.rank))
         for _ in range(2):
@@ -196,7 +196,7 @@ def test_a_late_process(comm):
 
 
 def test_what_is_not_done_in_flight(comm):
-    d = dm.Distribution(comm, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=comm)
     column = np.full(comm.size, comm.rank)
     d.start(column)
     for call in (
@@ -205,25 +205,25 @@ def test_what_is_not_done_in_flight(comm):
         lambda: d.move_in_place(column),
         lambda: d.reverse(column),
     ):
-        with pytest.raises(dm.InvalidState, match="in flight"):
+        with pytest.raises(dm.errors.InvalidState, match="in flight"):
             call()
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
     for method in ("sendrecv", "alltoallw"):
-        other = dm.Distribution(comm, np.arange(comm.size), method=method)
+        other = dm.Migration(np.arange(comm.size), method=method, comm=comm)
         other.start(column)
-        with pytest.raises(dm.Unsupported, match="by partition"):
+        with pytest.raises(dm.errors.Unsupported, match="by partition"):
             other.wait()
 
 
 def test_in_flight_on_one_process_alone(comm):
     """Others have waited for it; the call is of all processes, and so is its error."""
-    d = dm.Distribution(comm, np.arange(comm.size), method="partition")
+    d = dm.Migration(np.arange(comm.size), method="partition", comm=comm)
     column, last = np.full(comm.size, comm.rank), comm.rank == comm.size - 1
     for call in (d.move, d.move_in_place, d.reverse):
         d.start(column)
         if not last:
             np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
-        with pytest.raises(dm.InvalidState, match="in flight"):
+        with pytest.raises(dm.errors.InvalidState, match="in flight"):
             call(column.copy())
         if last:
             np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
@@ -231,7 +231,7 @@ def test_in_flight_on_one_process_alone(comm):
 
 
 def test_eight_in_flight_on_one_process_alone(comm):
-    plans = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(8)]
+    plans = [dm.Migration(np.arange(comm.size), comm=comm) for _ in range(8)]
     column, last = np.full(comm.size, comm.rank), comm.rank == comm.size - 1
     for d in plans:
         d.start(column)
@@ -239,10 +239,10 @@ def test_eight_in_flight_on_one_process_alone(comm):
         for d in plans:
             np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
     for _ in range(10):
-        ninth = dm.Distribution(comm, np.arange(comm.size), method="partition")
+        ninth = dm.Migration(np.arange(comm.size), method="partition", comm=comm)
         np.testing.assert_array_equal(ninth.move(column + 1), np.arange(comm.size) + 1)
     if last:
-        with pytest.raises(dm.InvalidState, match="of the 8 in flight"):
+        with pytest.raises(dm.errors.InvalidState, match="of the 8 in flight"):
             ninth.start(column)
         for d in plans:
             np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
@@ -252,7 +252,7 @@ def test_a_move_dropped_in_flight_is_told(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
     fresh = comm.Dup()
-    d = dm.Distribution(fresh, np.arange(comm.size))
+    d = dm.Migration(np.arange(comm.size), comm=fresh)
     comm.barrier()
     if comm.rank == 0:
         d.start(np.zeros(comm.size))
@@ -281,7 +281,7 @@ def test_what_is_read_is_there_until_the_move_was_given_up(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
     fresh = comm.Dup()
-    d = dm.Distribution(fresh, np.arange(comm.size), method="partition")
+    d = dm.Migration(np.arange(comm.size), method="partition", comm=fresh)
     out = d.move(np.zeros(comm.size))
     d.start(np.asarray(Fleeting(np.full(comm.size, 7.0))), out=out)
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distributions of single elements to their target processes, and back."""
+"""Migrations: send single elements to their target processes, and back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import notebook
 from .arguments import as_array, byte_count, memory_limit, operation, seconds, word
 from .collective_calls import agreeing, refused_by
 from .counted import counted
-from .distribution_methods import DistributionMethods
 from .dlpack import array_of
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
+from .migration_methods import MigrationMethods
 from .mpi import collectively, comm_address, core, gathered, take_part_with, told
 from .targets import NO_TARGET, TargetMap
 
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 class _Moving:
     """The columns of one move, their destinations, and the form of the result."""
 
-    def __init__(self, plan: Distribution, columns: tuple[Any, ...], out: Any):
+    def __init__(self, plan: Migration, columns: tuple[Any, ...], out: Any):
         self.received = plan.received
         self.given = Arrays(columns)
         self.columns = self.given.columns(plan.elems)
@@ -55,7 +55,7 @@ class _Moving:
         return self.given.container_of([array[: self.received] for array in self.outputs])
 
 
-class Distribution:
+class Migration:
     """A plan that sends every element to its target rank; built once, used repeatedly.
 
     Creating it is collective. It reads every rank once, exchanges counts, and stores one byte per
@@ -64,8 +64,6 @@ class Distribution:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        The processes.
     ranks : array_like of int, (n,) or (n, k), or pair of array_like of int
         The target rank of each of this process's n elements; -1 drops an element. With k ranks per
         element, or rows as in CSR (`(row_starts, ranks)` with n + 1 row starts), elements are
@@ -78,10 +76,12 @@ class Distribution:
     stable : bool
         By default, elements arrive ordered by source process, and those of one source in their
         order there (the paper's definition). False lets "sendrecv" and "sort" deliver in an order
-        of their own, the same in all moves of this distribution.
+        of their own, the same in all moves of this migration.
     max_bytes : int, optional
         Limits the extra memory for elements in transit on this process, which then works in rounds.
         Not for "sort", except in place.
+    comm : mpi4py.MPI.Comm
+        The processes.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class Distribution:
     --------
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm
-    >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+    >>> d = dm.Migration([0, -1, 0], comm=MPI.COMM_SELF)
     >>> d.move(np.array([1.5, 2.5, 3.5]))
     array([1.5, 3.5])
     >>> d.reverse(np.array([10.0, 30.0]))
@@ -112,12 +112,12 @@ class Distribution:
     @refused_by(agreeing)
     def __init__(
         self,
-        comm: MPI.Comm,
         ranks: Targets,
         *,
         method: str = "auto",
         stable: bool = True,
         max_bytes: int | None = None,
+        comm: MPI.Comm,
     ):
         address = comm_address(comm)
 
@@ -127,7 +127,7 @@ class Distribution:
 
         targets, self.stable, limit = collectively(address, prepare)
         self.comm = comm
-        # The communicator may be freed before the distribution is printed.
+        # The communicator may be freed before the migration is printed.
         self._place = (comm.rank, comm.size)
         self.method = method
         #: The move that was started and not yet returned; an error if this process could not start.
@@ -214,7 +214,7 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import numpy as np, datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+        >>> d = dm.Migration([0, -1, 0], comm=MPI.COMM_SELF)
         >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
@@ -238,7 +238,7 @@ class Distribution:
 
         With a `progress_thread` the move progresses by itself, otherwise in every `test` and `wait`
         of the library. Until `wait` or `test` reports that it is complete, do not change the
-        columns and do not access `out`. One move of a distribution can be in flight, and eight of
+        columns and do not access `out`. One move of a migration can be in flight, and eight of
         a communicator: if the move that was started eight calls earlier is not complete, it is
         completed first. All processes must start moves in the same order. They can wait for them
         in any order.
@@ -251,7 +251,7 @@ class Distribution:
         Raises
         ------
         InvalidState
-            A move of this distribution is in flight.
+            A move of this migration is in flight.
 
         Notes
         -----
@@ -261,13 +261,13 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import numpy as np, datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+        >>> d = dm.Migration([0, -1, 0], comm=MPI.COMM_SELF)
         >>> d.start(np.array([1.5, 2.5, 3.5]))
         >>> d.wait()
         array([1.5, 3.5])
         """
         if self._moving is not None:
-            raise InvalidState("a move of this distribution is in flight; wait for it first")
+            raise InvalidState("a move of this migration is in flight; wait for it first")
 
         def prepare() -> _Moving | Exception:
             try:
@@ -378,7 +378,7 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import numpy as np, datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0], method="partition")
+        >>> d = dm.Migration([0, -1, 0], method="partition", comm=MPI.COMM_SELF)
         >>> d.move_in_place(np.array([5, 6, 7]))
         array([5, 7])
         """
@@ -393,7 +393,7 @@ class Distribution:
             writable(array, column, 0, "buffer")
             if len(array) < self.elems:
                 raise Mismatch(
-                    f"the buffer has {len(array)} elements; the distribution has {self.elems}"
+                    f"the buffer has {len(array)} elements; the migration has {self.elems}"
                 )
             return array, column.described, bool(stable)
 
@@ -445,7 +445,7 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import numpy as np, datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [-1, 0, 0])
+        >>> d = dm.Migration([-1, 0, 0], comm=MPI.COMM_SELF)
         >>> buffer = np.array([1.5, 2.5, 3.5])
         >>> d.reverse(d.move_in_place(buffer) * 10)
         array([ 0., 25., 35.])
@@ -500,7 +500,7 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import datamover as dm
-        >>> source, destination = dm.Distribution(MPI.COMM_SELF, [0, -1, 0]).layouts()
+        >>> source, destination = dm.Migration([0, -1, 0], comm=MPI.COMM_SELF).layouts()
         >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
         ([0, 1, 2], [0, 2])
         """
@@ -514,7 +514,7 @@ class Distribution:
         return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
 
     def _core_moved(self, numbers: np.ndarray) -> np.ndarray:
-        """Move numbers in stable order, whatever the options of this distribution."""
+        """Move numbers in stable order, whatever the options of this migration."""
         column = Column(numbers, self.elems)
         return column.view(self._core.move_stably(column.described), self.received).copy()
 
@@ -545,13 +545,13 @@ class Distribution:
         --------
         >>> from mpi4py import MPI
         >>> import datamover as dm
-        >>> dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort").explain()
+        >>> dm.Migration([0, 0], method="sort", comm=MPI.COMM_SELF).explain()
         moves by sort, moves in place by sort
-        >>> dm.Distribution(MPI.COMM_SELF, [0, 0]).explain()  # all processes on one node
+        >>> dm.Migration([0, 0], comm=MPI.COMM_SELF).explain()  # all processes on one node
         moves by partition, moves in place by partition
         """
         size = self._prepared(lambda: byte_count(elem_bytes, "elem_bytes"))
-        return DistributionMethods(
+        return MigrationMethods(
             method=self._core.chosen_method(size, False),
             in_place=self._core.chosen_method(size, True),
             measured=self._core.measured_methods(),
@@ -565,7 +565,7 @@ class Distribution:
         counters = self.counters()
         rank, nprocs = self._place
         return (
-            f"Distribution(process {rank} of {nprocs}: keeps "
+            f"Migration(process {rank} of {nprocs}: keeps "
             f"{counted(counters['elems_kept'], 'element')}, sends {counters['elems_sent']:,}, "
             f"drops {counters['elems_dropped']:,}, receives {self.received:,}; "
             f"method {self.method!r})"
@@ -577,7 +577,7 @@ class Distribution:
         largest = peers[np.argsort(-(sent + received)[peers], kind="stable")][: notebook.SHOWN]
         rank, nprocs = self._place
         caption = (
-            f"Distribution, process {rank} of {nprocs}: gives {self.elems} "
+            f"Migration, process {rank} of {nprocs}: gives {self.elems} "
             f"elements, receives {self.received}, drops {self.counters()['elems_dropped']}"
         )
         rows = ((rank, sent[rank], received[rank]) for rank in largest)
@@ -586,8 +586,7 @@ class Distribution:
 
 
 @refused_by(agreeing)
-def distribute(
-    comm: MPI.Comm,
+def migrate(
     elements: Any,
     target: str | Targets | TargetMap | TargetFunction,
     *,
@@ -595,24 +594,25 @@ def distribute(
     stable: bool = True,
     out: Any = None,
     max_bytes: int | None = None,
+    comm: MPI.Comm,
 ) -> Any:
     """Send every element to its target process, once. Collective.
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        The processes.
     elements : array_like, or list, tuple or mapping of ndarray
         The first dimension counts elements; any dtype of fixed size, including structured types.
         Several arrays are moved together, with the same elements in each.
     target : str, array_like of int, pair of array_like of int, target map or function
         The name of a field of the elements, or of one of several arrays, with the ranks; ranks as
-        for `Distribution`; a map of `datamover.targets`; or a function that is called once, with
+        for `Migration`; a map of `datamover.targets`; or a function that is called once, with
         `elements`, and returns ranks.
     method, stable, max_bytes
-        As for `Distribution`.
+        As for `Migration`.
     out : ndarray, optional
-        As for `Distribution.move`.
+        As for `Migration.move`.
+    comm : mpi4py.MPI.Comm
+        The processes.
 
     Returns
     -------
@@ -637,9 +637,9 @@ def distribute(
     >>> from mpi4py import MPI
     >>> import numpy as np, datamover as dm
     >>> particles = np.array([(0.5, 0), (1.5, -1)], dtype=[("x", "f8"), ("tproc", "i4")])
-    >>> dm.distribute(MPI.COMM_SELF, particles, target="tproc")["x"]
+    >>> dm.migrate(particles, target="tproc", comm=MPI.COMM_SELF)["x"]
     array([0.5])
-    >>> dm.distribute(MPI.COMM_SELF, np.arange(6), target=lambda x: np.where(x % 2, 0, -1))
+    >>> dm.migrate(np.arange(6), target=lambda x: np.where(x % 2, 0, -1), comm=MPI.COMM_SELF)
     array([1, 3, 5])
     """
     address = comm_address(comm)
@@ -663,8 +663,8 @@ def distribute(
         return _ranks(given, target, counts.pop(), comm)
 
     ranks = collectively(address, ranks_of)
-    d = Distribution(comm, ranks, method=method, stable=stable, max_bytes=max_bytes)
-    return d.move(elements, out=out)
+    migration = Migration(ranks, method=method, stable=stable, max_bytes=max_bytes, comm=comm)
+    return migration.move(elements, out=out)
 
 
 def _ranks(

@@ -71,7 +71,7 @@ def test_every_method_is_the_model(comm, rng, method, shape):
         targets = drawn_targets(rng, comm.size, shape)
         columns = [labelled(r, len(t), dtype) for r, t in enumerate(targets)]
         before = columns[comm.rank].copy()
-        d = dm.Distribution(comm, targets[comm.rank], method=method)
+        d = dm.Migration(targets[comm.rank], method=method, comm=comm)
         moved = d.move(columns[comm.rank])
         same_bytes(moved, expected(comm.rank, columns, targets))
         same_bytes(columns[comm.rank], before)
@@ -82,7 +82,7 @@ def test_targets_of_any_integer_type(comm, rng, target_type):
     targets = drawn_targets(rng, comm.size, "random", 5000)
     columns = [labelled(r, len(t), "i8") for r, t in enumerate(targets)]
     mine = targets[comm.rank].astype(target_type)
-    moved = dm.distribute(comm, columns[comm.rank], mine)
+    moved = dm.migrate(columns[comm.rank], mine, comm=comm)
     same_bytes(moved, expected(comm.rank, columns, targets))
 
 
@@ -94,7 +94,7 @@ def test_stability_by_its_definition(comm, rng):
     elements["sproc"], elements["spos"] = comm.rank, np.arange(n)
     elements["tproc"] = np.random.default_rng(comm.rank).integers(0, comm.size, n)
     for method in METHODS:
-        e = dm.distribute(comm, elements, "tproc", method=method)
+        e = dm.migrate(elements, "tproc", method=method, comm=comm)
         assert (e["tproc"] == comm.rank).all()
         a, b = e[:-1], e[1:]
         in_order = (a["sproc"] < b["sproc"]) | (
@@ -113,7 +113,7 @@ def test_columns_travel_together(comm, rng):
             for r, t in enumerate(targets)
         ]
         mine = [np.repeat(c, 2)[::2] if i % 2 else c for i, c in enumerate(everyone[comm.rank])]
-        d = dm.Distribution(comm, targets[comm.rank])
+        d = dm.Migration(targets[comm.rank], comm=comm)
         moved = d.move(*mine)
         moved = [moved] if count == 1 else moved
         for c in range(count):
@@ -125,7 +125,7 @@ def test_columns_travel_together(comm, rng):
 def test_elements_of_several_numbers(comm, rng):
     targets = drawn_targets(rng, comm.size, "random")
     columns = [rng.random((len(t), 3)) for t in targets]
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     same_bytes(d.move(columns[comm.rank]), expected(comm.rank, columns, targets))
     same_bytes(d.move(columns[comm.rank][:, 1]), expected(comm.rank, columns, targets)[:, 1].copy())
 
@@ -136,7 +136,7 @@ def test_dropped_elements(comm, rng, dtype):
     targets = [np.where(rng.random(len(t)) < 0.3, -1, t) for t in targets]
     columns = [labelled(r, len(t), dtype) for r, t in enumerate(targets)]
     for method in METHODS:
-        d = dm.Distribution(comm, targets[comm.rank], method=method)
+        d = dm.Migration(targets[comm.rank], method=method, comm=comm)
         same_bytes(d.move(columns[comm.rank]), expected(comm.rank, columns, targets))
         assert d.counters()["elems_dropped"] == (targets[comm.rank] == -1).sum()
 
@@ -155,7 +155,7 @@ def test_several_targets_per_element(comm, rng, kind):
     columns = [labelled(r, k, "S24") for r, k in enumerate(n)]
     numbers = [r * 1000.0 + np.arange(k) for r, k in enumerate(n)]
     for method in METHODS:
-        d = dm.Distribution(comm, mine, method=method)
+        d = dm.Migration(mine, method=method, comm=comm)
         same_bytes(d.move(columns[comm.rank]), expected(comm.rank, columns, targets))
     arrived = d.move(numbers[comm.rank])
     home = d.reverse(arrived * (comm.rank + 1), op="add")
@@ -167,7 +167,7 @@ def test_several_targets_per_element(comm, rng, kind):
 def test_there_and_back(comm, rng, shape):
     targets = drawn_targets(rng, comm.size, shape)
     mine = labelled(comm.rank, len(targets[comm.rank]), "S24")
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     pooled = d.move(mine)
     same_bytes(d.reverse(pooled), mine)
     same_bytes(d.reverse(pooled.copy()), mine)
@@ -179,7 +179,7 @@ def test_there_and_back(comm, rng, shape):
 def test_values_are_combined_on_the_way_back(comm, rng, op, dtype):
     k = 3
     targets = [rng.integers(0, comm.size, (20, k)) for _ in range(comm.size)]
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     keys = d.move(np.arange(20) + 100 * comm.rank)
     values = ((keys * 3 + comm.rank * 5) % 7 + 1).astype(dtype)
     combined = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[op]
@@ -191,7 +191,7 @@ def test_values_are_combined_on_the_way_back(comm, rng, op, dtype):
 def test_results_in_given_memory(comm, rng):
     targets = drawn_targets(rng, comm.size, "random")
     columns = [labelled(r, len(t), "S64") for r, t in enumerate(targets)]
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     right = expected(comm.rank, columns, targets)
     own = np.zeros(len(right) + 5, "S64")
     moved = d.move(columns[comm.rank], out=own)
@@ -205,7 +205,7 @@ def test_results_in_given_memory(comm, rng):
 
 def test_memory_is_used_again(comm):
     n = 50000
-    d = dm.Distribution(comm, np.arange(n) % comm.size)
+    d = dm.Migration(np.arange(n) % comm.size, comm=comm)
     places = set()
     for _ in range(10):
         moved = d.move(np.arange(n))
@@ -220,7 +220,7 @@ def test_bounded_memory_gives_the_same(comm, rng, limit, given):
     targets = drawn_targets(rng, comm.size, "random")
     columns = [labelled(r, len(t), "S24") for r, t in enumerate(targets)]
     numbers = [np.arange(len(t)) for t in targets]
-    d = dm.Distribution(comm, targets[comm.rank], max_bytes=limit)
+    d = dm.Migration(targets[comm.rank], max_bytes=limit, comm=comm)
     out = None
     if given:
         out = [np.zeros(d.received, "S24"), np.zeros(d.received, int)]
@@ -238,7 +238,7 @@ def test_in_place(comm, rng, shape, drops):
         targets = [np.where(rng.random(len(t)) < 0.2, -1, t) for t in targets]
     columns = [labelled(r, len(t), "S24") for r, t in enumerate(targets)]
     mine = columns[comm.rank]
-    d = dm.Distribution(comm, targets[comm.rank])
+    d = dm.Migration(targets[comm.rank], comm=comm)
     buffer = np.zeros(max(len(mine), d.received), "S24")
     buffer[: len(mine)] = mine
     moved = d.move_in_place(buffer)
@@ -251,7 +251,7 @@ def test_in_place(comm, rng, shape, drops):
 
 def test_too_little_room_moves_nothing(comm):
     n = 10
-    d = dm.Distribution(comm, np.zeros(n, int))
+    d = dm.Migration(np.zeros(n, int), comm=comm)
     short = n * comm.size - 1 if comm.rank == 0 else n
     buffer = np.arange(max(short, n) if comm.rank else short)
     if comm.size == 1:
@@ -274,31 +274,31 @@ def test_bad_target_is_an_error_everywhere(comm, rng, bad):
     ranks = np.arange(6000) % comm.size
     if comm.rank == guilty:
         ranks[[first, first + 500]] = bad
-    with pytest.raises(dm.OutOfRange) as error:
-        dm.Distribution(comm, ranks)
+    with pytest.raises(dm.errors.OutOfRange) as error:
+        dm.Migration(ranks, comm=comm)
     for word in (f"element {first} ", f"process {guilty} ", f"target {bad}"):
         assert word in str(error.value)
-    assert dm.Distribution(comm, np.arange(7) % comm.size).elems == 7
+    assert dm.Migration(np.arange(7) % comm.size, comm=comm).elems == 7
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"target": "nowhere"}, dm.InvalidArgument),
+        ({"target": "nowhere"}, dm.errors.InvalidArgument),
         ({"target": [0, 0]}, dm.Mismatch),
-        ({"target": [0.5, 1.0, 1.5]}, dm.WrongType),
+        ({"target": [0.5, 1.0, 1.5]}, dm.errors.WrongType),
         ({"target": ([0, 1, 2, 4], [0, 0, 0])}, dm.Mismatch),
-        ({"target": ([0, 2, 1, 3], [0, 0, 0])}, dm.InvalidArgument),
-        ({"target": [0, 0, 0], "method": "carrier pigeon"}, dm.InvalidArgument),
-        ({"target": [0, 0, 0], "max_bytes": -1}, dm.InvalidArgument),
+        ({"target": ([0, 2, 1, 3], [0, 0, 0])}, dm.errors.InvalidArgument),
+        ({"target": [0, 0, 0], "method": "carrier pigeon"}, dm.errors.InvalidArgument),
+        ({"target": [0, 0, 0], "max_bytes": -1}, dm.errors.InvalidArgument),
     ],
 )
 def test_wrong_arguments_on_one_process(comm, arguments, error):
     elements = np.zeros(3, [("x", "f8"), ("tproc", "i4")])
     given = arguments if comm.rank == comm.size - 1 else {"target": "tproc"}
     with pytest.raises(error):
-        dm.distribute(comm, elements, **given)
-    assert comm.allreduce(len(dm.distribute(comm, elements, "tproc"))) == 3 * comm.size
+        dm.migrate(elements, comm=comm, **given)
+    assert comm.allreduce(len(dm.migrate(elements, "tproc", comm=comm))) == 3 * comm.size
 
 
 def test_two_distributions_in_turn(comm, rng):
@@ -306,7 +306,7 @@ def test_two_distributions_in_turn(comm, rng):
     plans = []
     for _ in range(3):
         targets = drawn_targets(rng, comm.size, "random")
-        plans.append((dm.Distribution(comm, targets[comm.rank]), targets))
+        plans.append((dm.Migration(targets[comm.rank], comm=comm), targets))
     for i in rng.integers(0, 3, 30):
         d, targets = plans[i]
         columns = [rng.random(len(t)) for t in targets]
@@ -319,7 +319,7 @@ def test_small_floats_are_summed_on_their_way_home(comm, name):
     """What each process made of the copies of an element comes home in a sum."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     dtype = np.dtype(getattr(ml_dtypes, name, name))
-    d = dm.Distribution(comm, np.tile(np.arange(comm.size), (3, 1)))  # each element to all
+    d = dm.Migration(np.tile(np.arange(comm.size), (3, 1)), comm=comm)  # each element to all
     values = np.array([[0.5, 1], [-0.5, 2], [0, -1]]).astype(dtype)
     home = d.reverse([d.move(values), d.move(values[:, 0])], op="max")
     assert home[0].dtype == dtype and np.array_equal(home[0], values)
@@ -332,6 +332,6 @@ def test_floats_of_other_packages_are_told_from_bytes(comm):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     if comm.size < 2:
         pytest.skip("takes two processes")
-    d = dm.Distribution(comm, np.zeros(1, "i4"))
+    d = dm.Migration(np.zeros(1, "i4"), comm=comm)
     with pytest.raises(dm.Mismatch, match="bfloat16"):
         d.move(np.zeros(1, ml_dtypes.bfloat16 if comm.rank else "V2"))

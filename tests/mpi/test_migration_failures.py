@@ -19,7 +19,7 @@ def ranks_for(comm, elems=50):
 def assert_works(comm):
     """A new communicator of the same processes distributes as ever."""
     ranks = ranks_for(comm)
-    got = dm.distribute(comm.Dup(), 100 * comm.rank + np.arange(len(ranks)), target=ranks)
+    got = dm.migrate(100 * comm.rank + np.arange(len(ranks)), target=ranks, comm=comm.Dup())
     expected = [
         100 * r + i
         for r in range(comm.size)
@@ -35,13 +35,13 @@ class Calls:
     def __init__(self, comm, method="partition"):
         self.comm = comm.Dup()
         self.elems = len(ranks_for(comm))
-        self.made = dm.Distribution(self.comm, ranks_for(comm), method=method)
+        self.made = dm.Migration(ranks_for(comm), method=method, comm=self.comm)
         self.given = np.arange(self.elems, dtype="i8")
         self.room = np.full(max(self.elems, self.made.received), -1, dtype="i8")
         self.home = np.full(self.elems, -1, dtype="i8")
 
     def make(self):
-        dm.Distribution(self.comm, ranks_for(self.comm))
+        dm.Migration(ranks_for(self.comm), comm=self.comm)
 
     def move(self):
         self.made.move(self.given, out=self.room)
@@ -159,6 +159,6 @@ def test_what_one_process_raises_all_raise(comm):
         return ranks_for(comm)
 
     fresh = comm.Dup()
-    with pytest.raises(dm.InvalidArgument, match="no targets today"):
-        dm.distribute(fresh, np.arange(50), target=targets)
+    with pytest.raises(dm.errors.InvalidArgument, match="no targets today"):
+        dm.migrate(np.arange(50), target=targets, comm=fresh)
     assert_works(fresh)

@@ -88,7 +88,7 @@ def test_numbers_are_not_cut_off(comm):
     unit = ((0, 0), (1, 1))
     x = np.full((2, 2), 0.5)
     for bad in (2**32, 4, -2, -(2**32), 2**31):
-        with pytest.raises(dm.OutOfRange, match=f"cell 1 belongs to process {bad}"):
+        with pytest.raises(dm.errors.OutOfRange, match=f"cell 1 belongs to process {bad}"):
             dm.targets.grid(unit, (2, 2), [0, bad, 0, 0]).ranks(x, 4)
     assert (dm.targets.grid(unit, (2, 2), [-1] * 4).ranks(x, 4) == -1).all()
     for wrong in (
@@ -98,12 +98,12 @@ def test_numbers_are_not_cut_off(comm):
     ):
         with pytest.raises(TypeError):
             wrong()
-    with pytest.raises(dm.OutOfRange):
+    with pytest.raises(dm.errors.OutOfRange):
         dm.targets.grid(unit, (2, 2), np.uint64([0, 0, 0, 2**63]))
-    with pytest.raises(dm.OutOfRange, match="below 2"):
+    with pytest.raises(dm.errors.OutOfRange, match="below 2"):
         dm.targets.block(2**63)
     for nprocs in (0, -1, 2**31):
-        with pytest.raises(dm.InvalidArgument):
+        with pytest.raises(dm.errors.InvalidArgument):
             dm.targets.hilbert(unit, (2, 2)).ranks(x, nprocs)
 
 
@@ -112,11 +112,11 @@ def test_large_unsigned_targets_drop_nothing(comm, value):
     ranks = np.zeros(100, "u8")
     if comm.rank == comm.size - 1:
         ranks[70] = value
-    with pytest.raises(dm.OutOfRange, match=rf"element 70 .* target {value};"):
-        dm.Distribution(comm, ranks)
+    with pytest.raises(dm.errors.OutOfRange, match=rf"element 70 .* target {value};"):
+        dm.Migration(ranks, comm=comm)
     if value == 2**32 - 1:
-        with pytest.raises(dm.OutOfRange, match=rf"target {value};"):
-            dm.Distribution(comm, np.full(200, value, "u4"))
+        with pytest.raises(dm.errors.OutOfRange, match=rf"target {value};"):
+            dm.Migration(np.full(200, value, "u4"), comm=comm)
 
 
 def test_keys_without_target_are_named(comm):
@@ -124,12 +124,12 @@ def test_keys_without_target_are_named(comm):
     last = comm.size - 1
     keys = np.arange(8)
     keys[5] += 100 * (comm.rank == last)
-    with pytest.raises(dm.OutOfRange, match=rf"element 5 of process {last} .* key is 105"):
-        dm.distribute(comm, keys, dm.targets.block(8))
+    with pytest.raises(dm.errors.OutOfRange, match=rf"element 5 of process {last} .* key is 105"):
+        dm.migrate(keys, dm.targets.block(8), comm=comm)
     positions = np.full((9, 2), 0.5)
     positions[3, 1] = np.nan
-    with pytest.raises(dm.OutOfRange, match=r"key is \[0.5, nan\]"):
-        dm.distribute(comm, positions, dm.targets.morton(((0, 0), (1, 1)), (4, 4)))
+    with pytest.raises(dm.errors.OutOfRange, match=r"key is \[0.5, nan\]"):
+        dm.migrate(positions, dm.targets.morton(((0, 0), (1, 1)), (4, 4)), comm=comm)
 
 
 def curve_keys(index, bits, *, hilbert):
@@ -285,7 +285,7 @@ def test_particles_by_cells(comm, rng):
         particles["q"] = rng.random(500)
         everyone.append(particles)
     z = dm.targets.morton(((0, 0, 0), (1, 1, 1)), cells=(8, 8, 8))
-    moved = dm.distribute(comm, everyone[comm.rank], target=z)
+    moved = dm.migrate(everyone[comm.rank], target=z, comm=comm)
     right = [p[z.ranks(p["pos"], comm.size) == comm.rank] for p in everyone]
     np.testing.assert_array_equal(moved, np.concatenate(right))
 
@@ -295,7 +295,7 @@ def test_a_box_too_short_for_its_cells(comm, make):
     unit = np.array([[0.0, 0.5], [0.3, 0.5], [1.0, 0.5]])
     right = make(((0, 0), (1, 1)), (4, 4)).ranks(unit, 16)
     for length in (5e-324, 1e-310, 2.0**-1022):
-        with pytest.raises(dm.InvalidArgument, match="too short in dimension 0 for 4 cells"):
+        with pytest.raises(dm.errors.InvalidArgument, match="too short in dimension 0 for 4 cells"):
             make(((0, 0), (length, 1)), (4, 4)).ranks(unit, 16)
     shortest = 2.0**-1021
     ranks = make(((0, 0), (shortest, 1)), (4, 4)).ranks(unit * [shortest, 1], 16)
@@ -306,8 +306,10 @@ def test_position_that_is_no_number(comm):
     positions = np.full((10, 2), 0.5)
     if comm.rank == comm.size - 1:
         positions[7, 1] = np.nan
-    with pytest.raises(dm.OutOfRange, match=f"element 7 of process {comm.size - 1} has no target"):
-        dm.distribute(comm, positions, dm.targets.grid(((0, 0), (1, 1)), (4, 4)))
+    with pytest.raises(
+        dm.errors.OutOfRange, match=f"element 7 of process {comm.size - 1} has no target"
+    ):
+        dm.migrate(positions, dm.targets.grid(((0, 0), (1, 1)), (4, 4)), comm=comm)
 
 
 def test_owners_of_cells_by_a_layout(comm, rng):
@@ -326,35 +328,49 @@ def test_owners_of_cells_by_a_layout(comm, rng):
         np.testing.assert_array_equal(found, table[tuple(index.T)])
     with pytest.raises(dm.Mismatch, match=r"there are .* cells"):
         dm.targets.grid((lo, lo + length), (4, 7), plan)
-    with pytest.raises(dm.WrongType, match="hilbert curve must be integers; grid takes a layout"):
+    with pytest.raises(
+        dm.errors.WrongType, match="hilbert curve must be integers; grid takes a layout"
+    ):
         dm.targets.hilbert((lo, lo + length), cells, plan)
 
 
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: dm.targets.grid(((0, 0), (1, 1)), (4, 0)), dm.InvalidArgument),
-        (lambda: dm.targets.grid(((0, 0), (0, 1)), (4, 4)), dm.InvalidArgument),
+        (lambda: dm.targets.grid(((0, 0), (1, 1)), (4, 0)), dm.errors.InvalidArgument),
+        (lambda: dm.targets.grid(((0, 0), (0, 1)), (4, 4)), dm.errors.InvalidArgument),
         (lambda: dm.targets.grid(((0, 0), (1, 1)), (4, 4), [0, 1]), dm.Mismatch),
         (lambda: dm.targets.grid(((0,), (1,)), (4,)), dm.Mismatch),
-        (lambda: dm.targets.splitters([2.0, 1.0]), dm.InvalidArgument),
+        (lambda: dm.targets.splitters([2.0, 1.0]), dm.errors.InvalidArgument),
         (lambda: dm.targets.modulo(), dm.Mismatch),
     ],
 )
 def test_wrong_maps(comm, make, error):
     with pytest.raises(error):
-        dm.distribute(comm, np.full((3, 2), 0.5), make())
+        dm.migrate(np.full((3, 2), 0.5), make(), comm=comm)
 
 
 @pytest.mark.parametrize(
     ("ranks_of", "error", "words"),
     [
-        (lambda x: dm.targets.grid(5, (2,)), dm.InvalidArgument, "box is 5; it must be"),
-        (lambda x: dm.targets.hilbert(((0,),), (2,)), dm.InvalidArgument, "lower and its upper"),
-        (lambda x: dm.targets.morton((["a"], [1]), (2,)), dm.InvalidArgument, "of numbers"),
-        (lambda x: dm.targets.block(2.5), dm.WrongType, "total is 2.5, it must be an integer"),
-        (lambda x: dm.targets.modulo().ranks(x, 2.5), dm.WrongType, "nprocs is 2.5"),
-        (lambda x: dm.targets.modulo().ranks(x.astype(object), 2), dm.WrongType, "keys must be"),
+        (lambda x: dm.targets.grid(5, (2,)), dm.errors.InvalidArgument, "box is 5; it must be"),
+        (
+            lambda x: dm.targets.hilbert(((0,),), (2,)),
+            dm.errors.InvalidArgument,
+            "lower and its upper",
+        ),
+        (lambda x: dm.targets.morton((["a"], [1]), (2,)), dm.errors.InvalidArgument, "of numbers"),
+        (
+            lambda x: dm.targets.block(2.5),
+            dm.errors.WrongType,
+            "total is 2.5, it must be an integer",
+        ),
+        (lambda x: dm.targets.modulo().ranks(x, 2.5), dm.errors.WrongType, "nprocs is 2.5"),
+        (
+            lambda x: dm.targets.modulo().ranks(x.astype(object), 2),
+            dm.errors.WrongType,
+            "keys must be",
+        ),
     ],
 )
 def test_what_makes_no_map_is_named(ranks_of, error, words):
@@ -367,10 +383,11 @@ def test_where_the_keys_are_has_to_be_said(comm):
     records = np.zeros(3, [("id", "i8"), ("x", "f8")])
     for elements in (columns, records):
         with pytest.raises(
-            dm.InvalidArgument, match=r"key= to select which of \['id', 'x'\] contains the keys"
+            dm.errors.InvalidArgument,
+            match=r"key= to select which of \['id', 'x'\] contains the keys",
         ):
-            dm.distribute(comm, elements, target=dm.targets.modulo())
-        with pytest.raises(dm.InvalidArgument, match="'number'"):
-            dm.distribute(comm, elements, target=dm.targets.modulo(key="number"))
-        arrived = dm.distribute(comm, elements, target=dm.targets.modulo(key="id"))
+            dm.migrate(elements, target=dm.targets.modulo(), comm=comm)
+        with pytest.raises(dm.errors.InvalidArgument, match="'number'"):
+            dm.migrate(elements, target=dm.targets.modulo(key="number"), comm=comm)
+        arrived = dm.migrate(elements, target=dm.targets.modulo(key="id"), comm=comm)
         assert (arrived["id"] % comm.size == comm.rank).all()

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from test_distribution import METHODS, drawn_targets, expected, same_bytes
+from test_migration import METHODS, drawn_targets, expected, same_bytes
 
 import datamover as dm
 
@@ -35,7 +35,7 @@ def test_columns_of_any_stride(comm, rng, method, how):
         targets = drawn_targets(rng, comm.size, "random")
         everyone = [rng.integers(0, 250, (len(t), *shape)).astype(dtype) for t in targets]
         laid = [strided(column, how) for column in everyone]
-        moved = dm.distribute(comm, laid[comm.rank], targets[comm.rank], method=method)
+        moved = dm.migrate(laid[comm.rank], targets[comm.rank], method=method, comm=comm)
         same_bytes(moved, expected(comm.rank, [np.array(c) for c in laid], targets))
 
 
@@ -43,7 +43,7 @@ def test_columns_of_any_stride(comm, rng, method, how):
 @pytest.mark.parametrize("how", HOW)
 def test_values_of_any_stride_go_home(comm, rng, how, max_bytes):
     targets = drawn_targets(rng, comm.size, "random")
-    d = dm.Distribution(comm, targets[comm.rank], max_bytes=max_bytes)
+    d = dm.Migration(targets[comm.rank], max_bytes=max_bytes, comm=comm)
     arrived = d.move(np.arange(len(targets[comm.rank]), dtype="f8") + 1000 * comm.rank)
     laid = strided(arrived, how)
     same_bytes(d.reverse(laid), d.reverse(np.array(laid)))
@@ -56,7 +56,7 @@ def test_values_of_any_stride_go_home(comm, rng, how, max_bytes):
 def test_values_that_have_to_be_copied_go_home(comm, rng, given, max_bytes):
     """A list, or elements that lie scattered: the copy lives as long as it is read."""
     targets = drawn_targets(rng, comm.size, "random", 2000)
-    d = dm.Distribution(comm, targets[comm.rank], max_bytes=max_bytes)
+    d = dm.Migration(targets[comm.rank], max_bytes=max_bytes, comm=comm)
     home = rng.random((comm.size, len(targets[comm.rank]), 2))[comm.rank]
     arrived = d.move(home)
     same_bytes(d.reverse(given(arrived)), np.array(given(home)))
@@ -70,7 +70,7 @@ def test_targets_of_any_stride(comm, rng, how, kind):
     targets = drawn_targets(rng, comm.size, "random", 3000)
     laid = [strided(t.astype(kind), how) for t in targets]
     columns = [np.arange(len(t)) + 10000 * r for r, t in enumerate(targets)]
-    moved = dm.distribute(comm, columns[comm.rank], laid[comm.rank])
+    moved = dm.migrate(columns[comm.rank], laid[comm.rank], comm=comm)
     same_bytes(moved, expected(comm.rank, columns, [np.array(t) for t in laid]))
 
 
@@ -87,7 +87,7 @@ def test_keys_of_any_stride(comm, rng, how):
 
 
 def test_one_value_for_all(comm):
-    moved = dm.distribute(comm, np.broadcast_to(np.float64(7), (5,)), np.zeros(5, int))
+    moved = dm.migrate(np.broadcast_to(np.float64(7), (5,)), np.zeros(5, int), comm=comm)
     np.testing.assert_array_equal(moved, np.full(0 if comm.rank else 5 * comm.size, 7.0))
 
 
@@ -106,29 +106,33 @@ def overlapping_pairs(n):
 def test_results_that_overlap_are_an_error_everywhere(comm, method):
     """On one process only; nothing has moved, and the next move is right."""
     n = 12
-    d = dm.Distribution(comm, np.full(n, comm.rank), method=method)
-    shift = dm.Distribution(comm, np.full(n, (comm.rank + 1) % comm.size), method=method)
+    d = dm.Migration(np.full(n, comm.rank), method=method, comm=comm)
+    shift = dm.Migration(np.full(n, (comm.rank + 1) % comm.size), method=method, comm=comm)
     for guilty in {0, comm.size - 1}:
         for column, out in overlapping_pairs(n):
             assert np.shares_memory(column, out)
             mine = comm.rank == guilty
             before = out.copy()
             for plan in (d, shift):
-                with pytest.raises(dm.InvalidArgument, match=f"process {guilty} result 0 overlaps"):
+                with pytest.raises(
+                    dm.errors.InvalidArgument, match=f"process {guilty} result 0 overlaps"
+                ):
                     plan.move(column, out=out if mine else np.zeros(n))
-                with pytest.raises(dm.InvalidArgument, match=f"process {guilty} result 0 overlaps"):
+                with pytest.raises(
+                    dm.errors.InvalidArgument, match=f"process {guilty} result 0 overlaps"
+                ):
                     plan.reverse(column, out=out if mine else np.zeros(n))
             same_bytes(out, before)
     out = np.zeros((2, n))
     o = [out[0], out[0] if comm.rank == 0 else out[1]]
-    with pytest.raises(dm.InvalidArgument, match="process 0 result 1 overlaps result 0"):
+    with pytest.raises(dm.errors.InvalidArgument, match="process 0 result 1 overlaps result 0"):
         d.move(np.zeros(n), np.ones(n), out=o)
-    with pytest.raises(dm.InvalidArgument, match="process 0 result 1 overlaps result 0"):
+    with pytest.raises(dm.errors.InvalidArgument, match="process 0 result 1 overlaps result 0"):
         d.reverse([np.zeros(n), np.ones(n)], out=o)
     pooled = d.move(np.arange(n))
-    with pytest.raises(dm.InvalidArgument, match="overlaps column"):
+    with pytest.raises(dm.errors.InvalidArgument, match="overlaps column"):
         d.move(pooled, out=pooled)
-    with pytest.raises(dm.InvalidArgument, match="overlaps column"):
+    with pytest.raises(dm.errors.InvalidArgument, match="overlaps column"):
         d.reverse(pooled, out=pooled)
     same_bytes(d.move(pooled), pooled)
     same_bytes(pooled, np.arange(n))
@@ -137,23 +141,23 @@ def test_results_that_overlap_are_an_error_everywhere(comm, method):
 def test_memory_side_by_side_is_no_overlap(comm):
     """Neighbours, columns of one table, and results between the elements of a column."""
     n = 10
-    d = dm.Distribution(comm, np.full(n, comm.rank))
+    d = dm.Migration(np.full(n, comm.rank), comm=comm)
     x = np.arange(3.0 * n)
     same_bytes(d.move(x[:n], out=x[n : 2 * n]), np.arange(1.0 * n))
     same_bytes(d.move(x[2 * n :][::-1], out=x[:n]), np.arange(2.0 * n, 3 * n)[::-1].copy())
-    one = dm.Distribution(comm, [comm.rank])
+    one = dm.Migration([comm.rank], comm=comm)
     gap = np.array([1.0, 0.0, 3.0])
     same_bytes(one.move(gap[2:], out=gap[1:2]), np.array([3.0]))
-    pair = dm.Distribution(comm, [comm.rank, -1])
+    pair = dm.Migration([comm.rank, -1], comm=comm)
     gap = np.array([1.0, 0.0, 3.0])
     same_bytes(pair.move(gap[::2], out=gap[1:2]), np.array([1.0]))
 
 
 def test_no_elements_overlap_nothing(comm):
-    nothing = dm.Distribution(comm, np.zeros(0, int))
+    nothing = dm.Migration(np.zeros(0, int), comm=comm)
     empty = np.zeros(0)
     assert len(nothing.move(empty, out=empty)) == 0
-    dropped = dm.Distribution(comm, np.full(4, -1))
+    dropped = dm.Migration(np.full(4, -1), comm=comm)
     x = np.arange(4.0)
     assert len(dropped.move(x, out=x)) == 0
     same_bytes(x, np.arange(4.0))
@@ -162,5 +166,5 @@ def test_no_elements_overlap_nothing(comm):
 def test_the_same_column_twice_is_fine(comm, rng):
     targets = drawn_targets(rng, comm.size, "random")
     x = rng.random(len(targets[comm.rank]))
-    a, b = dm.Distribution(comm, targets[comm.rank]).move(x, x)
+    a, b = dm.Migration(targets[comm.rank], comm=comm).move(x, x)
     same_bytes(a, b)

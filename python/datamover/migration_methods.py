@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text of `explain` for a distribution's method."""
+"""Text of `explain` for a migration's method."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from datamover.mover_pairs import table
 
 
-class DistributionMethods(dict):
-    """Result of `Distribution.explain`; prints as a table.
+class MigrationMethods(dict):
+    """Result of `Migration.explain`; prints as a table.
 
     Examples
     --------
     >>> measured = [("partition", False, 4, 2.8e-4), ("alltoallv", True, 64, 8.9e-4)]
-    >>> DistributionMethods(method="partition", in_place="sort", measured=measured)
+    >>> MigrationMethods(method="partition", in_place="sort", measured=measured)
     moves by partition, moves in place by sort
     <BLANKLINE>
     tried      in place  element   a round

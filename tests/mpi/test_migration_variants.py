@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from drawn import NODE_SIZE
-from test_distribution import SHAPES, drawn_targets, expected, labelled, same_bytes
+from test_migration import SHAPES, drawn_targets, expected, labelled, same_bytes
 
 import datamover as dm
 
@@ -45,7 +45,7 @@ def in_place(d, mine, stable):
 def test_unstable_variants_deliver_the_right_elements(comm, rng, method, shape):
     targets = drawn_targets(rng, comm.size, shape, 2000)
     columns = [elements_of(r, t) for r, t in enumerate(targets)]
-    d = dm.Distribution(comm, targets[comm.rank], method=method, stable=False)
+    d = dm.Migration(targets[comm.rank], method=method, stable=False, comm=comm)
     moved = d.move(columns[comm.rank])
     right = expected(comm.rank, columns, targets)
     same_bytes(np.sort(moved), np.sort(right))
@@ -61,7 +61,7 @@ def test_in_place_by_every_method(comm, rng, method, shape, stable):
     for dtype in ("u1", "S24"):
         columns = [labelled(r, len(t), dtype) for r, t in enumerate(targets)]
         right = expected(comm.rank, columns, targets)
-        d = dm.Distribution(comm, targets[comm.rank], method=method)
+        d = dm.Migration(targets[comm.rank], method=method, comm=comm)
         moved = in_place(d, columns[comm.rank], stable)
         if stable:
             same_bytes(moved, right)
@@ -73,7 +73,7 @@ def test_in_place_by_every_method(comm, rng, method, shape, stable):
 def test_stability_is_what_the_paper_defines(comm, rng, method):
     targets = [rng.integers(-1, comm.size, n) for n in rng.integers(0, 3000, comm.size)]
     mine = elements_of(comm.rank, targets[comm.rank])
-    d = dm.Distribution(comm, targets[comm.rank], method=method)
+    d = dm.Migration(targets[comm.rank], method=method, comm=comm)
     results = [d.move(mine)]
     if method in IN_PLACE:
         results.append(in_place(d, mine, stable=True))
@@ -89,7 +89,7 @@ def test_in_place_keeps_the_order_of_those_that_stay(comm, rng, method):
     for max_bytes in (None, 50):
         targets = drawn_targets(rng, comm.size, "neighbours", 1500)
         mine = elements_of(comm.rank, targets[comm.rank])
-        d = dm.Distribution(comm, targets[comm.rank], method=method, max_bytes=max_bytes)
+        d = dm.Migration(targets[comm.rank], method=method, max_bytes=max_bytes, comm=comm)
         moved = in_place(d, mine, stable=False)
         same_bytes(moved[moved["sproc"] == comm.rank], mine[mine["tproc"] == comm.rank])
 
@@ -100,7 +100,7 @@ def test_in_place_takes_little_memory(comm, rng, method, stable):
     for max_bytes, elems, given in ((None, 1024, 20000), (1, 2 * comm.size, 2000)):
         targets = rng.integers(0, comm.size, (comm.size, given // comm.size))
         mine = elements_of(comm.rank, targets[comm.rank])
-        d = dm.Distribution(comm, targets[comm.rank], method=method, max_bytes=max_bytes)
+        d = dm.Migration(targets[comm.rank], method=method, max_bytes=max_bytes, comm=comm)
         moved = in_place(d, mine, stable)
         assert d.counters()["staged_bytes"] <= elems * mine.itemsize
         assert (moved["tproc"] == comm.rank).all()
@@ -112,7 +112,7 @@ def test_in_place_takes_little_memory(comm, rng, method, stable):
 def test_bounded_moves_are_the_same(comm, rng, method, limit):
     targets = drawn_targets(rng, comm.size, "random")
     columns = [labelled(r, len(t), "S24") for r, t in enumerate(targets)]
-    d = dm.Distribution(comm, targets[comm.rank], method=method, max_bytes=limit)
+    d = dm.Migration(targets[comm.rank], method=method, max_bytes=limit, comm=comm)
     same_bytes(d.move(columns[comm.rank]), expected(comm.rank, columns, targets))
     least = 2 * comm.size * 24 if method == "sendrecv" else 24
     assert d.counters()["staged_bytes"] <= max(limit, least)
@@ -125,8 +125,8 @@ def test_bounded_reverse_is_the_same(comm, rng, limit, kind):
     low = -1 if kind == "dropped" else 0
     shape = (n[comm.rank], 3) if kind == "table" else n[comm.rank]
     targets = np.random.default_rng(comm.rank).integers(low, comm.size, shape)
-    free = dm.Distribution(comm, targets)
-    bound = dm.Distribution(comm, targets, max_bytes=limit)
+    free = dm.Migration(targets, comm=comm)
+    bound = dm.Migration(targets, max_bytes=limit, comm=comm)
     values = free.move(np.arange(len(targets)) * 1.5 + comm.rank) + comm.rank
     for op in (None, "add", "max"):
         same_bytes(bound.reverse(values, op), free.reverse(values, op))
@@ -142,7 +142,7 @@ def test_one_limit_is_enough(comm, rng):
     targets = drawn_targets(rng, comm.size, "random", 1500)
     columns = [labelled(r, len(t), "S24") for r, t in enumerate(targets)]
     limit = 500 if comm.rank == comm.size - 1 else None
-    d = dm.Distribution(comm, targets[comm.rank], max_bytes=limit)
+    d = dm.Migration(targets[comm.rank], max_bytes=limit, comm=comm)
     moved = d.move(columns[comm.rank])
     same_bytes(moved, expected(comm.rank, columns, targets))
     same_bytes(d.reverse(moved), columns[comm.rank])
@@ -153,7 +153,7 @@ def test_one_limit_is_enough(comm, rng):
 def test_different_element_sizes_are_an_error_everywhere(comm, call):
     if comm.size == 1:
         pytest.skip("takes several processes")
-    d = dm.Distribution(comm, np.arange(6) % comm.size)
+    d = dm.Migration(np.arange(6) % comm.size, comm=comm)
     values = np.arange(max(6, d.received)).astype("f8" if comm.rank else "f4")
     before = values.copy()
     with pytest.raises(dm.Mismatch):
@@ -178,12 +178,12 @@ def test_different_calls_are_an_error_everywhere(comm):
     with pytest.raises(
         dm.Mismatch, match=f" by {others} on process 0, .* by sort .* process {last}"
     ):
-        dm.Distribution(comm, [0], method="sort" if comm.rank == last else "auto")
+        dm.Migration([0], method="sort" if comm.rank == last else "auto", comm=comm)
     with pytest.raises(
         dm.Mismatch, match=f" by {others} on process 0, .* any order on process {last}"
     ):
-        dm.Distribution(comm, [0], stable=comm.rank != last)
-    d = dm.Distribution(comm, np.arange(6) % comm.size)
+        dm.Migration([0], stable=comm.rank != last, comm=comm)
+    d = dm.Migration(np.arange(6) % comm.size, comm=comm)
     with pytest.raises(
         dm.Mismatch, match=r"move of a column .* process 0, move in place .* process 1"
     ):
@@ -206,7 +206,7 @@ def test_different_distributions_are_an_error_everywhere(comm):
     """Elements would come by one plan and go by another: wrong ones, or a wait without end."""
     if comm.size == 1:
         pytest.skip("takes several processes")
-    plans = [dm.Distribution(comm, np.full(6, rank)) for rank in (0, comm.size - 1)]
+    plans = [dm.Migration(np.full(6, rank), comm=comm) for rank in (0, comm.size - 1)]
     mine = plans[comm.rank == 0]
     for call in (
         lambda: mine.move(np.arange(6)),
@@ -222,7 +222,7 @@ def test_different_distributions_are_an_error_everywhere(comm):
 def test_different_types_of_one_size_are_an_error_everywhere(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
-    d = dm.Distribution(comm, np.arange(6) % comm.size)
+    d = dm.Migration(np.arange(6) % comm.size, comm=comm)
     with pytest.raises(dm.Mismatch, match=r"<i8.* on process 0, .*<f8.* on process 1"):
         d.move(np.arange(6, dtype="f8" if comm.rank else "i8"))
     pair = [("a", "i4"), ("b", "f4")]
@@ -234,7 +234,7 @@ def test_different_types_of_one_size_are_an_error_everywhere(comm):
 
 
 def test_a_wrong_column_on_one_process_is_an_error_everywhere(comm):
-    d = dm.Distribution(comm, np.arange(6) % comm.size)
+    d = dm.Migration(np.arange(6) % comm.size, comm=comm)
     mine = np.arange(6 if comm.rank < comm.size - 1 else 5)
     with pytest.raises(dm.Mismatch):
         d.move(mine)
@@ -248,8 +248,8 @@ def test_a_wrong_column_on_one_process_is_an_error_everywhere(comm):
 )
 def test_what_a_method_cannot_do(comm, method, call):
     bounded = call == "bounded"
-    d = dm.Distribution(comm, [0, 0], method=method, max_bytes=8 if bounded else None)
-    with pytest.raises(dm.Unsupported):
+    d = dm.Migration([0, 0], method=method, max_bytes=8 if bounded else None, comm=comm)
+    with pytest.raises(dm.errors.Unsupported):
         d.move([1, 2]) if bounded else d.move_in_place(np.zeros(2 * comm.size))
 
 
@@ -262,7 +262,7 @@ def test_a_function_tells_targets(comm, rng):
         return x % comm.size
 
     columns = [rng.integers(0, 1000, n) for n in rng.integers(0, 50, comm.size)]
-    moved = dm.distribute(comm, columns[comm.rank], target=ranks)
+    moved = dm.migrate(columns[comm.rank], target=ranks, comm=comm)
     same_bytes(moved, expected(comm.rank, columns, [c % comm.size for c in columns]))
     assert calls == [len(columns[comm.rank])]
 
@@ -271,10 +271,10 @@ def test_a_function_tells_targets(comm, rng):
             raise ZeroDivisionError("nothing to divide by")
         return x % comm.size
 
-    with pytest.raises(dm.InvalidArgument, match="ZeroDivisionError"):
-        dm.distribute(comm, columns[comm.rank], target=fails)
+    with pytest.raises(dm.errors.InvalidArgument, match="ZeroDivisionError"):
+        dm.migrate(columns[comm.rank], target=fails, comm=comm)
     with pytest.raises(dm.Mismatch):
-        dm.distribute(comm, np.arange(3), target=lambda x: np.zeros(len(x) + 1, int))
+        dm.migrate(np.arange(3), target=lambda x: np.zeros(len(x) + 1, int), comm=comm)
 
 
 def test_auto_says_why(comm):
@@ -284,7 +284,7 @@ def test_auto_says_why(comm):
 
     In place the sum over all sizes counts: all arrays then arrive in one order.
     """
-    d = dm.Distribution(comm, np.arange(100) % comm.size)
+    d = dm.Migration(np.arange(100) % comm.size, comm=comm)
     shares_memory = not NODE_SIZE or comm.size <= NODE_SIZE
     for elem_bytes in (1, 4, 64, 1000):
         said = d.explain(elem_bytes)
@@ -299,7 +299,7 @@ def test_auto_says_why(comm):
             is_better = seconds and seconds[fastest] < 0.9 * seconds["partition"]
             assert name == (fastest if is_better else "partition")
         assert comm.allgather(said) == [said] * comm.size
-    again = dm.Distribution(comm, np.arange(5) % comm.size).explain()
+    again = dm.Migration(np.arange(5) % comm.size, comm=comm).explain()
     assert again["measured"] == said["measured"]
     d.move(np.zeros(100, "S64"))
     assert d.counters()["method"] == said["method"]
@@ -310,7 +310,7 @@ def test_a_distribution_is_a_plan(comm, rng):
     targets = drawn_targets(rng, comm.size, "random", 60)
     targets = [np.where(rng.random(len(t)) < 0.2, -1, t) for t in targets]
     values = [r * 1000.0 + np.arange(len(t)) for r, t in enumerate(targets)]
-    d = dm.Distribution(comm, targets[comm.rank], method="sendrecv", stable=False)
+    d = dm.Migration(targets[comm.rank], method="sendrecv", stable=False, comm=comm)
     source, destination = d.layouts()
     plan = dm.redistribute(source, destination, partial=True)
     arrived = np.full(d.received, -1.0)
