@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "distribute_by_hand.hpp"
 #include "distribute_case.hpp"
 #include "distribute_oracle.hpp"
@@ -97,7 +97,7 @@ std::int64_t largest(MPI_Comm comm, std::int64_t value) {
 }
 
 /// Extra memory of the last move, and what it sent, on the process with the most.
-bench::ProcessContest::Facts facts_of(MPI_Comm comm, const datamover::Distribution& d,
+bench::ProcessContest::Facts facts_of(MPI_Comm comm, const datamover::Migration& d,
                                       std::int64_t elem_bytes) {
     const auto counters = d.counters();
     const auto elems = static_cast<double>(largest(comm, d.elems()));
@@ -112,12 +112,12 @@ void add_ours(bench::ProcessContest& contest, const Case& c,
               const std::shared_ptr<Oracle>& oracle) {
     for (const Variant& variant : variants) {
         auto result = std::make_shared<Result>();
-        auto last = std::make_shared<datamover::Distribution>();
+        auto last = std::make_shared<datamover::Migration>();
         contest.add_made(
             variant.name,
             [&]() -> std::function<void()> {
                 return [result, last, &c, &variant] {
-                    *last = datamover::Distribution(c.comm, c.targets());
+                    *last = datamover::Migration(c.comm, c.targets());
                     const auto column = c.column();
                     result->memory = {};
                     result->memory = last->move({&column, 1}, variant.how).front();
@@ -134,7 +134,7 @@ void add_ours(bench::ProcessContest& contest, const Case& c,
 void run_first(const Case& c) {
     bench::ProcessContest contest(c.comm, c.name, "first", c.bytes, 0);
     contest.time_once("datamover:auto", [&] {
-        datamover::Distribution d(c.comm, c.targets());
+        datamover::Migration d(c.comm, c.targets());
         const auto column = c.column();
         d.move({&column, 1});
     });
@@ -150,8 +150,8 @@ void run_first(const Case& c) {
 /// Making the plan alone.
 void run_setup(const Case& c) {
     bench::ProcessContest contest(c.comm, c.name, "setup", c.bytes, c.seconds / 4);
-    auto d = std::make_shared<datamover::Distribution>();
-    contest.add("datamover:plan", [d, &c] { *d = datamover::Distribution(c.comm, c.targets()); },
+    auto d = std::make_shared<datamover::Migration>();
+    contest.add("datamover:plan", [d, &c] { *d = datamover::Migration(c.comm, c.targets()); },
                 {[] {}, [d, &c] { return d->elems() == c.elements.count(); }});
     contest.run();
 }
@@ -178,7 +178,7 @@ void run_once(const Case& c) {
 void run_again(const Case& c) {
     const auto oracle = std::make_shared<Oracle>(c.comm, c.elements);
     bench::ProcessContest contest(c.comm, c.name, "again", c.bytes, c.seconds / 2);
-    auto d = std::make_shared<datamover::Distribution>(c.comm, c.targets());
+    auto d = std::make_shared<datamover::Migration>(c.comm, c.targets());
     for (const Variant& variant : variants) {
         auto result = std::make_shared<Result>();
         contest.add(
@@ -193,7 +193,7 @@ void run_again(const Case& c) {
             check_of(result, oracle));
     }
     // One that has only moved in the stable order: else values would be put into another one first.
-    auto stable = std::make_shared<datamover::Distribution>(c.comm, c.targets());
+    auto stable = std::make_shared<datamover::Migration>(c.comm, c.targets());
     auto sent = std::make_shared<datamover::ElementBuffer>();
     const auto column = c.column();
     *sent = stable->move({&column, 1}).front();
@@ -241,12 +241,12 @@ void run_in_place(const Case& c) {
     bench::ProcessContest contest(c.comm, c.name, "once", c.bytes, c.seconds);
     for (const Variant& variant : in_place_variants) {
         auto ours = std::make_shared<InPlace>(c);
-        auto last = std::make_shared<datamover::Distribution>();
+        auto last = std::make_shared<datamover::Migration>();
         contest.add(
             variant.name,
             [ours, last, &c, &variant] {
                 ours->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
-                    *last = datamover::Distribution(
+                    *last = datamover::Migration(
                         c.comm, targets_of(buffer.data(), count, c.elements.elem_bytes, offset));
                     last->move_in_place(
                         buffer.data(), c.elements.elem_bytes,

@@ -30,12 +30,12 @@ using bench::ExchangeCounters;
 using bench::Faces;
 using bench::LocalBlocks;
 using bench::ProcessContest;
+using datamover::Array;
 using datamover::ArrayPart;
 using datamover::FloorPlan;
 using datamover::Mover;
 using datamover::Point;
 using datamover::Region;
-using datamover::XArray;
 
 /// The blocks of hand-written code, as they are brought to the library.
 ArrayPart part_of(LocalBlocks& blocks, const BlockGrid& grid, const FloorPlan& plan, int rank) {
@@ -66,9 +66,9 @@ public:
           plan_(bench::floor_plan_of(grid, size_)),
           local_(grid, rank_) {
         const Point ghosts = Point::filled(3, grid.width);
-        datamover::XArrayOptions options;
+        datamover::ArrayOptions options;
         options.ghost_lower = options.ghost_upper = ghosts;
-        library_ = XArray(comm, plan_, sizeof(double), options);
+        library_ = Array(comm, plan_, sizeof(double), options);
         contest_.warm_turns();
     }
 
@@ -120,7 +120,7 @@ private:
     /// The counters of all processes; empty where they share no memory.
     std::vector<ExchangeCounters*> counters() {
         const FloorPlan one_each = FloorPlan::uniform(Region::from_shape({size_}), {size_}, size_);
-        counters_ = XArray(comm_, one_each, sizeof(ExchangeCounters));
+        counters_ = Array(comm_, one_each, sizeof(ExchangeCounters));
         new (counters_.part().base) ExchangeCounters;
         std::vector<ExchangeCounters*> all;
         for (std::byte* p : bench::reach_all(comm_, counters_, keep_))
@@ -204,7 +204,7 @@ private:
     int rank_, size_;
     FloorPlan plan_;
     LocalBlocks local_;
-    XArray library_, counters_;
+    Array library_, counters_;
     std::unique_ptr<bench::Meeting> meeting_;
     std::vector<std::shared_ptr<void>> keep_;
 };

@@ -26,11 +26,11 @@ using bench::Face;
 using bench::Index;
 using bench::LocalBlocks;
 using bench::ProcessContest;
+using datamover::Array;
 using datamover::FloorPlan;
 using datamover::Mover;
 using datamover::Point;
 using datamover::Region;
-using datamover::XArray;
 
 /// A value that tells a point of a block from all others.
 double value_of(std::int64_t block, std::int64_t i, std::int64_t j, std::int64_t k) {
@@ -126,9 +126,9 @@ void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid, b
     const FloorPlan blocks = bench::floor_plan_of(grid, size);
     const auto plan = datamover::halo(blocks, Point::filled(3, 1), Point::filled(3, 1),
                                       blocks.bounding_box(), {}, false);
-    datamover::XArrayOptions options;
+    datamover::ArrayOptions options;
     options.ghost_lower = options.ghost_upper = Point::filled(3, 1);
-    const XArray array(comm, blocks, sizeof(double), options);
+    const Array array(comm, blocks, sizeof(double), options);
     const std::int64_t e = grid.stored_edge();
     const auto block_of = [=](std::int64_t b) {
         return reinterpret_cast<double*>(array.origin(b)) - (e * e + e + 1);
@@ -158,14 +158,14 @@ MPI_Comm with_pretend_nodes(int node_size) {
     setenv("DATAMOVER_NODE_SIZE", std::to_string(node_size).c_str(), 1);
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    const XArray first(comm,
-                       FloorPlan::uniform(Region::from_shape({1}), {1},
-                                          [&] {
-                                              int size = 1;
-                                              MPI_Comm_size(comm, &size);
-                                              return size;
-                                          }()),
-                       1);  // the nodes are divided when a communicator is first used
+    const Array first(comm,
+                      FloorPlan::uniform(Region::from_shape({1}), {1},
+                                         [&] {
+                                             int size = 1;
+                                             MPI_Comm_size(comm, &size);
+                                             return size;
+                                         }()),
+                      1);  // the nodes are divided when a communicator is first used
     unsetenv("DATAMOVER_NODE_SIZE");
     return comm;
 }

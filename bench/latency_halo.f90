@@ -29,13 +29,13 @@ contains
         integer, parameter :: ones(3) = 1
         integer :: i
         allocate (h)
-        call h%layout%floor_plan(lo, lo + int(edge) - 1, owners, nprocs)
+        call h%layout%create_floor_plan(lo, lo + int(edge) - 1, owners, nprocs)
         call h%plan%halo(h%layout, ones, ones, ones, blocks * edge, corners=.false.)
         do i = 1, num_own
             call c_f_pointer(stored(i), block, [edge + 2, edge + 2, edge + 2])
             call h%array%attach(h%layout, datamover_memory(block), numbers(i), ones, ones)
         end do
-        call h%mover%bind(comm, h%plan, h%array, h%array)
+        call h%mover%create(comm, h%plan, h%array, h%array)
         made = c_loc(h)
     end function
 
@@ -43,14 +43,14 @@ contains
         type(c_ptr), value :: made
         type(halo), pointer :: h
         call c_f_pointer(made, h)
-        call h%mover%move()
+        call h%mover%run()
     end subroutine
 
     subroutine bench_halo_free(made) bind(c)
         type(c_ptr), value :: made
         type(halo), pointer :: h
         call c_f_pointer(made, h)
-        call h%mover%give_up()
+        call h%mover%abort()
         call h%array%detach()
         call h%plan%free()
         call h%layout%free()

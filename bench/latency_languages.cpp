@@ -43,22 +43,21 @@ std::function<void()> halo_from_c(MPI_Comm comm, const BlockGrid& grid, const Ow
     datamover_plan* plan = nullptr;
     datamover_array* array = nullptr;
     datamover_mover* mover = nullptr;
-    check(datamover_layout_floor_plan(&layout, 3, grid.num_blocks(), table.lo.data(),
-                                      table.hi.data(), table.owners.data(), nprocs));
-    check(datamover_halo(&plan, layout, ones, ones, none, end, nullptr, 0));
+    check(datamover_layout_create_floor_plan(3, grid.num_blocks(), table.lo.data(), table.hi.data(),
+                                             table.owners.data(), nprocs, &layout));
+    check(datamover_halo(layout, ones, ones, none, end, nullptr, 0, &plan));
     std::vector<datamover_block> blocks;
     for (std::size_t i = 0; i < own.numbers.size(); ++i)
         blocks.push_back(
             {own.numbers[i], own.stored[i] + e * e + e + 1, strides_bytes, ones, ones});
-    check(datamover_array_of_blocks(&array, layout, DATAMOVER_FLOAT64, 8, blocks.data(),
-                                    static_cast<std::int64_t>(blocks.size())));
-    check(datamover_mover_new(&mover, comm, plan, array, array, nullptr));
+    check(datamover_array_of_blocks(layout, DATAMOVER_FLOAT64, 8, blocks.data(),
+                                    static_cast<std::int64_t>(blocks.size()), &array));
+    check(datamover_mover_create(comm, plan, array, array, nullptr, &mover));
     datamover_array_free(&array);
     datamover_plan_free(&plan);
     datamover_layout_free(&layout);
-    const std::shared_ptr<datamover_mover> kept(mover,
-                                                [](auto* m) { datamover_mover_give_up(&m); });
-    return [kept] { check(datamover_mover_move(kept.get())); };
+    const std::shared_ptr<datamover_mover> kept(mover, [](auto* m) { datamover_mover_abort(&m); });
+    return [kept] { check(datamover_mover_run(kept.get())); };
 }
 
 #ifdef DATAMOVER_BENCH_FORTRAN

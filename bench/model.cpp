@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "datamover/decoding_costs.hpp"
-#include "datamover/recompute_model.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
+#include "datamover/advanced/recompute_model.hpp"
 #include "relations_contest.hpp"
 #include "relations_patterns.hpp"
 

@@ -103,7 +103,7 @@ private:
 
     /// Calls visit(value, i, j) for the elements here, by global index.
     template <class Visit>
-    void visit(const XArray& array, Visit&& visit) const {
+    void visit(const Array& array, Visit&& visit) const {
         const auto held = rows_.global_indices(array.rank());
         double* value = array.local<double>().data();
         for (const std::int64_t i : held[0])
@@ -112,7 +112,7 @@ private:
 
     std::int64_t n_;
     BlockCyclic rows_;
-    XArray source_, destination_;
+    Array source_, destination_;
     Mover mover_;
 };
 

@@ -18,16 +18,17 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/advanced/transport_rates.hpp"
+#include "datamover/array.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/transport_rates.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "process_contest.hpp"
 
 namespace {
 
+using datamover::Array;
 using datamover::FloorPlan;
 using datamover::Mover;
 using datamover::MoverOptions;
@@ -35,7 +36,6 @@ using datamover::Op;
 using datamover::Point;
 using datamover::Region;
 using datamover::TransportRates;
-using datamover::XArray;
 
 const MPI_Comm world = MPI_COMM_WORLD;
 constexpr int processes = 2;
@@ -114,9 +114,9 @@ public:
           columns_(columns),
           blocks_(FloorPlan::uniform(Region::from_shape({2 * planes, rows, columns}), {2, 1, 1},
                                      processes)) {
-        datamover::XArrayOptions options;
+        datamover::ArrayOptions options;
         options.ghost_lower = options.ghost_upper = Point::filled(3, 1);
-        array_ = XArray(world, blocks_, sizeof(double), options);
+        array_ = Array(world, blocks_, sizeof(double), options);
         int rank = 0;
         MPI_Comm_rank(world, &rank);
         const std::int64_t plane = (rows + 2) * (columns + 2);
@@ -153,7 +153,7 @@ private:
     static constexpr std::int64_t planes = 4;
     std::int64_t rows_, columns_;
     FloorPlan blocks_;
-    XArray array_;
+    Array array_;
     double *own_ = nullptr, *ghost_ = nullptr;
 };
 

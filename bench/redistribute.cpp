@@ -23,11 +23,11 @@ using bench::Case;
 using bench::layout_of;
 using bench::plan_of;
 using bench::ProcessContest;
+using datamover::Array;
 using datamover::ArrayPart;
 using datamover::ElementOrder;
 using datamover::Layout;
 using datamover::Mover;
-using datamover::XArray;
 
 /// An array as users bring it: private memory with the same layout as the library's.
 struct UserArray {
@@ -55,9 +55,8 @@ public:
         MPI_Comm_size(comm, &size_);
         const Layout source = layout_of(c.source, size_),
                      destination = layout_of(c.destination, size_);
-        source_ = XArray(comm, source, 8, {datamover::ScalarType::opaque, order_, {}, {}});
-        destination_ =
-            XArray(comm, destination, 8, {datamover::ScalarType::opaque, order_, {}, {}});
+        source_ = Array(comm, source, 8, {datamover::ScalarType::opaque, order_, {}, {}});
+        destination_ = Array(comm, destination, 8, {datamover::ScalarType::opaque, order_, {}, {}});
         user_source_ = std::make_unique<UserArray>(source, rank_, order_);
         user_destination_ = std::make_unique<UserArray>(destination, rank_, order_);
         bench::fill_source(c, rank_, doubles(source_.part()));
@@ -145,7 +144,7 @@ private:
     ProcessContest contest_;
     ElementOrder order_;
     int rank_ = 0, size_ = 1;
-    XArray source_, destination_;
+    Array source_, destination_;
     std::unique_ptr<UserArray> user_source_, user_destination_;
     std::vector<double> share_from_, share_to_;
     std::vector<std::shared_ptr<void>> keep_;

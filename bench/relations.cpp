@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "relations_loops.hpp"
 #include "relations_patterns.hpp"
 #if __has_include(<mpi.h>)

@@ -37,7 +37,7 @@ private:
 };
 
 /// HPF's BLOCK or CYCLIC over four processes, as run-time values.
-struct Distribution {
+struct Migration {
     std::int64_t block;
     std::int64_t processes;
 
@@ -58,10 +58,10 @@ struct Redistribution {
     bool destination_cyclic;
     bool transposed;
 
-    Distribution rows(bool by_rows, bool cyclic, std::int64_t n) const {
-        return by_rows ? Distribution{cyclic ? 1 : n / 4, 4} : Distribution{n, 1};
+    Migration rows(bool by_rows, bool cyclic, std::int64_t n) const {
+        return by_rows ? Migration{cyclic ? 1 : n / 4, 4} : Migration{n, 1};
     }
-    Distribution columns(bool by_rows, bool cyclic, std::int64_t n) const {
+    Migration columns(bool by_rows, bool cyclic, std::int64_t n) const {
         return rows(!by_rows, cyclic, n);
     }
 };
@@ -87,10 +87,10 @@ inline Pattern pattern_of(const Redistribution& r, std::int64_t n) {
 /// inspector does. Calls visit(source, destination), in elements, for those that process 0 keeps.
 template <class Visit>
 void for_each_pair(const Redistribution& r, std::int64_t n, Visit&& visit) {
-    const Distribution sr = r.rows(r.source_by_rows, r.source_cyclic, n);
-    const Distribution sc = r.columns(r.source_by_rows, r.source_cyclic, n);
-    const Distribution dr = r.rows(r.destination_by_rows, r.destination_cyclic, n);
-    const Distribution dc = r.columns(r.destination_by_rows, r.destination_cyclic, n);
+    const Migration sr = r.rows(r.source_by_rows, r.source_cyclic, n);
+    const Migration sc = r.columns(r.source_by_rows, r.source_cyclic, n);
+    const Migration dr = r.rows(r.destination_by_rows, r.destination_cyclic, n);
+    const Migration dc = r.columns(r.destination_by_rows, r.destination_cyclic, n);
     const std::int64_t local_rows = n / sr.processes;
     const std::int64_t local_columns = n / sc.processes;
     const std::int64_t leading = r.transposed ? n / dc.processes : n / dr.processes;

@@ -9,14 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "datamover/x_array.hpp"
+#include "datamover/array.hpp"
 #include "memory/segment_pool.hpp"
 
 namespace bench {
 
 /// The addresses, here, of every process's part of a library array; empty where they cannot be
 /// reached. The hand-written loops run on the same memory as the movers.
-inline std::vector<std::byte*> reach_all(MPI_Comm comm, const datamover::XArray& array,
+inline std::vector<std::byte*> reach_all(MPI_Comm comm, const datamover::Array& array,
                                          std::vector<std::shared_ptr<void>>& keep) {
     int size = 1, rank = 0;
     MPI_Comm_size(comm, &size);

@@ -35,11 +35,11 @@ using bench::ProcessContest;
 using bench::StepArrays;
 using bench::Transfer;
 using bench::Way;
+using datamover::Array;
 using datamover::ArrayPart;
 using datamover::Layout;
 using datamover::Mover;
 using datamover::PlannedArrays;
-using datamover::XArray;
 
 constexpr std::byte untouched{0xFF};
 
@@ -65,8 +65,8 @@ ArrayPart private_part(const Layout& layout, int rank, const ArrayMotion& m) {
 }
 
 ArrayPart library_part(const Layout& layout, MPI_Comm comm, const ArrayMotion& m) {
-    const XArray array(comm, layout, m.elem_bytes,
-                       {datamover::ScalarType::opaque, m.order, m.ghost, m.ghost});
+    const Array array(comm, layout, m.elem_bytes,
+                      {datamover::ScalarType::opaque, m.order, m.ghost, m.ghost});
     return array.part();
 }
 

@@ -81,7 +81,7 @@ MotionPlan box_plan(const Box& box, const PingPong& who, std::size_t step) {
                     FloorPlan(regions, receivers, who.processes));
     for (int pair = 0; pair < who.half(); ++pair) {
         const Region& section = sections[static_cast<std::size_t>(pair)];
-        plan.copy(pair, section, pair, section);
+        plan.add_section(pair, section, pair, section);
     }
     return plan;
 }

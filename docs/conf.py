@@ -63,7 +63,7 @@ def _check_that_all_is_listed() -> None:
     # Modules, with pages of their own.
     names |= {"fft", "files", "stream", "targets"} & set(datamover.__all__)
     shown = re.findall(r"doxygenfile:: (\S+)", c.read_text() + cpp.read_text())
-    installed = {file.name for file in (ROOT / "include/datamover").iterdir()}
+    installed = {file.name for file in (ROOT / "include/datamover").rglob("*.h*")}
     installed -= {"datamover.hpp", "export.h"}  # of these, nothing is for users to call
     missing = names ^ set(datamover.__all__) | set(shown) ^ installed
     if missing:

@@ -13,11 +13,11 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::BlockCyclic;
 using datamover::Error;
 using datamover::ErrorCode;
 using datamover::Mover;
-using datamover::XArray;
 
 const Error no_input(ErrorCode::io, "the input is not there");
 
@@ -35,7 +35,7 @@ void expect_on_all(const Call& call, ErrorCode code) {
 /// Calls that bind: process 0 refuses, in place of the call that it cannot make.
 void calls_of_all(MPI_Comm comm, int rank, int nprocs) {
     const BlockCyclic rows({8, 8}, "(block, *)", nprocs), columns({8, 8}, "(*, block)", nprocs);
-    const XArray u(comm, rows, sizeof(double)), v(comm, columns, sizeof(double));
+    const Array u(comm, rows, sizeof(double)), v(comm, columns, sizeof(double));
     expect_on_all(
         [&] {
             if (rank == 0) Mover::refuse(comm, no_input);
@@ -60,7 +60,7 @@ void elements(MPI_Comm comm, int rank, int nprocs) {
     datamover::TargetList targets;
     targets.elems = 1;
     targets.data = &next;
-    datamover::Distribution to_next(comm, targets);
+    datamover::Migration to_next(comm, targets);
     const double value = rank;
     const datamover::ElementColumn column{&value, sizeof value};
     expect_on_all(
@@ -88,12 +88,12 @@ void given_up(MPI_Comm all, int rank, int nprocs) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(all, &comm);
     const BlockCyclic rows({64, 64}, "(block, *)", nprocs), columns({64, 64}, "(*, block)", nprocs);
-    const XArray u(comm, rows, sizeof(double)), v(comm, columns, sizeof(double));
+    const Array u(comm, rows, sizeof(double)), v(comm, columns, sizeof(double));
     try {
         Mover mover(comm, redistribute(rows, columns), u, v);
         mover.start();
         if (rank != 0) mover.wait(60);  // returns where all that it waits for had come before
-        mover.give_up();  // in flight on process 0, as when an exception comes before the wait
+        mover.abort();  // in flight on process 0, as when an exception comes before the wait
         expect(!mover.in_flight(), "it is over here");
     } catch (const Error& error) {
         expect(rank != 0 && error.code() == ErrorCode::peer_failed, error.what());

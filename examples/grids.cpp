@@ -9,12 +9,12 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::FloorPlan;
 using datamover::MotionPlan;
 using datamover::Mover;
 using datamover::Point;
 using datamover::Region;
-using datamover::XArray;
 
 constexpr std::int64_t fine_edge = 32, coarse_edge = 16;
 
@@ -27,7 +27,7 @@ double value_at(const Point& point, std::int64_t edge) {
 /// Visits the points of this process's boxes, grown by so many on every side: visit(point,
 /// element).
 template <class Visit>
-void for_each_point(const XArray& array, std::int64_t grown, Visit visit) {
+void for_each_point(const Array& array, std::int64_t grown, Visit visit) {
     const FloorPlan& boxes = *array.layout().boxes();
     for (const std::int64_t block : boxes.blocks_of(array.rank())) {
         const Region box = boxes.region(block);
@@ -39,7 +39,7 @@ void for_each_point(const XArray& array, std::int64_t grown, Visit visit) {
 
 /// Visits the points around one of this process's boxes: visit(point, element).
 template <class Visit>
-void for_each_ghost(const XArray& array, std::int64_t block, Visit visit) {
+void for_each_ghost(const Array& array, std::int64_t block, Visit visit) {
     const Region box = array.layout().boxes()->region(block);
     const auto grid = array.grid<double>(block);
     const Region inside({0, 0}, box.shape());
@@ -48,7 +48,7 @@ void for_each_ghost(const XArray& array, std::int64_t block, Visit visit) {
     });
 }
 
-long count_wrong(const XArray& array, std::int64_t grown, std::int64_t edge) {
+long count_wrong(const Array& array, std::int64_t grown, std::int64_t edge) {
     long wrong = 0;
     for_each_point(array, grown, [&](const Point& point, double& element) {
         wrong += element != value_at(point, edge);
@@ -56,12 +56,12 @@ long count_wrong(const XArray& array, std::int64_t grown, std::int64_t edge) {
     return wrong;
 }
 
-void fill(const XArray& array, std::int64_t edge) {
+void fill(const Array& array, std::int64_t edge) {
     for_each_point(array, 0,
                    [&](const Point& point, double& element) { element = value_at(point, edge); });
 }
 
-XArray field(MPI_Comm comm, const FloorPlan& boxes, std::int64_t ghosts) {
+Array field(MPI_Comm comm, const FloorPlan& boxes, std::int64_t ghosts) {
     const Point wide = Point::filled(2, ghosts);
     return {comm, boxes, sizeof(double), {.ghost_lower = wide, .ghost_upper = wide}};
 }
@@ -69,7 +69,7 @@ XArray field(MPI_Comm comm, const FloorPlan& boxes, std::int64_t ghosts) {
 /// The ghosts of two fields in one message for each pair of processes, while the program computes.
 long ghosts_of_two_fields(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
     const Point one = Point::filled(2, 1);
-    const XArray u = field(comm, boxes, 1), v = field(comm, boxes, 1);
+    const Array u = field(comm, boxes, 1), v = field(comm, boxes, 1);
     fill(u, fine_edge);
     fill(v, fine_edge);
     const MotionPlan ghosts = halo(boxes, one, one, grid);
@@ -84,7 +84,7 @@ long ghosts_of_two_fields(MPI_Comm comm, const FloorPlan& boxes, const Region& g
 /// The same, one axis after the other: corners travel with the second, in fewer messages.
 long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
     const Point one = Point::filled(2, 1);
-    const XArray u = field(comm, boxes, 1);
+    const Array u = field(comm, boxes, 1);
     fill(u, fine_edge);
     std::vector<datamover::PlannedArrays> phases;
     for (const int axis : {0, 1})
@@ -97,7 +97,7 @@ long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& gr
 /// five-point stencil reads before it computes the black ones.
 long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
     const Point one = Point::filled(2, 1);
-    const XArray u = field(comm, boxes, 1);
+    const Array u = field(comm, boxes, 1);
     for_each_point(u, 1, [](const Point&, double& element) { element = -1; });
     fill(u, fine_edge);
     const std::vector<bool> wraps = {true, false};
@@ -123,10 +123,10 @@ long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& g
 
 /// Every box of the coarse level gets the fine points above it, whoever has them.
 long to_the_coarse_level(MPI_Comm comm, int rank, const FloorPlan& fine, const FloorPlan& coarse) {
-    const XArray u = field(comm, fine, 0);
+    const Array u = field(comm, fine, 0);
     fill(u, fine_edge);
     const MotionPlan down = restriction(fine, coarse, {2, 2});
-    const XArray above(comm, down.destination(), sizeof(double));
+    const Array above(comm, down.destination(), sizeof(double));
     Mover mover(comm, down, u, above);
     mover();
 

@@ -14,6 +14,7 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::ArrayPart;
 using datamover::BlockCyclic;
 using datamover::MotionPlan;
@@ -21,7 +22,6 @@ using datamover::Mover;
 using datamover::Point;
 using datamover::Region;
 using datamover::ScalarType;
-using datamover::XArray;
 
 constexpr std::int64_t rows = 40, columns = 60, tile = 8;
 
@@ -149,7 +149,7 @@ void panels(MPI_Comm comm, int rank, int nprocs) {
     datamover::set_default_timeout(60);      // of all waits from now on
     const datamover::ProgressThread thread;  // moves by itself what needs no messages
     const MotionPlan first = panel_broadcast(a.layout, Region({0, 0}, {rows, tile}), 1);
-    const XArray panel(comm, first.destination(), sizeof(double), {.type = ScalarType::float64});
+    const Array panel(comm, first.destination(), sizeof(double), {.type = ScalarType::float64});
     for (std::int64_t j = 0; j + tile <= columns; j += tile) {
         Mover mover(comm, panel_broadcast(a.layout, Region({0, j}, {rows, j + tile}), 1), a.part,
                     panel.part());

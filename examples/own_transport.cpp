@@ -97,8 +97,8 @@ int main(int argc, char** argv) {
     options.transport = "all-at-once";
     long wrong = 0;
     {
-        datamover::XArray a(MPI_COMM_WORLD, rows, sizeof(double));
-        datamover::XArray b(MPI_COMM_WORLD, columns, sizeof(double));
+        datamover::Array a(MPI_COMM_WORLD, rows, sizeof(double));
+        datamover::Array b(MPI_COMM_WORLD, columns, sizeof(double));
         const auto before = a.grid<double>(rows.block_of(rank));
         datamover::Region::from_shape(rows.local_shape(rank)).for_each([&](auto& local) {
             const auto global = rows.global_index(rank, local);

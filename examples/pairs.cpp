@@ -14,6 +14,7 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::BlockCyclic;
 using datamover::FloorPlan;
 using datamover::Layout;
@@ -22,7 +23,6 @@ using datamover::PeerPart;
 using datamover::Point;
 using datamover::Region;
 using datamover::Side;
-using datamover::XArray;
 
 /// One element of a message: in which local blocks it lies, and where there.
 struct Element {
@@ -137,7 +137,7 @@ struct Counts {
 /// Moves as a plan says, by one collective operation. Both sides find the same order by themselves.
 /// Returns how many elements left here and came here.
 datamover::PerSide<std::size_t> move_by_hand(MPI_Comm comm, const MotionPlan& plan,
-                                             const XArray& from, const XArray& to) {
+                                             const Array& from, const Array& to) {
     int nprocs = 0;
     MPI_Comm_size(comm, &nprocs);
     Counts send(nprocs), receive(nprocs);
@@ -163,14 +163,14 @@ datamover::PerSide<std::size_t> move_by_hand(MPI_Comm comm, const MotionPlan& pl
 }
 
 /// The numbers of this process's elements, ghosts too; all different within a process.
-void fill(const XArray& array, double begin) {
+void fill(const Array& array, double begin) {
     for (const std::int64_t block : array.layout().blocks_of(array.rank())) {
         const datamover::GridView<double> grid = array.grid<double>(block);
         grid.valid().for_each([&](const Point& at) { grid[at] = begin++; });
     }
 }
 
-void expect_equal(const XArray& a, const XArray& b) {
+void expect_equal(const Array& a, const Array& b) {
     for (const std::int64_t block : a.layout().blocks_of(a.rank())) {
         const datamover::GridView<const double> left = a.grid<double>(block),
                                                 right = b.grid<double>(block);
@@ -182,8 +182,8 @@ void expect_equal(const XArray& a, const XArray& b) {
 /// the program asked for.
 void columns_first() {
     const BlockCyclic layout({12, 10}, "(*, *)", 1);
-    const XArray u(MPI_COMM_SELF, layout, sizeof(double),
-                   {.order = datamover::ElementOrder::column_major});
+    const Array u(MPI_COMM_SELF, layout, sizeof(double),
+                  {.order = datamover::ElementOrder::column_major});
     const datamover::BlockMemory& block = u.block_memory(0);
     expect(u.origin(0) == u.part().base + block.offset_bytes, "its element (0, 0)");
     expect(block.strides_bytes == Point{8, 96} && block.valid == u.layout().domain(), "by columns");
@@ -191,8 +191,8 @@ void columns_first() {
 
 /// By hand and by a mover.
 void compare(MPI_Comm comm, const char* name, const MotionPlan& plan,
-             const datamover::XArrayOptions& options = {}) {
-    const XArray from(comm, plan.source(), sizeof(double), options),
+             const datamover::ArrayOptions& options = {}) {
+    const Array from(comm, plan.source(), sizeof(double), options),
         to(comm, plan.destination(), sizeof(double), options),
         again(comm, plan.destination(), sizeof(double), options);
     fill(from, 1000.0 * from.rank());
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
     columns_first();
 
     MotionPlan reshape(boxes, boxes);  // the first four columns of a box to four rows of another
-    reshape.copy(0, Region({0, 0}, {3, 4}), 4, Region({4, 4}, {8, 7}));
+    reshape.add_section(0, Region({0, 0}, {3, 4}), 4, Region({4, 4}, {8, 7}));
     compare(MPI_COMM_WORLD, "another shape", reshape);
 
     std::vector<std::int64_t> offsets, indices(144);  // every process has its share, backwards

@@ -49,7 +49,7 @@ long particles_to_cells(MPI_Comm comm, int rank, int nprocs) {
     targets.evaluate = [&](std::int64_t first, std::int64_t count, std::int64_t* ranks) {
         map.evaluate(keys_of(mine.data()), first, count, ranks);
     };
-    datamover::Distribution to_cells(comm, targets);
+    datamover::Migration to_cells(comm, targets);
 
     const ElementColumn column{mine.data(), sizeof(Particle)};
     const std::vector<datamover::ElementBuffer> arrived = to_cells.move({&column, 1});
@@ -68,7 +68,7 @@ long particles_to_cells(MPI_Comm comm, int rank, int nprocs) {
                       static_cast<std::int64_t>(energies.size() * sizeof(double))});
     for (std::size_t i = 0; i < mine.size(); ++i) wrong += energies[i] != 2 * mine[i].charge;
 
-    const datamover::DistributionCounters counters = to_cells.counters();
+    const datamover::MigrationCounters counters = to_cells.counters();
     if (rank == 0)
         std::printf("process 0 kept %lld particles and sent %lld, by \"%s\"\n",
                     static_cast<long long>(counters.elems_kept),
@@ -90,7 +90,7 @@ long to_both_ends(MPI_Comm comm, int rank, int nprocs) {
     targets.elems = 100;
     targets.targets_per_elem = 2;
     targets.data = ends.data();
-    datamover::Distribution to_ends(comm, targets);
+    datamover::Migration to_ends(comm, targets);
 
     ElementColumn column{weights.data(), sizeof(float)};
     column.type = datamover::ScalarType::float32;
@@ -137,7 +137,7 @@ long by_ranges_of_keys(MPI_Comm comm, int rank, int nprocs) {
     targets.data = ranks.data();
     targets.type = datamover::ScalarType::int64;
     targets.stride_bytes = sizeof(std::int64_t);
-    datamover::Distribution by_key(comm, targets);
+    datamover::Migration by_key(comm, targets);
 
     const auto received = static_cast<std::size_t>(by_key.received());
     records.resize(std::max(records.size(), received));
@@ -182,7 +182,7 @@ long in_any_order(MPI_Comm comm, int rank, int nprocs) {
     datamover::TargetList targets;
     targets.elems = 10;
     targets.data = next.data();
-    datamover::Distribution to_next(comm, targets);
+    datamover::Migration to_next(comm, targets);
     const std::vector<double> mine(10, rank);
     const ElementColumn column{mine.data(), sizeof(double)};
     datamover::CarryOptions how;
@@ -202,9 +202,9 @@ long by_work_and_method(MPI_Comm comm, int nprocs) {
     std::int64_t last = -1;
     by_work(nprocs).evaluate({corner, datamover::ScalarType::float64, 2, 16}, 0, 1, &last);
     datamover::TargetList nothing;
-    datamover::DistributionOptions options;
+    datamover::MigrationOptions options;
     options.carry.method = "auto";
-    const datamover::Distribution any(comm, nothing, options);
+    const datamover::Migration any(comm, nothing, options);
     const std::string chosen = any.chosen_method(sizeof(Particle));
     long wrong = last != nprocs - 1;
     for (const datamover::MethodTime& time : any.measured_methods())

@@ -13,6 +13,7 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::BlockCyclic;
 using datamover::FloorPlan;
 using datamover::MotionPlan;
@@ -20,7 +21,6 @@ using datamover::Mover;
 using datamover::Point;
 using datamover::Region;
 using datamover::SectionCopy;
-using datamover::XArray;
 
 constexpr std::int64_t edge = 32;
 
@@ -53,8 +53,8 @@ void sections(int rank, int nprocs) {
 
     // Terms are read and changed one by one.
     MotionPlan by_hand(layout, layout);
-    by_hand.copy(0, layout.region(0), 1, layout.region(1));
-    by_hand.copy(0, layout.region(0), 2, layout.region(2));
+    by_hand.add_section(0, layout.region(0), 1, layout.region(1));
+    by_hand.add_section(0, layout.region(0), 2, layout.region(2));
     SectionCopy copy = std::get<SectionCopy>(by_hand[1]);
     copy.destination_block = 3;
     copy.destination_region = layout.region(3);
@@ -68,9 +68,8 @@ void sections(int rank, int nprocs) {
 void sums_of_ghosts(MPI_Comm comm, int rank, int nprocs) {
     const FloorPlan layout = boxes(nprocs);
     const Point one{1, 1};
-    const XArray u(
-        comm, layout, sizeof(double),
-        {.type = datamover::ScalarType::float64, .ghost_lower = one, .ghost_upper = one});
+    const Array u(comm, layout, sizeof(double),
+                  {.type = datamover::ScalarType::float64, .ghost_lower = one, .ghost_upper = one});
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const auto grid = u.grid<double>(block);
         grid.valid().for_each([&](const Point& at) { grid[at] = 1; });
@@ -84,7 +83,7 @@ void sums_of_ghosts(MPI_Comm comm, int rank, int nprocs) {
         const auto grid = u.grid<double>(block);
         expect(grid(0, 0) == 4 && grid(0, 3) == 2 && grid(3, 3) == 1, "corner, edge, inside");
     }
-    sum.free();  // gives back its buffers; u stays
+    sum.close();  // gives back its buffers; u stays
 }
 
 /// From one level of a solver to the next: what lies beneath each fine box, and one point more.
@@ -95,7 +94,7 @@ void to_the_fine_level(MPI_Comm comm, int rank, int nprocs) {
     datamover::LevelOptions options;
     options.lower = options.upper = {1, 1};
     const MotionPlan up = prolongation(coarse, fine, {2, 2}, options);
-    const XArray u(comm, coarse, sizeof(int)), beneath(comm, up.destination(), sizeof(int));
+    const Array u(comm, coarse, sizeof(int)), beneath(comm, up.destination(), sizeof(int));
     for (const std::int64_t block : coarse.blocks_of(rank))
         u.grid<int>(block).valid().for_each([&](const Point& at) {
             const Point point = coarse.region(block).lo() + at;

@@ -10,7 +10,7 @@ namespace {
 
 /// Calls visit(global index as one number, element) for this process's elements of an array.
 template <class Visit>
-void for_each_local(const datamover::BlockCyclic& layout, const datamover::XArray& array,
+void for_each_local(const datamover::BlockCyclic& layout, const datamover::Array& array,
                     Visit visit) {
     const auto grid = array.grid<double>(layout.block_of(array.rank()));
     datamover::Region::from_shape(layout.local_shape(array.rank())).for_each([&](auto& local) {
@@ -22,8 +22,8 @@ void for_each_local(const datamover::BlockCyclic& layout, const datamover::XArra
 long rows_to_tiles(MPI_Comm comm, int nprocs) {
     const datamover::BlockCyclic rows({1000, 1000}, "(block, *)", nprocs);
     const datamover::BlockCyclic tiles({1000, 1000}, "(cyclic(64), cyclic(64))", nprocs);
-    datamover::XArray a(comm, rows, sizeof(double));
-    datamover::XArray b(comm, tiles, sizeof(double));
+    datamover::Array a(comm, rows, sizeof(double));
+    datamover::Array b(comm, tiles, sizeof(double));
     for_each_local(rows, a, [](double number, double& element) { element = number; });
 
     datamover::Mover mover(comm, datamover::redistribute(rows, tiles), a, b);

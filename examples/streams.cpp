@@ -14,10 +14,10 @@
 
 namespace {
 
+using datamover::Array;
 using datamover::BlockCyclic;
 using datamover::Stream;
 using datamover::StreamSource;
-using datamover::XArray;
 
 constexpr std::int64_t edge = 24, steps = 5;
 
@@ -33,7 +33,7 @@ BlockCyclic square(const char* distribution, MPI_Comm comm) {
 
 /// Calls visit(i, j, element) for the elements of a part, in global indices.
 template <class Visit>
-void for_each_element(const XArray& array, Visit visit) {
+void for_each_element(const Array& array, Visit visit) {
     const BlockCyclic& layout = *array.layout().block_cyclic();
     const auto grid = array.grid<double>(layout.block_of(array.rank()));
     for (std::int64_t i = 0; i < grid.extent(0); ++i)
@@ -79,7 +79,7 @@ public:
 private:
     datamover::StreamManager manager_;
     Stream out_;
-    XArray u_;
+    Array u_;
 };
 
 /// An analysis: it wants columns.
@@ -113,7 +113,7 @@ public:
 
 private:
     StreamSource in_;
-    XArray v_;
+    Array v_;
 };
 
 }  // namespace

@@ -63,14 +63,14 @@ private:
     // communication: begin
     /// All cells, in regions of (z, y, x, value), or of (value, z, y, x) where each value has its
     /// own array.
-    XArray array(std::int64_t values, std::int64_t ghosts) const {
+    Array array(std::int64_t values, std::int64_t ghosts) const {
         const std::int64_t n = problem_.n, edge = problem_.edge;
         const Point grid = order(n, n, n, values), parts = order(edge, edge, edge, 1);
         Map owners;
         for (std::int64_t block = 0; block < edge * edge * edge; ++block)
             owners.push_back(owner_of(edge, place_of(block)));
         const FloorPlan even = FloorPlan::uniform(Region::from_shape(grid), parts, edge * edge);
-        const XArrayOptions options{.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)};
+        const ArrayOptions options{.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)};
         return {MPI_COMM_WORLD, even.with_owners(owners, edge * edge), sizeof(double), options};
     }
 
@@ -90,7 +90,7 @@ private:
     }
 
     /// What the cells of a stage hand on to the next ones along dimension d, or to those before.
-    PlannedArrays handed_on(const XArray& array, std::size_t d, std::int64_t stage,
+    PlannedArrays handed_on(const Array& array, std::size_t d, std::int64_t stage,
                             bool backwards) const {
         Point lower = around(0), upper = lower;
         (backwards ? upper : lower)[axis(d)] = problem_.scheme.depth;
@@ -102,7 +102,7 @@ private:
     }
     // communication: end
 
-    apps::Values values(const XArray& array, std::int64_t block, std::int64_t ghosts,
+    apps::Values values(const Array& array, std::int64_t block, std::int64_t ghosts,
                         std::int64_t count) const {
         apps::Values v;
         v.count = count;
@@ -123,7 +123,7 @@ private:
     }
 
     Problem problem_;
-    XArray u_, rhs_, lhs_;
+    Array u_, rhs_, lhs_;
     std::vector<Cell> cells_;
     // communication: begin
     Mover faces_;

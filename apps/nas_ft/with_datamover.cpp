@@ -17,8 +17,8 @@ public:
         MPI_Comm_size(MPI_COMM_WORLD, &size);
         planes_of_z_ = BlockCyclic({nz, ny, nx}, "(block, *, *)", size);
         planes_of_y_ = BlockCyclic({ny, nx, nz}, "(block, *, *)", size);
-        space_ = XArray(MPI_COMM_WORLD, planes_of_z_, sizeof(Complex));
-        spectrum_ = XArray(MPI_COMM_WORLD, planes_of_y_, sizeof(Complex));
+        space_ = Array(MPI_COMM_WORLD, planes_of_z_, sizeof(Complex));
+        spectrum_ = Array(MPI_COMM_WORLD, planes_of_y_, sizeof(Complex));
         MotionPlan turn = redistribute(planes_of_z_, planes_of_y_, {1, 2, 0});
         MotionPlan turn_back = redistribute(planes_of_y_, planes_of_z_, {2, 0, 1});
         // communication: end
@@ -58,13 +58,13 @@ protected:
     static std::int64_t first(const BlockCyclic& planes, int rank) {
         return std::min(rank * planes.block()[0], planes.shape()[0]);
     }
-    static Complex* data(const XArray& array) {
+    static Complex* data(const Array& array) {
         return array.holds(array.rank()) ? array.grid<Complex>(array.rank()).data() : nullptr;
     }
 
     BlockCyclic planes_of_z_, planes_of_y_;
     // communication: end
-    XArray space_, spectrum_;
+    Array space_, spectrum_;
     Mover turn_, turn_back_;  // communication
     Share share_;
 };

@@ -61,13 +61,13 @@ public:
 
 private:
     // communication: begin
-    XArray array(const Point& ghosts) const {
-        const XArrayOptions options{.ghost_lower = ghosts, .ghost_upper = ghosts};
+    Array array(const Point& ghosts) const {
+        const ArrayOptions options{.ghost_lower = ghosts, .ghost_upper = ghosts};
         return {MPI_COMM_WORLD, boxes_, 5 * sizeof(double), options};
     }
     // communication: end
 
-    apps::Values values(const XArray& array, std::int64_t ghosts) const {
+    apps::Values values(const Array& array, std::int64_t ghosts) const {
         // communication: begin
         const Region box = boxes_.region(array.rank());
         const auto grid = array.grid<std::array<double, 5>>(array.rank());
@@ -101,7 +101,7 @@ private:
             if (z < 0 || z >= problem_.n) return;
             const Region pencil =
                 face.source_region.intersected(Region({z, 0, 0}, {z + 1, problem_.n, problem_.n}));
-            plan.copy(face.source_block, pencil, face.destination_block, pencil);
+            plan.add_section(face.source_block, pencil, face.destination_block, pencil);
         });
         return plan;
     }
@@ -110,7 +110,7 @@ private:
     FloorPlan boxes_;
     // communication: end
     Problem problem_;
-    XArray u_, rsd_;
+    Array u_, rsd_;
     // communication: begin
     Mover faces_;
     std::vector<Mover> up_, down_;

@@ -11,7 +11,7 @@ public:
         // communication: begin
         for (int level = 1; level <= levels(); ++level)
             for (std::size_t d = 0; d < 3; ++d) {
-                const Field f = field(Array::solution, level);
+                const Field f = field(Variable::solution, level);
                 Axis& axis = axes_.emplace_back();
                 for (std::size_t side = 0; side < 2; ++side) {
                     axis.inside[side] = type_of(f, faces(level, d)[side].inside);

@@ -54,15 +54,15 @@ public:
     }
 
 private:
-    Field solution_at(int level) const { return version_.field(Array::solution, level); }
-    Field residual_at(int level) const { return version_.field(Array::residual, level); }
+    Field solution_at(int level) const { return version_.field(Variable::solution, level); }
+    Field residual_at(int level) const { return version_.field(Variable::residual, level); }
 
     /// From the finest level to the coarsest and back. Source: `mg3P`.
     void cycle(apps::Times& times) {
         const int top = problem_.levels;
         for (int level = top - 1; level >= 1; --level)
             version_.update(
-                Array::residual, level,
+                Variable::residual, level,
                 [&, coarse = residual_at(level), fine = residual_at(level + 1)](const Box& box) {
                     restrict_to(coarse, fine, box);
                 },
@@ -79,7 +79,7 @@ private:
 
     void update_residual(int level, const Field& right, apps::Times& times) {
         version_.update(
-            Array::residual, level,
+            Variable::residual, level,
             [r = residual_at(level), u = solution_at(level), right](const Box& box) {
                 residual(r, u, right, box);
             },
@@ -88,7 +88,7 @@ private:
 
     void update_solution(int level, apps::Times& times) {
         version_.update(
-            Array::solution, level,
+            Variable::solution, level,
             [&, u = solution_at(level), r = residual_at(level)](const Box& box) {
                 smooth(u, r, problem_.smoother, box);
             },

@@ -51,16 +51,16 @@ public:
         }
     }
 
-    Field field(Array array, int level) const override {
+    Field field(Variable variable, int level) const override {
         const Level& l = levels_[static_cast<std::size_t>(level - 1)];
         Field f = l.box;
-        const std::vector<double>& memory = l.memory[static_cast<std::size_t>(array)];
+        const std::vector<double>& memory = l.memory[static_cast<std::size_t>(variable)];
         f.origin = const_cast<double*>(memory.data()) + f.stride_i + f.stride_j + 1;
         return f;
     }
 
-    void update(Array array, int level, const Work& compute, apps::Times& times) override {
-        const Field f = field(array, level);
+    void update(Variable variable, int level, const Work& compute, apps::Times& times) override {
+        const Field f = field(variable, level);
         compute(whole(f));
         // communication: begin
         apps::timed(times.communication, [&] {

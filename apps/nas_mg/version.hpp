@@ -11,7 +11,7 @@
 namespace mg {
 
 /// The solution, and what is left of the equation. There is one of each per level.
-enum class Array : std::size_t { solution, residual };
+enum class Variable : std::size_t { solution, residual };
 
 /// What computes the values of a box from arrays with ghosts.
 using Work = std::function<void(const Box&)>;
@@ -22,10 +22,10 @@ class Version {
 public:
     virtual ~Version() = default;
     /// This process's box of a level, in memory that lives as long as the version.
-    virtual Field field(Array array, int level) const = 0;
+    virtual Field field(Variable variable, int level) const = 0;
     /// Has all points of a box computed, in any parts, and brings them to the ghosts of others.
     /// Collective.
-    virtual void update(Array array, int level, const Work& compute, apps::Times& times) = 0;
+    virtual void update(Variable variable, int level, const Work& compute, apps::Times& times) = 0;
 };
 
 std::unique_ptr<Version> with_datamover(const Problem& problem);

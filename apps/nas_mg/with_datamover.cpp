@@ -26,17 +26,17 @@ public:
                 });
             // communication: begin
             for (Parts* parts : {&solution_, &residual_}) {
-                XArray array(MPI_COMM_WORLD, boxes, sizeof(double),
-                             {.ghost_lower = width, .ghost_upper = width});
+                Array array(MPI_COMM_WORLD, boxes, sizeof(double),
+                            {.ghost_lower = width, .ghost_upper = width});
                 parts->push_back({array, Mover(MPI_COMM_WORLD, ghosts, array, array)});
             }
         }
         // communication: end
     }
 
-    Field field(Array array, int level) const override {
+    Field field(Variable variable, int level) const override {
         // communication: begin
-        const XArray& values = part(array, level).array;
+        const Array& values = part(variable, level).array;
         const auto grid = values.grid<double>(values.rank());
         const Region box = values.layout().boxes()->region(values.rank());
         return {grid.data(), grid.stride(1), grid.stride(0), index_of(box.lo()),
@@ -44,21 +44,22 @@ public:
         // communication: end
     }
 
-    void update(Array array, int level, const Work& compute, apps::Times& times) override {
-        compute(whole(field(array, level)));
-        apps::timed(times.communication, [&] { part(array, level).exchange(); });  // communication
+    void update(Variable variable, int level, const Work& compute, apps::Times& times) override {
+        compute(whole(field(variable, level)));
+        apps::timed(times.communication,
+                    [&] { part(variable, level).exchange(); });  // communication
     }
 
 protected:
     // communication: begin
     struct Part {
-        XArray array;
+        Array array;
         mutable Mover exchange;
     };
     using Parts = std::vector<Part>;
 
-    const Part& part(Array array, int level) const {
-        const Parts& parts = array == Array::solution ? solution_ : residual_;
+    const Part& part(Variable variable, int level) const {
+        const Parts& parts = variable == Variable::solution ? solution_ : residual_;
         return parts[static_cast<std::size_t>(level - 1)];
     }
     static Index index_of(const Point& point) { return {point[0], point[1], point[2]}; }
@@ -71,7 +72,7 @@ class Overlapped final : public WithDatamover {
 public:
     explicit Overlapped(const Problem& problem) : WithDatamover(problem) {
         for (int level = 1; level <= problem.levels; ++level) {
-            const Index extent = field(Array::solution, level).extent;
+            const Index extent = field(Variable::solution, level).extent;
             Cut& cut = cuts_.emplace_back();
             if (extent[2] < smallest) continue;
             const Region all = Region::from_shape({extent[0], extent[1], extent[2]});
@@ -82,14 +83,14 @@ public:
         }
     }
 
-    void update(Array array, int level, const Work& compute, apps::Times& times) override {
-        if (field(array, level).extent[2] < smallest)
-            return WithDatamover::update(array, level, compute, times);
+    void update(Variable variable, int level, const Work& compute, apps::Times& times) override {
+        if (field(variable, level).extent[2] < smallest)
+            return WithDatamover::update(variable, level, compute, times);
         const Cut& cut = cuts_[static_cast<std::size_t>(level - 1)];
         for (const Box& outer : cut.outer) compute(outer);
-        apps::timed(times.communication, [&] { part(array, level).exchange.start(); });
+        apps::timed(times.communication, [&] { part(variable, level).exchange.start(); });
         compute(cut.inner);
-        apps::timed(times.communication, [&] { part(array, level).exchange.wait(); });
+        apps::timed(times.communication, [&] { part(variable, level).exchange.wait(); });
     }
 
 private:

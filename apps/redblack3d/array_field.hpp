@@ -14,7 +14,7 @@ inline Index index_of(const datamover::Point& point) {
 // communication: begin
 
 /// The block of an array of doubles over boxes, if this process holds it.
-inline Field field_of(const datamover::XArray& array, std::int64_t block) {
+inline Field field_of(const datamover::Array& array, std::int64_t block) {
     if (!array.holds(block)) return {};
     const auto grid = array.grid<double>(block);
     return {grid.data(), grid.stride(0), grid.stride(1),

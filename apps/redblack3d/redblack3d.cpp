@@ -21,7 +21,7 @@ class SerialField {
 public:
     SerialField(const Problem& problem, std::int64_t iterations)
         : n_(problem.n), u_(array_on_process_0(problem, 1)) {
-        const datamover::XArray right = array_on_process_0(problem, 0);
+        const datamover::Array right = array_on_process_0(problem, 0);
         if (!u_.holds(0)) return;
         const Field u = field_of(u_, 0), f = field_of(right, 0);
         fill(u, f, n_);
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    static datamover::XArray array_on_process_0(const Problem& problem, std::int64_t ghosts) {
+    static datamover::Array array_on_process_0(const Problem& problem, std::int64_t ghosts) {
         using namespace datamover;
         const Index& grid = problem.grid;
         const Region all = Region::from_shape(Point::filled(3, problem.n));
@@ -67,7 +67,7 @@ private:
     }
 
     std::int64_t n_;
-    datamover::XArray u_;
+    datamover::Array u_;
 };
 
 /// A version's box of the whole grid, as the library's streams want it. Collective.

@@ -16,8 +16,8 @@ public:
         const Point processes{problem.grid[0], problem.grid[1], problem.grid[2]};
         const FloorPlan boxes = FloorPlan::uniform(grid, processes, processes.product());
         const Point width = Point::filled(3, 1);
-        u_ = XArray(MPI_COMM_WORLD, boxes, sizeof(double),
-                    {.ghost_lower = width, .ghost_upper = width});
+        u_ = Array(MPI_COMM_WORLD, boxes, sizeof(double),
+                   {.ghost_lower = width, .ghost_upper = width});
         MotionPlan faces = halo(boxes, width, width, {}, {}, false);
         // communication: end
         if (!complete)
@@ -40,7 +40,7 @@ public:
     }
 
 protected:
-    XArray u_;
+    Array u_;
     Mover exchange_;  // communication
 };
 

@@ -64,7 +64,7 @@ protected:
 
 private:
     struct Matrix {
-        XArray array;  // communication
+        Array array;  // communication
         Part part;
     };
 
@@ -73,14 +73,14 @@ private:
         const Point blocks{problem.block, problem.block};
         const Point grid{problem.grid_rows, problem.grid_columns};
         const BlockCyclic layout = BlockCyclic::cyclic(shape, blocks, grid);
-        const XArray array(MPI_COMM_WORLD, layout, sizeof(double));
+        const Array array(MPI_COMM_WORLD, layout, sizeof(double));
         const auto held = layout.global_indices(array.rank());
         return {array, {array.local<double>().data(), held[0], held[1]}};
         // communication: end
     }
 
     // communication: begin
-    using Panels = std::pair<XArray, XArray>;
+    using Panels = std::pair<Array, Array>;
     std::map<std::pair<std::int64_t, std::int64_t>, Panels> panels_;  // by depth and turn
     // communication: end
     Matrix a_, b_, c_;

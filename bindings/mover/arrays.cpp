@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "casters.hpp"
+#include "datamover/array.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "errors.hpp"
 #include "interpreter_lock.hpp"
 #include "module.hpp"
@@ -78,7 +78,7 @@ std::shared_ptr<const void> kept_alive(nb::object object) {
 }
 
 /// All bytes of an array's memory on this process as a NumPy array that keeps them alive.
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const XArray& array) {
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const Array& array) {
     auto* kept = new ArrayPart(array.part());
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ArrayPart*>(p); });
     return {kept->base, {static_cast<std::size_t>(kept->memory.end_bytes)}, owner};
@@ -88,25 +88,25 @@ nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const XArray& array) 
 
 void bind_arrays(nb::module_& m) {
     nb::class_<ArrayPart>(m, "ArrayPart", "One process's part of an array, as movers bind it.");
-    nb::class_<XArray>(m, "XArray", "The memory of a distributed array made by the library.")
+    nb::class_<Array>(m, "XArray", "The memory of a distributed array made by the library.")
         .def(
             "__init__",
-            [](XArray* self, std::uintptr_t comm, const Layout& layout, std::int64_t elem_bytes,
+            [](Array* self, std::uintptr_t comm, const Layout& layout, std::int64_t elem_bytes,
                const std::string& type, const std::string& order, const Point& ghost_lower,
                const Point& ghost_upper) {
-                const XArrayOptions options{scalar_from_name(type), order_from_name(order),
-                                            ghost_lower, ghost_upper};
-                new (self) XArray(comm_at(comm), layout, elem_bytes, options);
+                const ArrayOptions options{scalar_from_name(type), order_from_name(order),
+                                           ghost_lower, ghost_upper};
+                new (self) Array(comm_at(comm), layout, elem_bytes, options);
             },
             nb::arg("comm_address"), nb::arg("layout"), nb::arg("elem_bytes"), nb::arg("type"),
             nb::arg("order"), nb::arg("ghost_lower"), nb::arg("ghost_upper"),
             nb::call_guard<Unlocked>())
-        .def_prop_ro("shared", &XArray::shared, "Whether the node's other processes can reach it.")
-        .def("part", &XArray::part, "The part of this process.")
+        .def_prop_ro("shared", &Array::shared, "Whether the node's other processes can reach it.")
+        .def("part", &Array::part, "The part of this process.")
         .def("bytes", &bytes_of, "All bytes of this process's memory, uint8, kept alive.")
         .def(
             "blocks",
-            [](const XArray& a) {
+            [](const Array& a) {
                 nb::list blocks;
                 for (const BlockMemory& b : a.part().memory.blocks) {
                     const Point shape =
@@ -119,7 +119,7 @@ void bind_arrays(nb::module_& m) {
             "For every local block: number, byte offset of local index 0, byte strides, lowest "
             "legal "
             "local index, shape with ghosts (blocks without elements have none).")
-        .def("free", &XArray::free, "Drops the reference to the memory. Local.");
+        .def("free", &Array::close, "Drops the reference to the memory. Local.");
     m.def(
         "user_part",
         [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,

@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "casters.hpp"
-#include "datamover/relation_datatype.hpp"
+#include "datamover/advanced/relation_datatype.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of distributions of single elements.
+// Python bindings of migrations of single elements.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "array_memory.hpp"
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
 #include "errors.hpp"
 #include "interpreter_lock.hpp"
@@ -75,8 +75,8 @@ ArrivedBy arrived_by(const std::string& name) {
                 "after is \"" + name + "\", it must be \"move\" or \"move_in_place\"");
 }
 
-nb::dict counters_of(const Distribution& distribution) {
-    const DistributionCounters c = distribution.counters();
+nb::dict counters_of(const Migration& migration) {
+    const MigrationCounters c = migration.counters();
     nb::dict d;
     d["moves"] = c.moves;
     d["plan_bytes"] = c.plan_bytes;
@@ -134,11 +134,11 @@ void evaluate_targets(const TargetMap& map, const nb::tuple& described, std::uin
 
 }  // namespace
 
-void bind_distribution(nb::module_& m) {
-    nb::class_<Distribution>(m, "Distribution", "A plan that takes every element to its process.")
+void bind_migration(nb::module_& m) {
+    nb::class_<Migration>(m, "Distribution", "A plan that takes every element to its process.")
         .def(
             "__init__",
-            [](Distribution* self, std::uintptr_t comm, std::int64_t elems, std::uintptr_t address,
+            [](Migration* self, std::uintptr_t comm, std::int64_t elems, std::uintptr_t address,
                const std::string& typestr, std::int64_t stride_bytes, std::int64_t per_elem,
                nb::object row_starts, std::int64_t max_bytes, const std::string& method,
                bool stable) {
@@ -155,22 +155,22 @@ void bind_distribution(nb::module_& m) {
                     targets.row_starts = rows;
                 }
                 const Unlocked released;
-                new (self) Distribution(comm_at(comm), targets, {max_bytes, {method, stable}});
+                new (self) Migration(comm_at(comm), targets, {max_bytes, {method, stable}});
             },
             nb::arg("comm_address"), nb::arg("elems"), nb::arg("address"), nb::arg("typestr"),
             nb::arg("stride_bytes"), nb::arg("per_elem"), nb::arg("row_starts").none(),
             nb::arg("max_bytes"), nb::arg("method"), nb::arg("stable"))
-        .def_prop_ro("elems", &Distribution::elems, "Elements that this process gives.")
-        .def_prop_ro("received", &Distribution::received, "Elements that arrive here.")
+        .def_prop_ro("elems", &Migration::elems, "Elements that this process gives.")
+        .def_prop_ro("received", &Migration::received, "Elements that arrive here.")
         .def(
-            "send_counts", [](const Distribution& d) { return copy_of(d.send_counts()); },
+            "send_counts", [](const Migration& d) { return copy_of(d.send_counts()); },
             "Elements to each rank.")
         .def(
-            "receive_counts", [](const Distribution& d) { return copy_of(d.receive_counts()); },
+            "receive_counts", [](const Migration& d) { return copy_of(d.receive_counts()); },
             "Elements from each rank.")
         .def(
             "move",
-            [](Distribution& d, const nb::list& described) {
+            [](Migration& d, const nb::list& described) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
@@ -182,7 +182,7 @@ void bind_distribution(nb::module_& m) {
             nb::arg("columns"), "Moves described columns into pooled memory.")
         .def(
             "start",
-            [](Distribution& d, const nb::list& described) {
+            [](Migration& d, const nb::list& described) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
@@ -194,7 +194,7 @@ void bind_distribution(nb::module_& m) {
             nb::arg("columns"), "Begins the same.")
         .def(
             "start_into",
-            [](Distribution& d, const nb::list& described, const nb::list& memory) {
+            [](Migration& d, const nb::list& described, const nb::list& memory) {
                 const auto columns = columns_of(described);
                 const auto results = buffers_of(memory);
                 const Unlocked released;
@@ -203,20 +203,20 @@ void bind_distribution(nb::module_& m) {
             nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
         .def(
             "start_refused",
-            [](Distribution& d, const std::string& code, const std::string& message) {
+            [](Migration& d, const std::string& code, const std::string& message) {
                 const Error error(error_code_from_name(code), message);
                 const Unlocked released;
                 d.start_refused(error);
             },
             nb::arg("code"), nb::arg("message"), "Begins as one that cannot.")
-        .def("test", &Distribution::test, nb::call_guard<Unlocked>(),
+        .def("test", &Migration::test, nb::call_guard<Unlocked>(),
              "Whether what was started is complete.")
-        .def("wait", &Distribution::wait, nb::arg("timeout_seconds").none(),
+        .def("wait", &Migration::wait, nb::arg("timeout_seconds").none(),
              nb::call_guard<Unlocked>(), "Completes what was started.")
-        .def_prop_ro("in_flight", &Distribution::in_flight, "Between start and wait.")
+        .def_prop_ro("in_flight", &Migration::in_flight, "Between start and wait.")
         .def(
             "move_stably",
-            [](Distribution& d, const nb::object& described) {
+            [](Migration& d, const nb::object& described) {
                 const ElementColumn column = column_of(described);
                 std::vector<ElementBuffer> results;
                 {
@@ -228,7 +228,7 @@ void bind_distribution(nb::module_& m) {
             nb::arg("column"), "Moves one column in stable order, whatever was asked for.")
         .def(
             "move_into",
-            [](Distribution& d, const nb::list& described, const nb::list& memory) {
+            [](Migration& d, const nb::list& described, const nb::list& memory) {
                 const auto columns = columns_of(described);
                 const auto results = buffers_of(memory);
                 const Unlocked released;
@@ -237,7 +237,7 @@ void bind_distribution(nb::module_& m) {
             nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
         .def(
             "move_in_place",
-            [](Distribution& d, const nb::object& described, std::int64_t capacity_elems,
+            [](Migration& d, const nb::object& described, std::int64_t capacity_elems,
                const std::string& method, bool stable) {
                 const ElementColumn buffer = column_of(described);
                 const Unlocked released;
@@ -247,7 +247,7 @@ void bind_distribution(nb::module_& m) {
             "Replaces the elements of a buffer by those that arrive.")
         .def(
             "reverse",
-            [](Distribution& d, const nb::list& described, const nb::list& memory,
+            [](Migration& d, const nb::list& described, const nb::list& memory,
                const std::string& op, const std::string& after) {
                 const auto values = columns_of(described);
                 const auto results = buffers_of(memory);
@@ -260,7 +260,7 @@ void bind_distribution(nb::module_& m) {
             "Takes values of received elements back to where the elements came from.")
         .def(
             "refuse",
-            [](Distribution& d, const std::string& code, const std::string& message) {
+            [](Migration& d, const std::string& code, const std::string& message) {
                 const Unlocked released;
                 d.refuse(Error(error_code_from_name(code), message));
             },
@@ -268,7 +268,7 @@ void bind_distribution(nb::module_& m) {
             "Takes part in what the others call as one that cannot; all throw. Collective.")
         .def(
             "measured_methods",
-            [](const Distribution& d) {
+            [](const Migration& d) {
                 std::vector<MethodTime> times;
                 {
                     const Unlocked released;
@@ -282,14 +282,14 @@ void bind_distribution(nb::module_& m) {
             "(method, in place, element bytes, seconds) of each sample. Collective.")
         .def(
             "chosen_method",
-            [](const Distribution& d, std::int64_t elem_bytes, bool in_place) {
+            [](const Migration& d, std::int64_t elem_bytes, bool in_place) {
                 const Unlocked released;
                 return d.chosen_method(elem_bytes, in_place);
             },
             nb::arg("elem_bytes"), nb::arg("in_place"), "What \"auto\" takes. Collective.")
         .def(
             "allocate",
-            [](const Distribution& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
+            [](const Migration& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
             nb::arg("bytes"), "Pooled memory, as bytes.")
         .def("counters", &counters_of, "What it does on this process, in figures. Local.");
     nb::class_<TargetMap>(m, "TargetMap", "A map from keys to target ranks.")

@@ -56,7 +56,7 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     datamover::bindings::bind_arrays(m);
     datamover::bindings::bind_groups(m);
     datamover::bindings::bind_movers(m);
-    datamover::bindings::bind_distribution(m);
+    datamover::bindings::bind_migration(m);
     datamover::bindings::bind_datatypes(m);
     datamover::bindings::bind_index_lists(m);
     datamover::bindings::bind_windows(m);

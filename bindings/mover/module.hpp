@@ -12,7 +12,7 @@ namespace datamover::bindings {
 void bind_arrays(nanobind::module_& m);
 void bind_groups(nanobind::module_& m);
 void bind_movers(nanobind::module_& m);
-void bind_distribution(nanobind::module_& m);
+void bind_migration(nanobind::module_& m);
 void bind_datatypes(nanobind::module_& m);
 void bind_index_lists(nanobind::module_& m);
 void bind_windows(nanobind::module_& m);

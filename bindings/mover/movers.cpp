@@ -151,8 +151,8 @@ void bind_movers(nb::module_& m) {
         .def("counters", &mover_counters,
              "What one round moves and what has been done so far. Local.")
         .def("pairs", &pairs_of, "How each pair is carried. Local.")
-        .def("free", &Mover::free, "Gives back buffers and references. Local.")
-        .def("give_up", &Mover::give_up,
+        .def("free", &Mover::close, "Gives back buffers and references. Local.")
+        .def("give_up", &Mover::abort,
              "The same; in flight it gives the round up, which all processes are told. Local.");
     m.def(
         "refuse_binding",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of RecomputeModel. As RecomputeModel.
-#include "datamover/recompute_model.hpp"
+#include "datamover/advanced/recompute_model.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/decoding_costs.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
 #include "interpreter_lock.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "array_memory.hpp"
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 
 namespace datamover::bindings {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of RelationCache. As RelationCache.
-#include "datamover/relation_cache.hpp"
+#include "datamover/advanced/relation_cache.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "casters.hpp"
-#include "datamover/relation_messages.hpp"
+#include "datamover/advanced/relation_messages.hpp"
 #include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"

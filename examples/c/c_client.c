@@ -31,9 +31,10 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 
     /* Who owns what, and that all of it goes from one to the other: said once. */
-    succeed(datamover_layout_block_cyclic(&by_rows, 2, shape, "(block, *)", size, NULL));
-    succeed(datamover_layout_block_cyclic(&by_columns, 2, shape, "(*, cyclic(16))", size, NULL));
-    succeed(datamover_redistribute(&plan, by_rows, by_columns, NULL));
+    succeed(datamover_layout_create_block_cyclic(2, shape, "(block, *)", size, NULL, &by_rows));
+    succeed(
+        datamover_layout_create_block_cyclic(2, shape, "(*, cyclic(16))", size, NULL, &by_columns));
+    succeed(datamover_redistribute(by_rows, by_columns, NULL, &plan));
 
     /* The rows lie in memory of our own, the columns in the library's, the first index contiguous.
      */
@@ -51,13 +52,13 @@ int main(int argc, char** argv) {
         block.origin = rows;
         block.strides_bytes = strides;
         succeed(datamover_layout_blocks_of(by_rows, rank, NULL, 0, &num_blocks));
-        succeed(datamover_array_of_blocks(&a, by_rows, DATAMOVER_FLOAT64, sizeof(double), &block,
-                                          num_blocks));
-        succeed(datamover_array_new(&b, MPI_COMM_WORLD, by_columns, DATAMOVER_FLOAT64,
-                                    sizeof(double), 1, NULL, NULL));
+        succeed(datamover_array_of_blocks(by_rows, DATAMOVER_FLOAT64, sizeof(double), &block,
+                                          num_blocks, &a));
+        succeed(datamover_array_create(MPI_COMM_WORLD, by_columns, DATAMOVER_FLOAT64,
+                                       sizeof(double), 1, NULL, NULL, &b));
         succeed(datamover_array_block(b, rank, &origin, NULL));
         columns = origin;
-        succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+        succeed(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover));
 
         for (step = 0; step < STEPS; ++step) {
             for (row = 0; row < extents[0]; ++row)

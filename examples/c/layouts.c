@@ -11,7 +11,7 @@ static void block_cyclic(int rank, int size) {
     int dims, equal;
     datamover_layout *pairs, *again;
 
-    succeed(datamover_layout_block_cyclic(&pairs, 2, shape, "(*, cyclic(2))", size, NULL));
+    succeed(datamover_layout_create_block_cyclic(2, shape, "(*, cyclic(2))", size, NULL, &pairs));
     succeed(datamover_layout_dims(pairs, &dims));
     succeed(datamover_layout_nprocs(pairs, &nprocs));
     succeed(datamover_layout_domain(pairs, lo, hi));
@@ -31,7 +31,7 @@ static void block_cyclic(int rank, int size) {
     succeed(datamover_layout_global_index(pairs, owner, local, global));
     expect(global[0] == index[0] && global[1] == index[1], "there and back is the same index");
 
-    succeed(datamover_layout_block_cyclic(&again, 2, shape, "(*, cyclic(2))", size, NULL));
+    succeed(datamover_layout_create_block_cyclic(2, shape, "(*, cyclic(2))", size, NULL, &again));
     succeed(datamover_layout_equal(pairs, again, &equal));
     expect(equal, "they say the same");
     succeed(datamover_layout_free(&pairs));
@@ -46,7 +46,7 @@ static void floor_plans(int size) {
     datamover_layout* layout;
 
     owners[0] = 0, owners[1] = size - 1;
-    succeed(datamover_layout_floor_plan(&layout, 2, 2, los, his, owners, size));
+    succeed(datamover_layout_create_floor_plan(2, 2, los, his, owners, size, &layout));
     succeed(datamover_layout_domain(layout, first, last));
     expect(first[0] == 0 && last[1] == 8, "the domain is the box around all blocks");
     succeed(datamover_layout_owner(layout, 1, &owner));
@@ -54,14 +54,14 @@ static void floor_plans(int size) {
     expect(owner == size - 1 && extents[0] == 4 && extents[1] == 4, "block 1 is as it was said");
     succeed(datamover_layout_free(&layout));
 
-    succeed(datamover_layout_uniform(&layout, 2, lo, hi, grid, size));
+    succeed(datamover_layout_create_uniform(2, lo, hi, grid, size, &layout));
     succeed(datamover_layout_num_blocks(layout, &num_blocks));
     expect(num_blocks == 8, "2 x 4 blocks");
     succeed(datamover_layout_block_region(layout, 5, first, last));
     expect(first[0] == 4 && last[0] == 8 && first[1] == 2 && last[1] == 4, "block 5 is the sixth");
     succeed(datamover_layout_free(&layout));
 
-    succeed(datamover_layout_tiles(&layout, 2, lo, hi, tile, size, "cyclic"));
+    succeed(datamover_layout_create_tiles(2, lo, hi, tile, size, "cyclic", &layout));
     succeed(datamover_layout_owner(layout, 3, &owner));
     expect(owner == 3 % size, "tiles are dealt round robin");
     succeed(datamover_layout_free(&layout));
@@ -77,14 +77,15 @@ static void index_lists(int rank, int size) {
 
     offsets[0] = 0;
     for (i = 1; i <= size; ++i) offsets[i] = i == size ? 12 : 6;
-    succeed(datamover_layout_index_list(&whole, 1, shape, size, offsets, indices));
+    succeed(datamover_layout_create_index_list(1, shape, size, offsets, indices, &whole));
     succeed(datamover_layout_local_elems(whole, rank, &elems));
     expect(elems == offsets[rank + 1] - offsets[rank], "as long as its list");
 
     /* The same where each process knows its own list alone: nobody holds all of it. */
     for (i = offsets[rank]; i < offsets[rank + 1]; ++i) mine[count++] = indices[i];
     lists[0] = mine;
-    succeed(datamover_index_lists(&own, MPI_COMM_WORLD, 1, shape, 1, &count, lists, NULL, 0));
+    succeed(datamover_layout_create_index_lists(MPI_COMM_WORLD, 1, shape, 1, &count, lists, NULL, 0,
+                                                &own));
     succeed(datamover_layout_local_elems(own, rank, &elems));
     expect(elems == count, "as long as its list");
     succeed(datamover_layout_free(&whole));

@@ -20,7 +20,7 @@ static void by_position(const particle* particles) {
     double limits[64], charge[PARTICLES];
     int64_t given, received, i, ranks[PARTICLES];
     datamover_target_map* map;
-    datamover_distribution* there;
+    datamover_migration* there;
     const datamover_keys keys = {PARTICLES, 0, &particles[0].at, DATAMOVER_FLOAT64,
                                  sizeof *particles};
     const datamover_column column = {particles, PARTICLES, sizeof *particles, 0, DATAMOVER_OPAQUE};
@@ -29,17 +29,17 @@ static void by_position(const particle* particles) {
     int done = 0;
 
     for (i = 1; i < size && i < 64; ++i) limits[i - 1] = (double)i / size;
-    succeed(datamover_target_map_splitters(&map, DATAMOVER_FLOAT64, limits, size));
+    succeed(datamover_target_map_create_splitters(DATAMOVER_FLOAT64, limits, size, &map));
     succeed(datamover_target_map_ranks(map, &keys, ranks));
     expect(ranks[0] >= 0 && ranks[0] < size, "a rank for each");
-    succeed(datamover_distribution_by_keys(&there, MPI_COMM_WORLD, map, &keys, NULL));
-    succeed(datamover_distribution_elems(there, &given, &received));
+    succeed(datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, &there));
+    succeed(datamover_migration_elems(there, &given, &received));
     expect(given == PARTICLES, "all are given");
 
     arrived = malloc(sizeof *arrived * (size_t)(received + 1));
     arrive.data = arrived, arrive.elems = received;
-    succeed(datamover_distribution_start(there, 1, &column, &arrive));
-    while (!done) succeed(datamover_distribution_test(there, &done)); /* and computes in between */
+    succeed(datamover_migration_start(there, 1, &column, &arrive));
+    while (!done) succeed(datamover_migration_test(there, &done)); /* and computes in between */
     for (i = 0; i < received; ++i)
         expect((int)(arrived[i].at * size) == rank, "it lies in this process's part");
 
@@ -48,13 +48,13 @@ static void by_position(const particle* particles) {
         const datamover_column forces = {force, received, sizeof(double), 0, DATAMOVER_FLOAT64};
         const datamover_room back = {charge, PARTICLES};
         for (i = 0; i < received; ++i) force[i] = 2 * arrived[i].at;
-        succeed(datamover_distribution_reverse(there, 1, &forces, &back, NULL));
+        succeed(datamover_migration_reverse(there, 1, &forces, &back, NULL));
         for (i = 0; i < PARTICLES; ++i)
             expect(charge[i] == 2 * particles[i].at, "each gets its own value back");
         free(force);
     }
     free(arrived);
-    succeed(datamover_distribution_free(&there));
+    succeed(datamover_migration_free(&there));
     succeed(datamover_target_map_free(&map));
 }
 
@@ -64,12 +64,12 @@ static void by_number(const particle* particles) {
     datamover_target_map* map;
     const datamover_keys ids = {PARTICLES, 0, &particles[0].id, DATAMOVER_INT64, sizeof *particles};
 
-    succeed(datamover_target_map_modulo(&map, size));
+    succeed(datamover_target_map_create_modulo(size, &map));
     succeed(datamover_target_map_ranks(map, &ids, ranks));
     expect(ranks[1] == particles[1].id % size, "its remainder");
     succeed(datamover_target_map_free(&map));
 
-    succeed(datamover_target_map_block(&map, 0, (int64_t)PARTICLES * size, size));
+    succeed(datamover_target_map_create_block(0, (int64_t)PARTICLES * size, size, &map));
     succeed(datamover_target_map_ranks(map, &ids, ranks));
     expect(ranks[1] == rank, "numbers of this process are in its block");
     succeed(datamover_target_map_free(&map));
@@ -80,7 +80,7 @@ static int next_process(const void* element, void* context) {
     return *(const int*)context;
 }
 
-/* One call, as the paper on fine-grained distribution has it: the target stands in the element, or
+/* One call, as the paper on fine-grained migration has it: the target stands in the element, or
  * a function tells it. */
 static void in_one_call(const particle* particles) {
     particle *sent = malloc(sizeof *sent * PARTICLES), *arrived;
@@ -112,25 +112,25 @@ static void with_an_error(const particle* particles) {
     datamover_targets targets = {PARTICLES, 0, NULL, DATAMOVER_INT64, 0};
     const datamover_column column = {particles, PARTICLES, sizeof *particles, 0, DATAMOVER_OPAQUE};
     const datamover_room arrive = {arrived, PARTICLES};
-    datamover_distribution* stays;
+    datamover_migration* stays;
     int code;
 
     for (i = 0; i < PARTICLES; ++i) ranks[i] = rank;
     targets.data = ranks;
-    succeed(datamover_distribution_new(&stays, MPI_COMM_WORLD, &targets, NULL));
-    succeed(datamover_distribution_move(stays, 1, &column, &arrive));
+    succeed(datamover_migration_create(MPI_COMM_WORLD, &targets, NULL, &stays));
+    succeed(datamover_migration_move(stays, 1, &column, &arrive));
     expect(arrived[7].id == particles[7].id, "in the order in which they were");
     if (rank == 0)
-        code = datamover_distribution_refuse(stays, datamover_error_set(DATAMOVER_IO, "no input"));
+        code = datamover_migration_join_as_failed(stays, DATAMOVER_IO, "no input");
     else
-        code = datamover_distribution_move(stays, 1, &column, &arrive);
+        code = datamover_migration_move(stays, 1, &column, &arrive);
     expect(code == DATAMOVER_IO, "all know of it");
     if (rank == 0)
-        succeed(datamover_distribution_start_refused(stays, datamover_error_set(DATAMOVER_IO, "")));
+        succeed(datamover_migration_start_as_failed(stays, DATAMOVER_IO, "no input"));
     else
-        succeed(datamover_distribution_start(stays, 1, &column, &arrive));
-    expect(datamover_distribution_wait(stays, -1) == DATAMOVER_IO, "those that wait, too");
-    succeed(datamover_distribution_free(&stays));
+        succeed(datamover_migration_start(stays, 1, &column, &arrive));
+    expect(datamover_migration_wait(stays, -1) == DATAMOVER_IO, "those that wait, too");
+    succeed(datamover_migration_free(&stays));
 }
 
 int main(int argc, char** argv) {

@@ -14,7 +14,7 @@ static datamover_array* array_in(const datamover_layout* line, double* points) {
     block.block = rank;
     block.origin = points;
     block.strides_bytes = &stride_bytes;
-    succeed(datamover_array_of_blocks(&array, line, DATAMOVER_FLOAT64, sizeof(double), &block, 1));
+    succeed(datamover_array_of_blocks(line, DATAMOVER_FLOAT64, sizeof(double), &block, 1, &array));
     return array;
 }
 
@@ -26,8 +26,8 @@ static datamover_array* array_of(const datamover_layout* line, const double* poi
     block.block = rank;
     block.origin = (void*)points;
     block.strides_bytes = &stride_bytes;
-    succeed(datamover_array_of_const_blocks(&array, line, DATAMOVER_FLOAT64, sizeof(double), &block,
-                                            1));
+    succeed(datamover_array_of_const_blocks(line, DATAMOVER_FLOAT64, sizeof(double), &block, 1,
+                                            &array));
     return array;
 }
 
@@ -35,13 +35,13 @@ static datamover_array* array_of(const datamover_layout* line, const double* poi
 static datamover_plan* to_the_next(const datamover_layout* line) {
     datamover_plan* plan;
     int64_t process, num_terms;
-    succeed(datamover_plan_new(&plan, line, line));
+    succeed(datamover_plan_create(line, line, &plan));
     for (process = 0; process < size; ++process) {
         const int64_t next = (process + 1) % size;
         const int64_t source_lo = process * EACH, source_hi = source_lo + 2;
         const int64_t destination_lo = next * EACH + 2, destination_hi = destination_lo + 2;
-        succeed(datamover_plan_copy(plan, process, &source_lo, &source_hi, next, &destination_lo,
-                                    &destination_hi, NULL));
+        succeed(datamover_plan_add_section(plan, process, &source_lo, &source_hi, next,
+                                           &destination_lo, &destination_hi, NULL));
     }
     succeed(datamover_plan_num_terms(plan, &num_terms));
     expect(num_terms == size, "one term for each process");
@@ -53,11 +53,11 @@ static datamover_plan* every_second(const datamover_layout* line) {
     datamover_plan* plan;
     int64_t process;
     const int64_t two = 2;
-    succeed(datamover_plan_new(&plan, line, line));
+    succeed(datamover_plan_create(line, line, &plan));
     for (process = 0; process < size; ++process) {
         const int64_t lo = process * EACH, source_hi = lo + EACH, destination_hi = lo + 2;
-        succeed(datamover_plan_copy_strided(plan, process, &lo, &source_hi, &two, process, &lo,
-                                            &destination_hi, NULL, NULL));
+        succeed(datamover_plan_add_strided_section(plan, process, &lo, &source_hi, &two, process,
+                                                   &lo, &destination_hi, NULL, NULL));
     }
     return plan;
 }
@@ -73,18 +73,18 @@ static void two_in_one(const datamover_layout* line) {
     datamover_mover* mover;
     datamover_mover_counters counters;
 
-    succeed(datamover_plan_merge(&both, forth, second));
-    succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, both, source, destination, NULL));
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_plan_merge(forth, second, &both));
+    succeed(datamover_mover_create(MPI_COMM_WORLD, both, source, destination, NULL, &mover));
+    succeed(datamover_mover_run(mover));
     expect(after[0] == before[0] && after[1] == before[2], "every second point");
     expect(after[2] == of_last + 1 && after[3] == of_last + 2, "those of the process before");
     succeed(datamover_mover_counters_get(mover, &counters));
     expect(counters.rounds == 1, "one round");
     succeed(datamover_mover_free(&mover));
 
-    succeed(datamover_plan_reverse(&back, forth));
-    succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, back, destination, there, NULL));
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_plan_reverse(forth, &back));
+    succeed(datamover_mover_create(MPI_COMM_WORLD, back, destination, there, NULL, &mover));
+    succeed(datamover_mover_run(mover));
     expect(returned[0] == before[0] && returned[1] == before[1], "they are back");
     succeed(datamover_mover_free(&mover));
     succeed(datamover_plan_free(&forth));
@@ -103,11 +103,11 @@ static void give_up(const datamover_plan* plan, const datamover_array* from,
     MPI_Comm own;
     int code;
     MPI_Comm_dup(MPI_COMM_WORLD, &own);
-    succeed(datamover_mover_new(&mover, own, plan, from, to, NULL));
+    succeed(datamover_mover_create(own, plan, from, to, NULL, &mover));
     MPI_Barrier(own);
     code = datamover_mover_start(mover);
     expect(code == DATAMOVER_SUCCESS || code == DATAMOVER_PEER_FAILED, "others may be faster");
-    succeed(datamover_mover_give_up(&mover));
+    succeed(datamover_mover_abort(&mover));
     MPI_Comm_free(&own);
 }
 
@@ -124,13 +124,13 @@ static void ways_to_move(const datamover_layout* line) {
     int done = 0;
 
     succeed(datamover_set_timeout(60)); /* of all waits from now on */
-    succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, from, to, NULL));
+    succeed(datamover_mover_create(MPI_COMM_WORLD, plan, from, to, NULL, &mover));
     succeed(datamover_mover_start(mover));
     while (!done) succeed(datamover_mover_test(mover, &done)); /* and computes in between */
     expect(v[3] == 2, "complete");
 
-    succeed(datamover_mover_rebind(mover, MPI_COMM_WORLD, from, to_w));
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_mover_rebind(MPI_COMM_WORLD, mover, from, to_w));
+    succeed(datamover_mover_run(mover));
     expect(w[3] == 2, "into the other array");
     succeed(datamover_mover_free(&mover));
 
@@ -140,8 +140,8 @@ static void ways_to_move(const datamover_layout* line) {
     move.num_arrays = 2;
     move.sources = sources;
     move.destinations = destinations;
-    succeed(datamover_mover_new_set(&mover, MPI_COMM_WORLD, &move, 1, NULL));
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_mover_create_set(MPI_COMM_WORLD, &move, 1, 1, NULL, &mover));
+    succeed(datamover_mover_run(mover));
     expect(w[3] == 7 && x[3] == 7, "both arrays");
     succeed(datamover_mover_free(&mover));
     give_up(plan, from, to);
@@ -162,17 +162,17 @@ static void a_section(const datamover_layout* line) {
     int64_t outgoing;
     int has_messages, code;
 
-    succeed(datamover_layout_block_cyclic(&cyclic, 1, &total, "(cyclic)", size, NULL));
-    succeed(datamover_redistribute_section(&plan, line, &lo, &hi, cyclic, &at, &end, NULL));
+    succeed(datamover_layout_create_block_cyclic(1, &total, "(cyclic)", size, NULL, &cyclic));
+    succeed(datamover_redistribute_section(line, &lo, &hi, cyclic, &at, &end, NULL, &plan));
     succeed(datamover_plan_outgoing(plan, rank, NULL, NULL, 0, &outgoing));
     expect(outgoing >= 1, "everybody has a part of it");
     succeed(
-        datamover_array_new(&source, MPI_COMM_WORLD, line, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
-    succeed(datamover_array_new(&destination, MPI_COMM_WORLD, cyclic, DATAMOVER_FLOAT64, 8, 0, NULL,
-                                NULL));
-    succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, source, destination, NULL));
+        datamover_array_create(MPI_COMM_WORLD, line, DATAMOVER_FLOAT64, 8, 0, NULL, NULL, &source));
+    succeed(datamover_array_create(MPI_COMM_WORLD, cyclic, DATAMOVER_FLOAT64, 8, 0, NULL, NULL,
+                                   &destination));
+    succeed(datamover_mover_create(MPI_COMM_WORLD, plan, source, destination, NULL, &mover));
     succeed(datamover_progress_start(&has_messages)); /* 0: on a node alone */
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_mover_run(mover));
     succeed(datamover_progress_stop());
     succeed(datamover_mover_free(&mover));
 
@@ -198,11 +198,11 @@ static void in_a_window(const datamover_layout* line) {
 
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Win_allocate_shared(sizeof v, sizeof(double), MPI_INFO_NULL, node, &u, &window);
-    succeed(datamover_in_window(&known, window, u, sizeof v));
+    succeed(datamover_in_window(window, u, sizeof v, &known));
     u[0] = rank;
     from = array_in(line, u), to = array_in(line, v);
-    succeed(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, from, to, NULL));
-    succeed(datamover_mover_move(mover));
+    succeed(datamover_mover_create(MPI_COMM_WORLD, plan, from, to, NULL, &mover));
+    succeed(datamover_mover_run(mover));
     expect(v[2] == (rank + size - 1) % size, "from the process before");
     succeed(datamover_mover_free(&mover));
     succeed(datamover_array_free(&from));
@@ -221,7 +221,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     hi = (int64_t)size * EACH, grid = size;
-    succeed(datamover_layout_uniform(&line, 1, &lo, &hi, &grid, size));
+    succeed(datamover_layout_create_uniform(1, &lo, &hi, &grid, size, &line));
     two_in_one(line);
     ways_to_move(line);
     a_section(line);

@@ -30,7 +30,7 @@ static void copies(const datamover_relation* row_to_column) {
     /* Added to what is there, in another type: elements then have 8 bytes here and 4 there. */
     {
         datamover_relation* mixed;
-        succeed(datamover_relation_from_pairs(&mixed, ELEMS, from, to, 8, 4));
+        succeed(datamover_relation_from_pairs(ELEMS, from, to, 8, 4, &mixed));
         succeed(datamover_relation_update(mixed, source, DATAMOVER_FLOAT64, sums, DATAMOVER_FLOAT32,
                                           "add"));
         expect(sums[0] == 11 && sums[6] == 4, "sums of floats");
@@ -44,7 +44,7 @@ static void encodings(const datamover_relation* row_to_column) {
     const char* encoding;
     void* bytes;
 
-    succeed(datamover_relation_encode(&runs, row_to_column, "runs"));
+    succeed(datamover_relation_encode(row_to_column, "runs", &runs));
     succeed(datamover_relation_encoding(runs, &encoding));
     succeed(datamover_relation_size(runs, &elems));
     succeed(datamover_relation_nbytes(runs, &nbytes));
@@ -52,13 +52,13 @@ static void encodings(const datamover_relation* row_to_column) {
 
     /* Each side of a message needs one half. */
     succeed(datamover_relation_split(runs, &half, &other_half));
-    succeed(datamover_relation_join(&joined, half, other_half));
+    succeed(datamover_relation_join(half, other_half, &joined));
 
     /* What is handed out is asked for twice: for its size, then with memory. */
     succeed(datamover_relation_to_bytes(joined, NULL, 0, &length));
     bytes = malloc((size_t)length);
     succeed(datamover_relation_to_bytes(joined, bytes, length, &length));
-    succeed(datamover_relation_from_bytes(&read, bytes, length));
+    succeed(datamover_relation_from_bytes(bytes, length, &read));
     succeed(datamover_relation_size(read, &elems));
     expect(elems == ELEMS, "no pair is lost on the way");
     free(bytes);
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    succeed(datamover_relation_from_pairs(&row_to_column, ELEMS, from, to, 8, 8));
+    succeed(datamover_relation_from_pairs(ELEMS, from, to, 8, 8, &row_to_column));
     copies(row_to_column);
     encodings(row_to_column);
     pieces(row_to_column);

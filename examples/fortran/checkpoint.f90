@@ -17,7 +17,7 @@ program checkpoint
     call MPI_Comm_size(MPI_COMM_WORLD, nprocs)
 
     ! This process's rows, each a(i, j) = 100 i + j in the indices of the whole matrix.
-    call rows%block_cyclic([n, n], '(block, *)', nprocs)
+    call rows%create_block_cyclic([n, n], '(block, *)', nprocs)
     call rows%local_shape(rank, extents)
     allocate (a(extents(1), extents(2)))
     do j = 1, extents(2)
@@ -31,7 +31,7 @@ program checkpoint
     call saved%save(MPI_COMM_WORLD%MPI_VAL, 'matrix.npy', overwrite=.true.)
 
     ! As a program on any number of processes would.
-    call tiles%block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
+    call tiles%create_block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
     call tiles%local_shape(rank, extents)
     allocate (b(extents(1), extents(2)))
     call tiles%blocks_of(rank, blocks)

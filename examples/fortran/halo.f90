@@ -20,12 +20,12 @@ program halo
 
     ! The periodic field has n x n x (n nprocs) points, a block of n x n x n to each process, with one
     ! plane of ghosts below and one above it.
-    call slabs%uniform([1, 1, 1], [n, n, n * nprocs], [1, 1, nprocs], nprocs)
+    call slabs%create_uniform([1, 1, 1], [n, n, n * nprocs], [1, 1, nprocs], nprocs)
     call plan%halo(slabs, [0, 0, 1], [0, 0, 1], periodic_lo=[1, 1, 1], &
         periodic_hi=[n, n, n * nprocs])
     allocate (u(n, n, 0:n + 1), average(n, n, n))
     call field%attach(slabs, datamover_memory(u), rank + 1, ghost_lower=[0, 0, 1], ghost_upper=[0, 0, 1])
-    call exchange%bind(MPI_COMM_WORLD, plan, field, field)
+    call exchange%create(MPI_COMM_WORLD, plan, field, field)
 
     call random_number(u)
     sum_before = total(u(:, :, 1:n))

@@ -18,8 +18,8 @@ program rows_to_tiles
     call MPI_Comm_rank(MPI_COMM_WORLD, rank)
     call MPI_Comm_size(MPI_COMM_WORLD, nprocs)
 
-    call rows%block_cyclic([n, n], '(block, *)', nprocs)
-    call tiles%block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
+    call rows%create_block_cyclic([n, n], '(block, *)', nprocs)
+    call tiles%create_block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
     call plan%redistribute(rows, tiles)
 
     ! This process's rows, each a(i, j) = 100 i + j in the indices of the whole matrix.
@@ -39,7 +39,7 @@ program rows_to_tiles
     call tiles%blocks_of(rank, blocks)
     call to%attach(tiles, datamover_memory(b), merge(blocks(1), 0, size(blocks) > 0))
 
-    call mover%bind(MPI_COMM_WORLD%MPI_VAL, plan, from, to)
+    call mover%create(MPI_COMM_WORLD%MPI_VAL, plan, from, to)
     call mover%start()
     ! Here the program computes on anything but a and b.
     call mover%wait()

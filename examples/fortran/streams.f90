@@ -23,22 +23,22 @@ program streams
     call MPI_Comm_size(MPI_COMM_WORLD, nprocs, error)
 
     ! The program that sends. Another one is told the address, such as 'tcp://127.0.0.1:5777'.
-    call slabs%block_cyclic([n], '(block)', nprocs)
+    call slabs%create_block_cyclic([n], '(block)', nprocs)
     call slabs%local_shape(rank, extents)
     allocate (p(extents(1)))
     call slabs%blocks_of(rank, blocks)
     call pressure%attach(slabs, datamover_memory(p), merge(blocks(1), 0, size(blocks) > 0))
     ! The first step waits for it.
-    call out%open(MPI_COMM_WORLD, 'tcp://127.0.0.1:0', consumers=1)
+    call out%create(MPI_COMM_WORLD, 'tcp://127.0.0.1:0', consumers=1)
     call out%address(address)
 
     ! The program that receives, in a layout of its own.
-    call cyclic%block_cyclic([n], '(cyclic)', nprocs)
+    call cyclic%create_block_cyclic([n], '(cyclic)', nprocs)
     call cyclic%local_shape(rank, extents)
     allocate (q(extents(1)))
     call cyclic%blocks_of(rank, blocks)
     call there%attach(cyclic, datamover_memory(q), merge(blocks(1), 0, size(blocks) > 0))
-    call source%connect(MPI_COMM_WORLD, address)
+    call source%create(MPI_COMM_WORLD, address)
     call source%subscribe('pressure', there)
 
     do step = 1, steps

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/axis_set.hpp"
+#include "datamover/advanced/axis_set.hpp"
 #include "datamover/export.h"
 #include "datamover/region.hpp"
 

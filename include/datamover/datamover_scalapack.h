@@ -163,8 +163,8 @@ void pztranc_(const int* m, const int* n, const void* alpha, const void* a, cons
  * owns: do not free it. All processes of the context desca[1] must be in the grid. Collective over
  * that context. */
 struct datamover_layout;
-int datamover_layout_from_blacs(struct datamover_layout** layout, const int descriptor[9],
-                                MPI_Comm* comm);
+int datamover_layout_from_blacs(const int descriptor[9], MPI_Comm* comm,
+                                struct datamover_layout** layout);
 
 #ifndef DATAMOVER_ILP64
 /* From Fortran, after a call: its code (0: it succeeded), the wrong argument's position, and the

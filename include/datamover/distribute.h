@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distributions in C: every element is sent to the process that is named for it.
+/* Migrations in C: every element is sent to the process that is named for it.
  *
- * Use one call, or a distribution that is made once and executed any number of times, with any
+ * Use one call, or a migration that is made once and executed any number of times, with any
  * number of columns, also while the program computes, and in reverse.
  *
  * Source: M. Hofmann, G. Ruenger, Fine-grained Data Distribution Operations for Particle Codes,
@@ -22,7 +22,7 @@ extern "C" {
 #endif
 DATAMOVER_PUBLIC_BEGIN
 
-/* ------------------------------------------------------------------ distribution in one call */
+/* ------------------------------------------------------------------ migration in one call */
 
 /* Send each of `sendcount` elements to its target process. The target rank is stored, as an int,
  * `tproc_pos` bytes after the start of the element; -1 drops it. The received elements are written
@@ -57,10 +57,10 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm);
 
-/* ------------------------------------------------------------------ distributions */
+/* ------------------------------------------------------------------ migrations */
 
 /* A plan that moves every element of this process to the processes of its targets. */
-typedef struct datamover_distribution datamover_distribution;
+typedef struct datamover_migration datamover_migration;
 
 /* The target ranks of this process's elements in memory: integers, read once; -1 drops. */
 typedef struct datamover_targets {
@@ -71,13 +71,13 @@ typedef struct datamover_targets {
     int64_t stride_bytes;     /* from rank to rank; 0: contiguous */
 } datamover_targets;
 
-/* Options of a distribution. Zeros and NULLs select the defaults. */
-typedef struct datamover_distribution_options {
+/* Options of a migration. Zeros and NULLs select the defaults. */
+typedef struct datamover_migration_options {
     int64_t max_bytes;  /* limit of a move's extra memory on this process; 0: no limit */
     const char* method; /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort";
                            others are DATAMOVER_INVALID_ARGUMENT */
     int any_order;      /* not 0: elements may arrive in an order that the method chooses */
-} datamover_distribution_options;
+} datamover_migration_options;
 
 /* An array of elements to move: its n-th element belongs to the n-th target. */
 typedef struct datamover_column {
@@ -94,73 +94,74 @@ typedef struct datamover_room {
     int64_t elems; /* at least the number that arrives */
 } datamover_room;
 
-/* Plan a distribution: read the targets and exchange counts. The targets are not needed afterwards.
+/* Plan a migration: read the targets and exchange counts. The targets are not needed afterwards.
  * `options` may be NULL. DATAMOVER_OUT_OF_RANGE for a rank outside the communicator. Collective
  * over `comm`. O(elems + processes). */
-int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm comm,
-                               const datamover_targets* targets,
-                               const datamover_distribution_options* options);
+int datamover_migration_create(MPI_Comm comm, const datamover_targets* targets,
+                               const datamover_migration_options* options,
+                               datamover_migration** migration);
 /* Get the numbers of elements on this process, and of those that arrive here. Local. */
-int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given,
-                                 int64_t* received);
+int datamover_migration_elems(const datamover_migration* migration, int64_t* given,
+                              int64_t* received);
 
 /* Begin to move all columns, columns[k] into results[k], by "partition" in stable order, without
  * waiting for other processes. The program must write neither columns nor results until wait
  * returns. If the arguments are invalid on any process (DATAMOVER_MISMATCH if a result is too
  * small, DATAMOVER_UNSUPPORTED if the options specify another method), test and wait return the
- * error on all, and nothing is moved. DATAMOVER_INVALID_STATE if a move of this distribution is in
+ * error on all, and nothing is moved. DATAMOVER_INVALID_STATE if a move of this migration is in
  * flight, or eight of the communicator. All processes must start moves in the same order. */
-int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
-                                 const datamover_column columns[], const datamover_room results[]);
+int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
+                              const datamover_column columns[], const datamover_room results[]);
 /* Do the work that can be done now. `done` is set to 0, or to 1 if the move is complete here. Once
  * complete, it is no longer in flight: test and wait return DATAMOVER_INVALID_STATE. Local. */
-int datamover_distribution_test(datamover_distribution* distribution, int* done);
-/* Wait until everything has arrived here and the columns may be changed. After `timeout_seconds`
- * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT, and the move is still in
- * flight. */
-int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds);
+int datamover_migration_test(datamover_migration* migration, int* done);
+/* Wait until everything has arrived here and the columns may be changed. After `timeout_seconds` it
+ * returns DATAMOVER_TIMEOUT, and the move is still in flight. */
+int datamover_migration_wait(datamover_migration* migration, double timeout_seconds);
 /* Move in one call, by the method and in the order of the options. Like reverse, returns
- * DATAMOVER_INVALID_STATE on all processes if a move of this distribution is in flight on any. */
-int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
-                                const datamover_column columns[], const datamover_room results[]);
+ * DATAMOVER_INVALID_STATE on all processes if a move of this migration is in flight on any. */
+int datamover_migration_move(datamover_migration* migration, int64_t num_columns,
+                             const datamover_column columns[], const datamover_room results[]);
 /* Return values to the processes that the elements came from, one value per received element, in
  * the order of arrival. If an element had several targets, its values are combined by `op` in their
  * order: "replace" (NULL; the last one remains), "add", "multiply", "min" or "max". Elements
  * without a target get zero. */
-int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
-                                   const datamover_column values[], const datamover_room results[],
-                                   const char* op);
-/* Take the place of a move or reverse on a process that cannot call it; for libraries built on this
- * one. All processes get `code`, not 0, with the message of datamover_error_message() here. */
-int datamover_distribution_refuse(datamover_distribution* distribution, int code);
+int datamover_migration_reverse(datamover_migration* migration, int64_t num_columns,
+                                const datamover_column values[], const datamover_room results[],
+                                const char* op);
+/* Take the place of a move or reverse on a process that cannot call it: all processes return `code`
+ * (above 0) and `message` (NULL: that of datamover_error_message() here). */
+int datamover_migration_join_as_failed(datamover_migration* migration, int code,
+                                       const char* message);
 /* Take the place of a start, likewise: all processes get the error when they test and wait for the
  * started move. */
-int datamover_distribution_start_refused(datamover_distribution* distribution, int code);
-/* Free a distribution, and abandon a move in flight: the other processes then get
+int datamover_migration_start_as_failed(datamover_migration* migration, int code,
+                                        const char* message);
+/* Free a migration, and abandon a move in flight: the other processes then get
  * DATAMOVER_PEER_FAILED. Local. */
-int datamover_distribution_free(datamover_distribution** distribution);
+int datamover_migration_free(datamover_migration** migration);
 
 /* ------------------------------------------------------------------ targets by keys */
 
 /* A map from the keys of elements, or from their positions in space, to the ranks of a number of
- * processes (1 to 2^31 - 1). All its functions are local except datamover_distribution_by_keys. */
+ * processes (1 to 2^31 - 1). All its functions are local except
+ * datamover_migration_create_by_keys. */
 typedef struct datamover_target_map datamover_target_map;
 
-/* The rank of a key that has no target: it is not a number, or outside. A distribution rejects
- * it. */
+/* The rank of a key that has no target: it is not a number, or outside. A migration rejects it. */
 #define DATAMOVER_NO_TARGET (-2)
 
 /* Map integer keys: key modulo `nprocs`, never negative. */
-int datamover_target_map_modulo(datamover_target_map** map, int64_t nprocs);
+int datamover_target_map_create_modulo(int64_t nprocs, datamover_target_map** map);
 /* Map `total` integer keys from `first_key` in blocks of ceil(total / nprocs), HPF's BLOCK; other
  * keys have no target. */
-int datamover_target_map_block(datamover_target_map** map, int64_t first_key, int64_t total,
-                               int64_t nprocs);
+int datamover_target_map_create_block(int64_t first_key, int64_t total, int64_t nprocs,
+                                      datamover_target_map** map);
 /* Map keys by search among ascending values: keys below values[0] go to process 0, and so on. The
  * nprocs - 1 values are of `type`: DATAMOVER_FLOAT64, DATAMOVER_INT64 or DATAMOVER_UINT64
  * (otherwise DATAMOVER_WRONG_TYPE). Integers, as values or as keys, are compared exactly. */
-int datamover_target_map_splitters(datamover_target_map** map, datamover_type type,
-                                   const void* values, int64_t nprocs);
+int datamover_target_map_create_splitters(datamover_type type, const void* values, int64_t nprocs,
+                                          datamover_target_map** map);
 
 /* A box of space, divided into fewer than 2^31 equal cells. */
 typedef struct datamover_cell_box {
@@ -174,8 +175,9 @@ typedef struct datamover_cell_box {
  * dimension fastest), "morton" or "hilbert". `owners` holds the process of each cell along the
  * order, one per cell, or -1 to drop; NULL: equal contiguous parts of the order. O(cells) if owners
  * are given. */
-int datamover_target_map_cells(datamover_target_map** map, const datamover_cell_box* box,
-                               const char* order, const int64_t* owners, int64_t nprocs);
+int datamover_target_map_create_cells(const datamover_cell_box* box, const char* order,
+                                      const int64_t* owners, int64_t nprocs,
+                                      datamover_target_map** map);
 
 /* The keys of elements: real numbers in memory. */
 typedef struct datamover_keys {
@@ -190,12 +192,13 @@ typedef struct datamover_keys {
  * O(elems). */
 int datamover_target_map_ranks(const datamover_target_map* map, const datamover_keys* keys,
                                int64_t ranks[]);
-/* Plan a distribution to the processes given by a map, without an array of ranks. `options` may be
+/* Plan a migration to the processes given by a map, without an array of ranks. `options` may be
  * NULL. The map is not needed afterwards. An error in one process's keys is returned on all.
  * Collective over `comm`. */
-int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
-                                   const datamover_target_map* map, const datamover_keys* keys,
-                                   const datamover_distribution_options* options);
+int datamover_migration_create_by_keys(MPI_Comm comm, const datamover_target_map* map,
+                                       const datamover_keys* keys,
+                                       const datamover_migration_options* options,
+                                       datamover_migration** migration);
 /* Free a target map. */
 int datamover_target_map_free(datamover_target_map** map);
 

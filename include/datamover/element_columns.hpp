@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the elements of a distribution and of their target ranks.
+// Memory of the elements of a migration and of their target ranks.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/export.h"
 #include "datamover/motion_plan.hpp"
 

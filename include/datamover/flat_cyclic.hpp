@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "datamover/axis_set.hpp"
+#include "datamover/advanced/axis_set.hpp"
 #include "datamover/export.h"
 #include "datamover/point.hpp"
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "datamover/axis_set.hpp"
+#include "datamover/advanced/axis_set.hpp"
 #include "datamover/block_cyclic.hpp"
 #include "datamover/export.h"
 #include "datamover/flat_cyclic.hpp"

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/export.h"
 #include "datamover/layout.hpp"
-#include "datamover/pair_part.hpp"
 
 // Declared outside of the public part, so that shared libraries do not export them.
 namespace datamover::plan {
@@ -105,12 +105,12 @@ public:
     /// Add a copy between sections of two blocks. Throws out_of_range (block numbers), mismatch
     /// (numbers of points, axes, steps), invalid_argument (axes that are not a permutation, a step
     /// below 1). Regions may extend into ghosts; this is checked when the plan is bound to arrays.
-    void copy(std::int64_t source_block, const Region& source_region,
-              std::int64_t destination_block, const Region& destination_region,
-              const std::vector<int>& axes = {}, const Point& source_step = {},
-              const Point& destination_step = {});
-    /// Add a term. Throws as `copy` does, for any term, and unsupported if the layouts have no such
-    /// regions or halos.
+    void add_section(std::int64_t source_block, const Region& source_region,
+                     std::int64_t destination_block, const Region& destination_region,
+                     const std::vector<int>& axes = {}, const Point& source_step = {},
+                     const Point& destination_step = {});
+    /// Add a term. Throws as `add_section` does, for any term, and unsupported if the layouts have
+    /// no such regions or halos.
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }

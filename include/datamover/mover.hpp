@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/error.hpp"
 #include "datamover/export.h"
 #include "datamover/motion_plan.hpp"
-#include "datamover/x_array.hpp"
 
 namespace datamover DATAMOVER_PUBLIC {
 
@@ -90,7 +90,7 @@ struct PlannedArrays {
     PlannedArrays() = default;
     PlannedArrays(MotionPlan carried, std::vector<ArrayPart> from, std::vector<ArrayPart> to)
         : plan(std::move(carried)), sources(std::move(from)), destinations(std::move(to)) {}
-    PlannedArrays(MotionPlan carried, const XArray& source, const XArray& destination)
+    PlannedArrays(MotionPlan carried, const Array& source, const Array& destination)
         : PlannedArrays(std::move(carried), std::vector{source.part()},
                         std::vector{destination.part()}) {}
 
@@ -122,7 +122,7 @@ public:
     /// moved through buffers there) and a second reduction.
     Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
           const ArrayPart& destination, const MoverOptions& options = {});
-    Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
+    Mover(MPI_Comm comm, const MotionPlan& plan, const Array& source, const Array& destination,
           const MoverOptions& options = {});
     /// Bind several plans, each between one or several pairs of arrays, with the same options.
     /// Throws as above, and invalid_argument if a plan has no sources or a different number of
@@ -194,10 +194,10 @@ public:
     /// Return the bytes of buffers, not counting the arrays.
     std::int64_t extra_bytes() const;
     /// Release buffers and references to the arrays. Throws invalid_state in flight. Local.
-    void free();
-    /// Release the mover as `free` does; in flight, abandon the round and notify all processes.
+    void close();
+    /// Release the mover as `close` does; in flight, abandon the round and notify all processes.
     /// Never waits. Local.
-    void give_up() noexcept;
+    void abort() noexcept;
 
 private:
     struct State;

@@ -36,7 +36,9 @@ private:
 /// Return the timeout of waits that are given none, in seconds: the value that was set, or else
 /// DATAMOVER_TIMEOUT of the environment, or else none. When it expires, they throw timeout. Local.
 std::optional<double> default_timeout();
-/// Set that timeout. Throws invalid_argument unless it is a positive number of seconds. Local.
+/// Set that timeout; no value, or infinity: wait forever. Throws invalid_argument unless it is
+/// above 0. In the calls that take a timeout, no value selects this default, infinity waits
+/// forever, and 0 does not wait: the call throws timeout if it cannot finish now. Local.
 void set_default_timeout(std::optional<double> seconds);
 
 }  // namespace datamover

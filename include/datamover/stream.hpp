@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
+#include "datamover/array.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/error.hpp"
 #include "datamover/export.h"
 #include "datamover/stream_options.hpp"
-#include "datamover/x_array.hpp"
 
 // Declared outside of the public part, so that shared libraries do not export it.
 namespace datamover::stream {
@@ -57,7 +57,7 @@ public:
     /// one whose call fails, and throw its error then. Collective.
     void send(const std::string& name, const ArrayPart& array,
               std::optional<std::int64_t> step = {});
-    void send(const std::string& name, const XArray& array, std::optional<std::int64_t> step = {}) {
+    void send(const std::string& name, const Array& array, std::optional<std::int64_t> step = {}) {
         send(name, array.part(), step);
     }
     /// End the step that was sent last: consumers get it as it is, and the next array sent begins a
@@ -67,7 +67,7 @@ public:
     /// Collective, as the call that it replaces.
     [[noreturn]] void refuse(const Error& why);
     /// Wait until consumers have received what was sent to them, then end the stream. They do not
-    /// get what they have not taken after `timeout_seconds` (no value: wait forever); this counts
+    /// get what they have not taken after `timeout_seconds` (see progress.hpp); this counts
     /// as dropped. A second call does nothing, and neither does one in a forked process. Throws
     /// mismatch, invalid_argument (the stream stays open). Collective.
     void close(std::optional<double> timeout_seconds = 30.0);

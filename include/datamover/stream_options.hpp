@@ -29,7 +29,7 @@ struct StreamOptions {
     /// token is made, which consumers of the same user on the machine of process 0 find by
     /// themselves.
     std::optional<std::string> token = {};
-    /// Timeout of a wait for consumers; by default none.
+    /// Timeout of a wait for consumers, in seconds; no value: default_timeout().
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine receive messages through shared memory.
     bool shared_memory = true;

@@ -69,12 +69,12 @@ public:
     StreamSource(StreamSource&&) noexcept;
     StreamSource& operator=(StreamSource&&) noexcept;
 
-    /// Return the arrays sent so far, at least one. Waits up to `timeout_seconds` (no value:
-    /// forever) for the first array, not for the end of its step. Throws timeout, and as `next`.
-    /// Collective.
+    /// Return the arrays sent so far, at least one. Waits up to `timeout_seconds` (see
+    /// progress.hpp) for the first array, not for the end of its step. Throws timeout, and as
+    /// `next`. Collective.
     std::vector<StreamArray> arrays(std::optional<double> timeout_seconds = {});
     /// Select, once, the arrays to receive, and the memory of this process's part of each: an
-    /// XArray's `part()`, or any other with its layout. The first step received is the next one to
+    /// Array's `part()`, or any other with its layout. The first step received is the next one to
     /// begin. Throws mismatch (a layout for other processes; processes select different arrays),
     /// invalid_argument (memory that cannot be written), invalid_state (already selected, or
     /// closed), unsupported (an index list that no process holds whole). Collective.
@@ -83,7 +83,7 @@ public:
     /// Each array is received as a step of its own, with the number of its step. Throws
     /// invalid_argument if several processes receive, invalid_state. Collective.
     void subscribe_to_all();
-    /// Wait up to `timeout_seconds` (no value: forever) for the next step, and store its arrays in
+    /// Wait up to `timeout_seconds` (see progress.hpp) for the next step, and store its arrays in
     /// their memory; no value if the stream has ended. Each process gets the same steps. Throws
     /// timeout, mismatch (layouts that do not fit those sent; the stream has ended and sent only
     /// arrays that were not selected), wrong_type (another type is sent), peer_failed (a sending

@@ -16,7 +16,7 @@ struct StreamSourceOptions {
     /// DATAMOVER_STREAM_TOKEN, or the one that a stream of the same user on this machine has
     /// stored.
     std::optional<std::string> token = {};
-    /// How long to wait for a listening sender, in seconds; no value: forever.
+    /// How long to wait for a listening sender, in seconds; no value: default_timeout().
     std::optional<double> timeout_seconds = 30.0;
     /// Steps that each process allocates memory for, beyond the current one; 1 to 64. This is the
     /// credit granted to the stream, which sends nothing more. 0: two, or more, up to 16, if they

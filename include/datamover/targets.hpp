@@ -64,7 +64,7 @@ public:
     static TargetMap cells(const CellBox& box, CellOrder order, std::int64_t nprocs,
                            std::span<const std::int64_t> owners = {});
 
-    /// The rank of a key without a target (not a number, a block number outside); a Distribution
+    /// The rank of a key without a target (not a number, a block number outside); a Migration
     /// rejects it.
     static constexpr std::int64_t no_target = -2;
 

@@ -132,10 +132,12 @@ class Body:
 
     def passed(self, p):
         """Return what is passed for a parameter of C."""
-        first = p == self.function.parameters[0]
+        parameters = self.function.parameters
+        is_self = p == parameters[0] and p.stars
+        is_result = p == parameters[-1] and p.type == f"datamover_{self.type.name}"
         if p.name == "so_far":
             return "code"
-        if p.type == f"datamover_{self.type.name}" and p.stars == 2 and first:
+        if is_result and p.stars == 2:
             return self.passed_handle()
         if self.type.name == "array" and p.type == "datamover_array" and p.stars == 1:
             self.convert(SELF)
@@ -144,7 +146,7 @@ class Body:
         if a:
             kind = "c_int" if p.type == "int" else "c_int64_t"
             return self.values[a.name].format(n=a.name, c=kind)
-        if first:
+        if is_self:
             return "self%handle"
         if p.name in self.procedure.renamed:
             return self.procedure.renamed[p.name]

@@ -2,7 +2,7 @@
 // Runs of elements, sorted with little extra memory.
 //
 // A run stands for elements with the same target and source, in their order at the source. It is
-// the distinct key (target, source, position) that makes a distribution by sorting stable, told
+// the distinct key (target, source, position) that makes a migration by sorting stable, told
 // once for all elements of the run instead of in each of them.
 #pragma once
 

@@ -2,7 +2,7 @@
 // The paper's implementation by sorting, out of place and in place.
 //
 // Sorting by target over all processes, then a balancing step that gives each process its part of
-// the sorted list. A stable distribution sorts by (target, source, position) instead; these keys
+// the sorted list. A stable migration sorts by (target, source, position) instead; these keys
 // are runs of elements next to the elements. In place everything happens within the buffer and a
 // scratch of fixed size; `alltoallv` there sorts locally, and exchanges in rounds.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t aggregated_elems = 128;
 
 /// The places that elements of each source get, where their order is free: those in which the
-/// first move of a distribution happened to put them, so that all later ones belong together.
+/// first move of a migration happened to put them, so that all later ones belong together.
 class FreeOrder {
 public:
     explicit FreeOrder(State& s) : runs_(s.free_order), fixed_(!runs_.empty()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C operation of the paper on distribution, with its prototype.
+// The C operation of the paper on migration, with its prototype.
 #include <algorithm>
 #include <limits>
 
 #include "datamover/distribute.h"
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
@@ -62,7 +62,7 @@ std::int64_t checked_elem_bytes(const AlltoallCall& call) {
 
 void distribute(const AlltoallCall& call, const TargetList& targets, std::int64_t elem_bytes,
                 std::int64_t* received, MPI_Comm comm) {
-    Distribution d(comm, targets);
+    Migration d(comm, targets);
     *received = d.received();
     if (call.in_place()) return d.move_in_place(call.recvbuf, elem_bytes, call.recvcount);
     const ElementColumn column{call.sendbuf, elem_bytes, elem_bytes};

@@ -2,9 +2,9 @@
 // C interface of arrays: those of the library, of the caller's blocks and of matrices.
 #pragma once
 
+#include "datamover/array.hpp"
 #include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
@@ -13,13 +13,13 @@ namespace datamover::capi {
 
 /// A new array of the library.
 inline ArrayPart new_array(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
-                           const XArrayOptions& options) {
-    return XArray(comm, layout, elem_bytes, options).part();
+                           const ArrayOptions& options) {
+    return Array(comm, layout, elem_bytes, options).part();
 }
-inline XArrayOptions array_options(const Layout& layout, datamover_type type,
-                                   std::int64_t elem_bytes, int column_major,
-                                   const std::int64_t* ghost_lower,
-                                   const std::int64_t* ghost_upper) {
+inline ArrayOptions array_options(const Layout& layout, datamover_type type,
+                                  std::int64_t elem_bytes, int column_major,
+                                  const std::int64_t* ghost_lower,
+                                  const std::int64_t* ghost_upper) {
     return {scalar_type(type, elem_bytes),
             column_major ? ElementOrder::column_major : ElementOrder::row_major,
             point_or_none(ghost_lower, layout.dims(), "ghost_lower"),

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/datamover.h"
 #include "datamover/mover.hpp"
 #include "geometry/make_error.hpp"
@@ -66,11 +66,11 @@ int guarded(Work&& work) noexcept {
     }
 }
 
-/// The error that a caller of C says.
-inline Error said_error(int code, const char* message) {
+/// The error that a caller of C passes; without a message, that of its last call that failed.
+inline Error error_of(int code, const char* message) {
     if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
-        return make_error(ErrorCode::invalid_argument, "there is no error ", code);
-    return Error(static_cast<ErrorCode>(code), message ? message : "");
+        return make_error(ErrorCode::invalid_argument, "code ", code, " is not an error code");
+    return Error(static_cast<ErrorCode>(code), message ? message : datamover_error_message());
 }
 
 /// Runs `convert`; where it throws, the others throw from the call that they make.
@@ -134,11 +134,16 @@ T* memory_for(std::int64_t elems, T* memory, const char* name) {
     return memory;
 }
 
-/// Seconds to wait; empty, for below 0, where the caller says no limit.
-inline std::optional<double> limit_of(double timeout_seconds) {
+/// Seconds to wait; no value, for below 0: the default of set_default_timeout.
+inline std::optional<double> timeout_of(double timeout_seconds) {
     if (std::isnan(timeout_seconds))
         throw Error(ErrorCode::invalid_argument, "timeout_seconds is not a number");
     return timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
+}
+
+/// Sets a timeout among options, in which 0 selects the default.
+inline void set_timeout(std::optional<double>& timeout, double seconds) {
+    if (seconds != 0) timeout = timeout_of(seconds);
 }
 
 /// `count` values that start at a pointer, NULL being right for none.

@@ -12,7 +12,7 @@ using namespace datamover::capi;
 
 namespace {
 
-/// What a process gives to datamover_index_lists.
+/// What a process gives to datamover_layout_create_index_lists.
 struct OwnLists {
     Point shape;
     std::vector<std::vector<std::int64_t>> lists;
@@ -21,8 +21,9 @@ struct OwnLists {
 
 }  // namespace
 
-int datamover_layout_index_list(datamover_layout** layout, int dims, const int64_t* shape,
-                                int64_t nprocs, const int64_t* offsets, const int64_t* indices) {
+int datamover_layout_create_index_list(int dims, const int64_t* shape, int64_t nprocs,
+                                       const int64_t* offsets, const int64_t* indices,
+                                       datamover_layout** layout) {
     return guarded([&] {
         if (nprocs < 1 || nprocs == std::numeric_limits<std::int64_t>::max())
             throw make_error(ErrorCode::invalid_argument, "nprocs is ", nprocs,
@@ -34,9 +35,11 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
     });
 }
 
-int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, const int64_t* shape,
-                          int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
-                          const datamover_layout* const* partners, int64_t num_partners) {
+int datamover_layout_create_index_lists(MPI_Comm comm, int dims, const int64_t* shape,
+                                        int64_t num_lists, const int64_t* counts,
+                                        const int64_t* const* lists,
+                                        const datamover_layout* const* partners,
+                                        int64_t num_partners, datamover_layout** layouts) {
     return guarded([&] {
         const OwnLists own = capi::collectively(comm, [&] {
             OwnLists read;

@@ -85,14 +85,14 @@ datamover_mover_counters counters_of(const Mover& mover) {
 
 int datamover_mover_free(datamover_mover** mover) {
     return guarded([&] {
-        if (given(mover, "mover")) (*mover)->value.free();
+        if (given(mover, "mover")) (*mover)->value.close();
         delete std::exchange(*mover, nullptr);
     });
 }
 
-int datamover_mover_give_up(datamover_mover** mover) {
+int datamover_mover_abort(datamover_mover** mover) {
     return guarded([&] {
-        if (given(mover, "mover")) (*mover)->value.give_up();
+        if (given(mover, "mover")) (*mover)->value.abort();
         delete std::exchange(*mover, nullptr);
     });
 }

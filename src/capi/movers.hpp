@@ -23,7 +23,11 @@ datamover_mover_counters counters_of(const Mover& mover);
 /// Throws invalid_argument for NULLs.
 std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count);
 
-// Collective calls of a mover, with its communicator.
+/// The argument `together` of C, and collective calls of a mover, with its communicator.
+inline Mover mover_of_set(MPI_Comm comm, const std::vector<PlannedArrays>& moves, bool together,
+                          const MoverOptions& options) {
+    return together ? Mover(comm, moves, options) : Mover::in_phases(comm, moves, options);
+}
 inline void rebind(MPI_Comm, Mover& mover, const ArrayPart& source, const ArrayPart& destination) {
     mover.rebind(source, destination);
 }

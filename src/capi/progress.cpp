@@ -26,8 +26,7 @@ Started& started() {
 }  // namespace
 
 int datamover_set_timeout(double seconds) {
-    return guarded(
-        [&] { set_default_timeout(seconds == 0 ? std::nullopt : std::optional<double>(seconds)); });
+    return guarded([&] { set_default_timeout(seconds); });
 }
 
 int datamover_progress_start(int* carries_messages) {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
-#include "datamover/relation_datatype.hpp"
-#include "datamover/relation_messages.hpp"
+#include "datamover/advanced/relation_datatype.hpp"
+#include "datamover/advanced/relation_messages.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 

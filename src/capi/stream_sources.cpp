@@ -8,19 +8,21 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_stream_arrays(datamover_stream_source* source, double timeout_seconds,
+int datamover_source_arrays(datamover_stream_source* source, double timeout_seconds,
                             int64_t* count) {
     return guarded([&] {
         StreamSource& from = value_of(source, "source");
-        converted(from, [&] { given(count, "count") = 0; });
+        const auto timeout = converted(from, [&] {
+            given(count, "count") = 0;
+            return timeout_of(timeout_seconds);
+        });
         source->arrays.clear();
-        source->arrays = from.arrays(timeout_seconds < 0 ? std::nullopt
-                                                         : std::optional<double>(timeout_seconds));
+        source->arrays = from.arrays(timeout);
         *count = static_cast<std::int64_t>(source->arrays.size());
     });
 }
 
-int datamover_stream_array(const datamover_stream_source* source, int64_t number, const char** name,
+int datamover_source_array(const datamover_stream_source* source, int64_t number, const char** name,
                            const char** dtype, int64_t* elem_bytes, datamover_layout** layout) {
     return guarded([&] {
         value_of(source, "source");
@@ -36,20 +38,20 @@ int datamover_stream_array(const datamover_stream_source* source, int64_t number
     });
 }
 
-int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
+int datamover_source_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
     return guarded([&] {
         StreamSource& from = value_of(source, "source");
-        const std::optional<double> limit = limit_of(timeout_seconds);
+        const std::optional<double> timeout = timeout_of(timeout_seconds);
         given(step, "step") = DATAMOVER_NO_STEP;
         source->names.clear();
-        auto found = from.next(limit);
+        auto found = from.next(timeout);
         if (!found) return;
         *step = found->number;
         source->names = std::move(found->names);
     });
 }
 
-int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has) {
+int datamover_source_has(const datamover_stream_source* source, const char* name, int* has) {
     return guarded([&] {
         value_of(source, "source");
         const std::string wanted = &given(name, "name");
@@ -58,7 +60,7 @@ int datamover_stream_has(const datamover_stream_source* source, const char* name
     });
 }
 
-int datamover_stream_whole_array(const datamover_stream_source* source, const char** name,
+int datamover_source_whole_array(const datamover_stream_source* source, const char** name,
                                  const char** dtype, int64_t* elem_bytes, void** elements,
                                  int64_t* nbytes, datamover_layout** layout) {
     return guarded([&] {
@@ -72,7 +74,7 @@ int datamover_stream_whole_array(const datamover_stream_source* source, const ch
     });
 }
 
-int datamover_stream_disconnect(datamover_stream_source** source) {
+int datamover_source_free(datamover_stream_source** source) {
     return guarded([&] {
         datamover_stream_source* const left = std::exchange(given(source, "source"), nullptr);
         if (left == nullptr) return;

@@ -18,10 +18,7 @@ inline StreamSourceOptions options_of(const datamover_source_options* given_opti
     StreamSourceOptions made;
     if (!given_options) return made;
     if (given_options->token) made.token = given_options->token;
-    if (given_options->timeout_seconds < 0)
-        made.timeout_seconds.reset();
-    else if (given_options->timeout_seconds != 0)
-        made.timeout_seconds = given_options->timeout_seconds;
+    set_timeout(made.timeout_seconds, given_options->timeout_seconds);
     made.ahead = given_options->ahead;
     made.shared_memory = given_options->no_shared_memory == 0;
     made.newest = given_options->newest != 0;

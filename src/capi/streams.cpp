@@ -5,8 +5,8 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_stream_manager_create(datamover_stream_manager** manager, MPI_Comm comm,
-                                    const datamover_stream_manager_options* options) {
+int datamover_stream_manager_create(MPI_Comm comm, const datamover_stream_manager_options* options,
+                                    datamover_stream_manager** manager) {
     return guarded([&] {
         const StreamManagerOptions made = collectively(comm, [&] {
             given(manager, "manager");
@@ -16,9 +16,10 @@ int datamover_stream_manager_create(datamover_stream_manager** manager, MPI_Comm
     });
 }
 
-int datamover_stream_manager_open(datamover_stream** stream,
-                                  const datamover_stream_manager* manager, const char* name,
-                                  const char* address, const datamover_stream_options* options) {
+int datamover_stream_manager_create_stream(const datamover_stream_manager* manager,
+                                           const char* name, const char* address,
+                                           const datamover_stream_options* options,
+                                           datamover_stream** stream) {
     return guarded([&] {
         struct Arguments {
             std::string name, address;

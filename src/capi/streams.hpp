@@ -26,7 +26,7 @@ inline StreamOptions options_of(const datamover_stream_options* given_options) {
     if (given_options->queue_bytes != 0) made.queue_bytes = given_options->queue_bytes;
     made.consumers = given_options->consumers;
     if (given_options->token) made.token = given_options->token;
-    if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
+    set_timeout(made.timeout_seconds, given_options->timeout_seconds);
     made.shared_memory = given_options->no_shared_memory == 0;
     made.open = given_options->open != 0;
     return made;
@@ -39,11 +39,6 @@ inline StreamManagerOptions options_of(const datamover_stream_manager_options* g
     if (given_options->unit) made.unit = given_options->unit;
     if (given_options->stall_seconds != 0) made.stall_seconds = given_options->stall_seconds;
     return made;
-}
-
-/// Seconds to wait; empty, for below 0, for no limit.
-inline std::optional<double> below_0_is_forever(double seconds) {
-    return seconds < 0 ? std::nullopt : std::optional<double>(seconds);
 }
 
 inline std::optional<std::int64_t> step_or_next(std::int64_t step) {

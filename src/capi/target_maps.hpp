@@ -3,12 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
 #include "distribute/overlaps.hpp"
 #include "distribute/space_curve.hpp"
-#include "distributions.hpp"
 #include "geometry/make_error.hpp"
+#include "migrations.hpp"
 
 struct datamover_target_map {
     datamover::TargetMap value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreement of all processes on a call of a distribution, with its error if one cannot make it.
+// Agreement of all processes on a call of a migration, with its error if one cannot make it.
 #include "agreement.hpp"
 
 #include "geometry/make_error.hpp"
@@ -23,8 +23,8 @@ std::uint64_t hash_of(const std::string& text) {
 
 /// Throws on all processes that one of them makes another call than process 0. Collective.
 [[noreturn]] void refuse_different(const mpi::ProcessGroup& group, const Call& call) {
-    mpi::require_same(group, {{"calls of a distribution", call.describe()}}, "made");
-    throw Error(ErrorCode::mismatch, "processes made different calls of a distribution");
+    mpi::require_same(group, {{"calls of a migration", call.describe()}}, "made");
+    throw Error(ErrorCode::mismatch, "processes made different calls of a migration");
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::uint64_t hash_of(const std::string& text) {
 std::int64_t Call::signature() const {
     std::uint64_t hash = mixed(hash_of(what_), hash_of(how_.method) + (how_.stable ? 1 : 0));
     hash = mixed(hash, static_cast<std::uint64_t>(op_) * 16 + static_cast<std::uint64_t>(by_));
-    hash = mixed(hash, static_cast<std::uint64_t>(distribution_));
+    hash = mixed(hash, static_cast<std::uint64_t>(migration_));
     for (const ElementColumn& c : columns_) {
         hash = mixed(hash, static_cast<std::uint64_t>(c.elem_bytes));
         hash = mixed(hash, static_cast<std::uint64_t>(c.type) + hash_of(c.type_name));
@@ -58,8 +58,7 @@ std::string Call::describe() const {
     if (op_ != Op::replace) text += concat(" with op=\"", op_name(op_), '"');
     if (by_ == ArrivedBy::move) text += " after a move";
     if (by_ == ArrivedBy::move_in_place) text += " after a move in place";
-    if (distribution_ > 0)
-        text += concat(" with distribution ", distribution_, " of the communicator");
+    if (migration_ > 0) text += concat(" with migration ", migration_, " of the communicator");
     return text;
 }
 

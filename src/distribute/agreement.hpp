@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreement of all processes on a call of a distribution, with its error if one cannot make it.
+// Agreement of all processes on a call of a migration, with its error if one cannot make it.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 
@@ -42,9 +42,9 @@ LocalError local_error_of(const mpi::ProcessGroup& group, Work&& work) {
 /// What a process calls; in words only where they differ.
 class Call {
 public:
-    /// `distribution`: its number on the communicator, where there is one already.
-    Call(const char* what, const CarryOptions& how, std::int64_t distribution = 0)
-        : what_(what), how_(how), distribution_(distribution) {}
+    /// `migration`: its number on the communicator, where there is one already.
+    Call(const char* what, const CarryOptions& how, std::int64_t migration = 0)
+        : what_(what), how_(how), migration_(migration) {}
     Call& with(std::span<const ElementColumn> columns) {
         columns_ = columns;
         return *this;
@@ -61,7 +61,7 @@ public:
 private:
     const char* what_;
     CarryOptions how_;
-    std::int64_t distribution_;
+    std::int64_t migration_;
     std::span<const ElementColumn> columns_{};
     Op op_ = Op::replace;
     ArrivedBy by_ = ArrivedBy::any;

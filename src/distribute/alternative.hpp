@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "distribute/distribution_state.hpp"
+#include "distribute/migration_state.hpp"
 
 namespace datamover::alternatives {
 

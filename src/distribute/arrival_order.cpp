@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order in which a distribution delivered its elements.
+// The order in which a migration delivered its elements.
 #include "arrival_order.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "distribute/alternative.hpp"
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -72,7 +72,7 @@ void ArrivalOrders::record(ArrivedBy by, const std::optional<Delivery>& delivery
 const std::optional<Delivery>& ArrivalOrders::chosen(ArrivedBy by) const {
     if (by == ArrivedBy::any && differ_)
         throw Error(ErrorCode::invalid_state,
-                    "this distribution has delivered elements in different orders; say by which "
+                    "this migration has delivered elements in different orders; say by which "
                     "call the values that go back had arrived, move or move_in_place");
     const bool in_place = by == ArrivedBy::move_in_place || (by == ArrivedBy::any && !moved_);
     return in_place ? in_place_ : move_;

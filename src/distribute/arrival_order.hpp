@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order in which a distribution delivered its elements.
+// The order in which a migration delivered its elements.
 //
 // In stable order as a rule. Otherwise an order follows from how it was delivered, and is found out
 // only when values go back: labels are delivered in the same way.
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 
 namespace datamover::distribute {
 
-using State = Distribution::State;
+using State = Migration::State;
 class NodeSlot;
 
 /// How elements were delivered, as far as their order follows from it.

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "distribution_state.hpp"
 #include "memory/cache_lines.hpp"
 #include "messages.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {

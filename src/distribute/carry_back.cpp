@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "distribution_state.hpp"
 #include "messages.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {

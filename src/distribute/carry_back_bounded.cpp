@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "distribution_state.hpp"
 #include "messages.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {

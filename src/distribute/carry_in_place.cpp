@@ -6,8 +6,8 @@
 // In stable order those that stay move together to their place between the arrivals.
 #include <cstring>
 
-#include "distribution_state.hpp"
 #include "messages.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {

@@ -2,7 +2,7 @@
 // Finding the holders of indices if no process knows all lists.
 //
 // A directory is cut into equal ranges of indices, one for each process. All tell it what they hold
-// and ask it about what they hold; three distributions carry that.
+// and ask it about what they hold; three migrations carry that.
 #include "datamover/index_lists.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/record_index.hpp"
 #include "geometry/word_digest.hpp"
@@ -42,22 +42,22 @@ Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems,
     list.data = targets.data();
     list.type = ScalarType::int64;
     list.stride_bytes = sizeof(std::int64_t);
-    Distribution distribution(comm, list);
+    Migration migration(comm, list);
     Arrived<Element> arrived;
-    const auto received = static_cast<std::size_t>(distribution.received());
+    const auto received = static_cast<std::size_t>(migration.received());
     try {
         arrived.elems.resize(received);
         arrived.source.reserve(received);
         std::int64_t rank = 0;
-        for (const std::int64_t count : distribution.receive_counts())
+        for (const std::int64_t count : migration.receive_counts())
             arrived.source.insert(arrived.source.end(), static_cast<std::size_t>(count), rank++);
     } catch (const std::exception&) {
-        distribution.refuse(Error(ErrorCode::no_memory, "there is no memory for what arrives"));
+        migration.refuse(Error(ErrorCode::no_memory, "there is no memory for what arrives"));
     }
     const ElementColumn column{elems.data(), sizeof(Element)};
     const ElementBuffer result{reinterpret_cast<std::byte*>(arrived.elems.data()),
                                static_cast<std::int64_t>(received * sizeof(Element))};
-    distribution.move({&column, 1}, {&result, 1});
+    migration.move({&column, 1}, {&result, 1});
     return arrived;
 }
 

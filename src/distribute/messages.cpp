@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages of distributions: one for all elements of a pair of processes, and those that count.
+// Messages of migrations: one for all elements of a pair of processes, and those that count.
 //
 // On a node counts go through shared memory. Beyond it only pairs with elements exchange a message;
 // that no more are coming is found out by a reduction that starts when all own messages have been
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "agreement.hpp"
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 

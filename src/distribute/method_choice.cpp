@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of the implementation that carries a distribution with method "auto".
+// Choice of the implementation that carries a migration with method "auto".
 #include "method_choice.hpp"
 
 #include <mpi.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Choice of the implementation that carries a distribution with method "auto".
+// Choice of the implementation that carries a migration with method "auto".
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 

@@ -138,7 +138,7 @@ int NodeChannel::position(std::int64_t rank) const {
 
 void NodeChannel::check_room() const {
     if (in_flight_ >= most_in_flight)
-        throw make_error(ErrorCode::invalid_state, "a distribution cannot begin: of the ",
+        throw make_error(ErrorCode::invalid_state, "a migration cannot begin: of the ",
                          most_in_flight,
                          " in flight on its communicator one has to be waited for first");
 }
@@ -149,7 +149,7 @@ NodeSlot& NodeChannel::claim() {
         const std::lock_guard lock(slot.lock_);
         if (slot.in_use_ && !slot.is_complete_)
             throw Error(ErrorCode::invalid_state,
-                        "another call of a distribution on this communicator is under way");
+                        "another call of a migration on this communicator is under way");
         return !slot.in_use_ || slot.is_complete_();
     };
     group_.wait_until(is_free, messages_needed_ ? mpi::Load::data : mpi::Load::numbers);

@@ -129,8 +129,8 @@ public:
     NodeSlot& claim();
     /// Ends a claim, by its number. Never waits for other processes.
     void release(NodeSlot& slot, std::uint64_t claimed_as);
-    /// A number for a distribution, the same on all processes.
-    std::int64_t next_distribution() { return ++distributions_; }
+    /// A number for a migration, the same on all processes.
+    std::int64_t next_migration() { return ++migrations_; }
 
     /// The address of a place of another process, mapped at its first use; good while an operation
     /// is in flight. From any thread.
@@ -151,7 +151,7 @@ private:
     std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
     // Of the thread in a call of all processes.
     std::uint64_t claims_ = 0;
-    std::int64_t distributions_ = 0;
+    std::int64_t migrations_ = 0;
     // Of any thread.
     std::atomic<int> in_flight_{0};
     std::mutex mapped_lock_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agreement.hpp"
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 #include "mpi/byte_message.hpp"
 
 namespace datamover::distribute {
@@ -107,7 +107,7 @@ private:
 StartedMove::StartedMove(State& state, StartArguments arguments)
     : claim_(with_room(state.channel)),
       steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(arguments))),
-      round_(state.group, *steps_, "distribution") {
+      round_(state.group, *steps_, "migration") {
     round_.start();
     claim_.give_up_after([this] { return round_.test(); });
 }
@@ -147,7 +147,7 @@ std::optional<memory::SharedPlace> SlotOperation::share(const std::byte* data, s
 }
 
 void run(State& state, Operation& operation) {
-    Round round(state.group, operation, "distribution", AfterTimeout::given_up);
+    Round round(state.group, operation, "migration", AfterTimeout::given_up);
     round.start();
     round.wait({});
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agreement.hpp"
-#include "distribution_state.hpp"
+#include "migration_state.hpp"
 
 namespace datamover::distribute {
 
@@ -43,7 +43,7 @@ private:
     SlotClaim claim_;
     std::unique_ptr<Steps> steps_;
     Round round_;
-    bool is_told_ = false;  ///< of the thread that uses the distribution
+    bool is_told_ = false;  ///< of the thread that uses the migration
 };
 
 }  // namespace datamover::distribute

@@ -152,7 +152,7 @@ int datamover_fortran_attach(datamover_attached** attached, const datamover_layo
             return code;
     if (!*attached) {
         auto made = std::make_unique<datamover_attached>(type, elem_bytes);
-        if (const int code = datamover_layout_duplicate(&made->layout, layout)) return code;
+        if (const int code = datamover_layout_duplicate(layout, &made->layout)) return code;
         *attached = made.release();
     }
     if (block >= 0) (*attached)->blocks.push_back(described);
@@ -167,7 +167,7 @@ int datamover_fortran_detach(datamover_attached** attached) {
     return DATAMOVER_SUCCESS;
 }
 
-int datamover_fortran_array(datamover_array** array, const datamover_attached* attached) try {
+int datamover_fortran_array(const datamover_attached* attached, datamover_array** array) try {
     if (!attached)
         return refuse(DATAMOVER_INVALID_STATE,
                       "nothing is attached to an array; attach tells the element type at least");
@@ -175,8 +175,9 @@ int datamover_fortran_array(datamover_array** array, const datamover_attached* a
     for (const AttachedBlock& b : attached->blocks)
         blocks.push_back({b.block, b.origin, b.strides_bytes.data(), b.ghost_lower.data(),
                           b.ghost_upper.data()});
-    return datamover_array_of_blocks(array, attached->layout, attached->type, attached->elem_bytes,
-                                     blocks.data(), static_cast<std::int64_t>(blocks.size()));
+    return datamover_array_of_blocks(attached->layout, attached->type, attached->elem_bytes,
+                                     blocks.data(), static_cast<std::int64_t>(blocks.size()),
+                                     array);
 } catch (const std::exception&) {
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");
 }

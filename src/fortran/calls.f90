@@ -255,7 +255,7 @@ contains
         type(c_ptr), intent(out) :: handle
         integer(c_int), intent(inout) :: code
         handle = c_null_ptr
-        if (code == 0) code = datamover_fortran_array(handle, attached)
+        if (code == 0) code = datamover_fortran_array(attached, handle)
     end subroutine
 
     impure elemental subroutine free_array(handle)

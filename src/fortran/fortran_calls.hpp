@@ -34,7 +34,7 @@ int datamover_fortran_attach(datamover_attached** attached, const datamover_layo
 /* Free the object; the handle is NULL then. */
 int datamover_fortran_detach(datamover_attached** attached);
 /* Make the array of all blocks that are attached. */
-int datamover_fortran_array(datamover_array** array, const datamover_attached* attached);
+int datamover_fortran_array(const datamover_attached* attached, datamover_array** array);
 
 /* Describe an array as the target ranks of elements: one rank each, or the first of two dimensions
  * counts those of one element. */
@@ -45,15 +45,14 @@ int datamover_fortran_keys(const datamover_memory* memory, datamover_keys* keys)
 int datamover_fortran_target_ranks(const datamover_target_map* map, const datamover_memory* memory,
                                    int64_t num_ranks, int64_t ranks[]);
 
-/* Move with a distribution as the C functions of the same names, between arrays that are each one
+/* Move with a migration as the C functions of the same names, between arrays that are each one
  * datamover_memory, or a vector of them. */
-int datamover_fortran_distribution_start(datamover_distribution* distribution,
-                                         const CFI_cdesc_t* columns, const CFI_cdesc_t* results);
-int datamover_fortran_distribution_move(datamover_distribution* distribution,
-                                        const CFI_cdesc_t* columns, const CFI_cdesc_t* results);
-int datamover_fortran_distribution_reverse(datamover_distribution* distribution,
-                                           const CFI_cdesc_t* values, const CFI_cdesc_t* results,
-                                           const char* op);
+int datamover_fortran_migration_start(datamover_migration* migration, const CFI_cdesc_t* columns,
+                                      const CFI_cdesc_t* results);
+int datamover_fortran_migration_move(datamover_migration* migration, const CFI_cdesc_t* columns,
+                                     const CFI_cdesc_t* results);
+int datamover_fortran_migration_reverse(datamover_migration* migration, const CFI_cdesc_t* values,
+                                        const CFI_cdesc_t* results, const char* op);
 }
 
 namespace datamover::fortran {

@@ -7,17 +7,17 @@ submodule (datamover) datamover_layouts
 
 contains
 
-    module procedure layout_floor_plan
+    module procedure layout_create_floor_plan
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
         if (any(shape(lo) /= shape(hi)) .or. size(lo, 2) /= size(owners)) then
             code = refused(datamover_mismatch, 'lo, hi and owners are of different numbers of blocks')
         else
-            code = datamover_layout_floor_plan(made, size(lo, 1), int(size(lo, 2), c_int64_t), &
+            code = datamover_layout_create_floor_plan(size(lo, 1), int(size(lo, 2), c_int64_t), &
                 reshape(int(lo, c_int64_t) - 1, [size(lo)]), &
                 reshape(int(hi, c_int64_t), [size(hi)]), int(owners, c_int64_t), &
-                int(nprocs, c_int64_t))
+                int(nprocs, c_int64_t), made)
         end if
         call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
     end procedure
@@ -30,8 +30,8 @@ contains
         code = datamover_layout_num_blocks(blocks%handle, blocks_there)
         if (code == 0 .and. size(owners, kind=int64) /= blocks_there) &
             code = refused(datamover_mismatch, 'owners are of another number of blocks than there are')
-        if (code == 0) code = datamover_layout_with_owners(made, blocks%handle, &
-            int(owners, c_int64_t), int(nprocs, c_int64_t))
+        if (code == 0) code = datamover_layout_with_owners(blocks%handle, int(owners, c_int64_t), &
+            int(nprocs, c_int64_t), made)
         call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
     end procedure
 

@@ -7,11 +7,11 @@ submodule (datamover) datamover_movers
 
 contains
 
-    module procedure mover_bind_one
-        call self%bind(comm, plan, [source], [destination], op, transport, check, stat, errmsg)
+    module procedure mover_create_one
+        call self%create(comm, plan, [source], [destination], op, transport, check, stat, errmsg)
     end procedure
 
-    module procedure mover_bind_several
+    module procedure mover_create_several
         character(:), allocatable, target :: c_op, c_transport
         type(c_ptr), target :: from(size(sources)), to(size(destinations))
         type(datamover_mover_options) :: options
@@ -38,7 +38,8 @@ contains
         options%transport = text_at(c_transport)
         options%check = c_flag(check)
         move(1) = datamover_move(plan%handle, size(sources), c_loc(from), c_loc(to))
-        code = datamover_fortran_mover_new_set(made, int(comm, c_int), code, move, 1_c_int64_t, options)
+        code = datamover_fortran_mover_create_set(int(comm, c_int), code, move, 1_c_int64_t, 1, &
+            options, made)
         call free_array(from)
         call free_array(to)
         if (code == 0) self%handle = made

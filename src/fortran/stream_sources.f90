@@ -28,9 +28,9 @@ contains
             code = refused(datamover_mismatch, 'there are '//text_of(size(names))// &
             ' names and '//text_of(size(arrays))//' arrays')
         if (code == 0) then
-            code = datamover_stream_subscribe(self%handle, size(names, kind=c_int64_t), texts_at, into)
+            code = datamover_source_subscribe(self%handle, size(names, kind=c_int64_t), texts_at, into)
         else
-            code = datamover_stream_source_refuse(self%handle, code, last_message()//c_null_char)
+            code = datamover_source_join_as_failed(self%handle, code, last_message()//c_null_char)
         end if
         call free_array(into)
         call conclude(code, stat, errmsg)

@@ -7,7 +7,7 @@ submodule (datamover) datamover_target_maps
 
 contains
 
-    module procedure target_map_splitters
+    module procedure target_map_create_splitters
         real(c_double), allocatable, target :: reals(:)
         integer(c_int64_t), allocatable, target :: integers(:)
         type(c_ptr) :: made
@@ -19,16 +19,17 @@ contains
         select type (values)
         type is (real(c_double))
             reals = values
-            code = datamover_target_map_splitters(made, datamover_float64, c_loc(reals), nprocs)
+            code = datamover_target_map_create_splitters(datamover_float64, c_loc(reals), nprocs, made)
         class default
             call widen(values, 0, -1, 'values', integers, code)
             if (code == 0) &
-                code = datamover_target_map_splitters(made, datamover_int64, c_loc(integers), nprocs)
+                code = datamover_target_map_create_splitters(datamover_int64, c_loc(integers), nprocs, &
+                    made)
         end select
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure target_map_cells
+    module procedure target_map_create_cells
         real(c_double), allocatable, target :: low(:), high(:)
         integer(c_int64_t), allocatable, target :: counts(:), table(:)
         character(:), allocatable :: c_order
@@ -53,7 +54,7 @@ contains
         if (code == 0) then
             box = datamover_cell_box(size(low), c_loc(low), c_loc(high), c_loc(counts), &
                 c_flag(periodic))
-            code = datamover_target_map_cells(made, box, c_order, table, int(nprocs, c_int64_t))
+            code = datamover_target_map_create_cells(box, c_order, table, int(nprocs, c_int64_t), made)
         end if
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
     end procedure

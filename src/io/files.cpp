@@ -10,9 +10,9 @@
 #include <set>
 #include <span>
 
+#include "datamover/array.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/x_array.hpp"
 #include "flat_rounds.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
@@ -101,13 +101,13 @@ protected:
         return FlatCyclic(box.shape(), piece, group_->size(), ranks_);
     }
     /// Memory for a round. Collective.
-    XArray& staged(const Region& box, ScalarType type, std::int64_t elem_bytes) {
+    Array& staged(const Region& box, ScalarType type, std::int64_t elem_bytes) {
         const Layout layout = layout_of(box, elem_bytes);
         if (!staged_ || !(staged_->layout() == layout)) {
             staged_.reset();
-            XArrayOptions options;
+            ArrayOptions options;
             options.type = type;
-            staged_ = std::make_unique<XArray>(comm_, layout, elem_bytes, options);
+            staged_ = std::make_unique<Array>(comm_, layout, elem_bytes, options);
         }
         return *staged_;
     }
@@ -170,7 +170,7 @@ private:
         });
     }
 
-    std::unique_ptr<XArray> staged_;
+    std::unique_ptr<Array> staged_;
 };
 
 class Saving : Transfer {
@@ -214,13 +214,13 @@ private:
     }
     void write_round(const FlatRounds& all, std::int64_t k) {
         const Region box = all.box(k);
-        XArray& staging = staged(box, array_.type, array_.elem_bytes);
+        Array& staging = staged(box, array_.type, array_.elem_bytes);
         Mover mover(comm_,
                     redistribute(array_.layout, box.shifted(origin_), staging.layout(),
                                  Region::from_shape(box.shape())),
                     array_, staging.part(), mover_options());
         mover();
-        mover.free();
+        mover.close();
         mpi::collectively(*group_, [&] {
             const Piece mine = piece();
             file_.write(begin_ + (all.first_elem(k) + mine.first_elem) * array_.elem_bytes,
@@ -310,7 +310,7 @@ private:
     void read_round(const FlatRounds& all, std::int64_t k) {
         const Region box = all.box(k);
         const Region section = Region(reversed(box.lo()), reversed(box.hi())).shifted(origin_);
-        XArray& staging = staged(box, type_, elem_bytes_);
+        Array& staging = staged(box, type_, elem_bytes_);
         Mover mover(comm_,
                     redistribute(staging.layout(), Region::from_shape(box.shape()), array_.layout,
                                  section, axes()),
@@ -320,7 +320,7 @@ private:
             file_.read(begin_ + (all.first_elem(k) + mine.first_elem) * elem_bytes_, mine.bytes);
         });
         mover();
-        mover.free();
+        mover.close();
     }
 
     FlatFile file_;

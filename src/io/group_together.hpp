@@ -38,4 +38,14 @@ private:
     std::atomic<std::int64_t> let_progress_{0}, checked_{0};  ///< when, by the steady clock
 };
 
+/// The timeout of a call that is given none: that of set_default_timeout.
+inline std::optional<double> timeout_or_default(std::optional<double> seconds) {
+    return seconds ? seconds : mpi::default_timeout();
+}
+template <class Options>
+Options with_timeout(Options options) {
+    options.timeout_seconds = timeout_or_default(options.timeout_seconds);
+    return options;
+}
+
 }  // namespace datamover::io

@@ -11,7 +11,8 @@ namespace datamover {
 
 Stream::Stream(MPI_Comm comm, const std::string& address, const StreamOptions& options)
     : producer_(std::make_unique<stream::Producer>(
-          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address,
+          io::with_timeout(options))) {}
 
 Stream::Stream(std::unique_ptr<stream::Producer> producer) : producer_(std::move(producer)) {}
 
@@ -49,7 +50,7 @@ void Stream::refuse(const Error& why) {
 }
 
 void Stream::close(std::optional<double> timeout_seconds) {
-    producer().close(timeout_seconds);
+    producer().close(io::timeout_or_default(timeout_seconds));
 }
 
 const std::string& Stream::address() const {

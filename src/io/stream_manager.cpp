@@ -23,7 +23,7 @@ struct StreamManager::State {
                                            const std::string& address,
                                            const StreamOptions& options) const {
         return std::make_unique<stream::Producer>(std::make_shared<io::GroupTogether>(of), address,
-                                                  options, places, name);
+                                                  io::with_timeout(options), places, name);
     }
 };
 

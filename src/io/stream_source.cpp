@@ -12,7 +12,8 @@ namespace datamover {
 StreamSource::StreamSource(MPI_Comm comm, const std::string& address,
                            const StreamSourceOptions& options)
     : consumer_(std::make_unique<stream::Consumer>(
-          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+          std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm)), address,
+          io::with_timeout(options))) {}
 
 // Here, where what is kept is known: programs see its name alone.
 StreamSource::StreamSource() = default;
@@ -28,7 +29,7 @@ stream::Consumer& StreamSource::consumer() const {
 
 std::vector<StreamArray> StreamSource::arrays(std::optional<double> timeout_seconds) {
     std::vector<StreamArray> arrays;
-    for (stream::KnownArray& known : consumer().arrays(timeout_seconds))
+    for (stream::KnownArray& known : consumer().arrays(io::timeout_or_default(timeout_seconds)))
         arrays.push_back({std::move(known.name), std::move(known.layout),
                           std::move(known.type.text), known.type.elem_bytes});
     return arrays;
@@ -76,7 +77,8 @@ std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_secon
     stream::Consumer& from = consumer();
     whole_.reset();
     whole_memory_.reset();
-    const std::optional<stream::Consumer::Step> step = from.next(timeout_seconds);
+    const std::optional<stream::Consumer::Step> step =
+        from.next(io::timeout_or_default(timeout_seconds));
     if (!step) return std::nullopt;
     StreamStep arrived{step->number, {}};
     try {

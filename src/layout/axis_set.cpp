@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Intersection of periodic index sets, without enumerating indices.
-#include "datamover/axis_set.hpp"
+#include "datamover/advanced/axis_set.hpp"
 
 #include <numeric>
 #include <utility>

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 
 namespace datamover::memory {
 

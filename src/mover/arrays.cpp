@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arrays of the library's, and shared memory as a window of MPI.
+#include "datamover/array.hpp"
 #include "datamover/shared_window.hpp"
-#include "datamover/x_array.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/byte_message.hpp"
@@ -12,7 +12,7 @@ namespace datamover {
 namespace {
 
 void check_arguments(const mpi::ProcessGroup& group, const Layout& layout, std::int64_t elem_bytes,
-                     const XArrayOptions& options) {
+                     const ArrayOptions& options) {
     if (!layout.valid()) throw Error(ErrorCode::invalid_argument, "an array needs a layout");
     if (layout.nprocs() != group.size())
         throw make_error(ErrorCode::mismatch, "the layout is for ", layout.nprocs(),
@@ -25,8 +25,8 @@ void check_arguments(const mpi::ProcessGroup& group, const Layout& layout, std::
 
 }  // namespace
 
-XArray::XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
-               const XArrayOptions& options)
+Array::Array(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
+             const ArrayOptions& options)
     : layout_(layout) {
     const auto group = mpi::ProcessGroup::of(comm);
     rank_ = group->rank();
@@ -42,11 +42,11 @@ XArray::XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
     });
 }
 
-bool XArray::shared() const {
+bool Array::shared() const {
     return part_.allocation && part_.allocation->segment;
 }
 
-const BlockMemory& XArray::block_memory(std::int64_t block) const {
+const BlockMemory& Array::block_memory(std::int64_t block) const {
     const BlockMemory* memory = part_.memory.find(block);
     if (!memory)
         throw make_error(ErrorCode::out_of_range, "process ", rank_, " does not hold block ",
@@ -54,12 +54,12 @@ const BlockMemory& XArray::block_memory(std::int64_t block) const {
     return *memory;
 }
 
-std::byte* XArray::origin(std::int64_t block) const {
+std::byte* Array::origin(std::int64_t block) const {
     if (!part_.allocation) throw Error(ErrorCode::invalid_state, "the array has been freed");
     return part_.base + block_memory(block).offset_bytes;
 }
 
-std::optional<std::int64_t> XArray::only_block() const {
+std::optional<std::int64_t> Array::only_block() const {
     const auto& blocks = part_.memory.blocks;
     if (blocks.empty()) return {};
     if (blocks.size() > 1)
@@ -68,7 +68,7 @@ std::optional<std::int64_t> XArray::only_block() const {
     return blocks.front().block;
 }
 
-GridView<std::byte> XArray::byte_grid(std::int64_t block, std::size_t elem_bytes) const {
+GridView<std::byte> Array::byte_grid(std::int64_t block, std::size_t elem_bytes) const {
     if (static_cast<std::int64_t>(elem_bytes) != part_.elem_bytes)
         throw make_error(ErrorCode::wrong_type, "the array's elements have ", part_.elem_bytes,
                          " bytes, those of the grid that was asked for ", elem_bytes);
@@ -76,7 +76,7 @@ GridView<std::byte> XArray::byte_grid(std::int64_t block, std::size_t elem_bytes
     return {origin(block), layout_.block_extents(block), memory.strides_bytes, memory.valid};
 }
 
-void XArray::free() {
+void Array::close() {
     part_.allocation.reset();
     part_.base = nullptr;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "binding.hpp"
-#include "datamover/transport_rates.hpp"
+#include "datamover/advanced/transport_rates.hpp"
 #include "transport/transport.hpp"
 
 namespace datamover {

@@ -179,7 +179,7 @@ Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
              const ArrayPart& destination, const MoverOptions& options)
     : Mover(comm, one_move(plan, source, destination), options) {}
 
-Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
+Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const Array& source, const Array& destination,
              const MoverOptions& options)
     : Mover(comm, plan, source.part(), destination.part(), options) {}
 
@@ -305,7 +305,7 @@ std::int64_t Mover::extra_bytes() const {
     return bytes;
 }
 
-void Mover::free() {
+void Mover::close() {
     if (!state_ || state_->freed) return;
     RoundLock round_lock(state_->round);
     if (!round_lock)
@@ -314,7 +314,7 @@ void Mover::free() {
     round_lock.keep();
 }
 
-void Mover::give_up() noexcept {
+void Mover::abort() noexcept {
     if (!state_) return;
     state_->round.give_up();
     if (state_->round.try_lock()) state_->free();

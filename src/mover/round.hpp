@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "datamover/advanced/user_transport.hpp"
 #include "datamover/error.hpp"
-#include "datamover/user_transport.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {

@@ -11,10 +11,10 @@
 #include <optional>
 #include <vector>
 
+#include "datamover/advanced/transport_rates.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/error.hpp"
 #include "datamover/side.hpp"
-#include "datamover/transport_rates.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {

@@ -3,7 +3,7 @@
 //
 // What was measured stands in the file of what was tuned, for the processor that it was measured
 // on.
-#include "datamover/transport_rates.hpp"
+#include "datamover/advanced/transport_rates.hpp"
 
 #include <array>
 #include <bit>

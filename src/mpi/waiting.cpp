@@ -55,10 +55,11 @@ std::atomic<double> timeout{unset};
 std::atomic<InterruptCheck> interrupt_check{nullptr};
 std::atomic<OtherWork> other_work{nullptr};
 
+/// Infinity waits forever.
 std::optional<double> checked(std::optional<double> seconds) {
-    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
-                         " s was given; it must be above 0 s");
+    if (seconds && !(*seconds > 0))
+        throw make_error(ErrorCode::invalid_argument, "the timeout is ", *seconds,
+                         " s; it must be above 0 s");
     return seconds;
 }
 

@@ -15,7 +15,7 @@ class ProcessGroup;
 /// Seconds after which a wait that names no deadline of its own gives up: set_default_timeout's,
 /// else those of DATAMOVER_TIMEOUT in the environment, else none.
 std::optional<double> default_timeout();
-/// Throws invalid_argument for a value that is not a positive number of seconds.
+/// Infinity, or no value: no timeout. Throws invalid_argument unless the value is above 0.
 void set_default_timeout(std::optional<double> seconds);
 
 /// While it lives, waits of this thread that name no deadline give up after so many seconds at the
@@ -60,7 +60,8 @@ enum class Processors : std::uint8_t { one_each, shared };
 /// the group, at the deadline and for an interrupt, and polls MPI once it no longer spins.
 class Waiting {
 public:
-    /// Looks for failures of `group` in each pause. Without `timeout_seconds`: default_timeout.
+    /// Looks for failures of `group` in each pause. `timeout_seconds` is above 0; no value:
+    /// default_timeout, infinity: none.
     explicit Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds = {});
     /// For those who poll MPI and look for failures themselves.
     explicit Waiting(Processors processors, std::optional<double> timeout_seconds = {});

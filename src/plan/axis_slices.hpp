@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 #include "datamover/side.hpp"
 
 namespace datamover::plan {

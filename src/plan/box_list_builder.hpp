@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/pair_part.hpp"
+#include "datamover/advanced/pair_part.hpp"
 #include "geometry/record_index.hpp"
 
 namespace datamover::plan {

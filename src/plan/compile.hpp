@@ -2,9 +2,9 @@
 // Compilation of a pair's part to an address relation between two memories.
 #pragma once
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
-#include "datamover/pair_part.hpp"
 
 namespace datamover::plan {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
-#include "datamover/pair_part.hpp"
 
 namespace datamover::plan {
 

@@ -113,10 +113,10 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
                          " processes, the destination layout for ", destination_.nprocs());
 }
 
-void MotionPlan::copy(std::int64_t source_block, const Region& source_region,
-                      std::int64_t destination_block, const Region& destination_region,
-                      const std::vector<int>& axes, const Point& source_step,
-                      const Point& destination_step) {
+void MotionPlan::add_section(std::int64_t source_block, const Region& source_region,
+                             std::int64_t destination_block, const Region& destination_region,
+                             const std::vector<int>& axes, const Point& source_step,
+                             const Point& destination_step) {
     add(SectionCopy{source_block, source_region, destination_block, destination_region, axes,
                     source_step, destination_step});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Number of elements between two processes.
-#include "datamover/pair_part.hpp"
+#include "datamover/advanced/pair_part.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "box_list_builder.hpp"
-#include "datamover/pair_part.hpp"
+#include "datamover/advanced/pair_part.hpp"
 #include "geometry/record_index.hpp"
 
 namespace datamover::plan {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compile.hpp"
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
-#include "datamover/pair_part.hpp"
 #include "datamover/side.hpp"
 
 namespace datamover::plan {

@@ -2,8 +2,8 @@
 // Axis order of a part that keeps the runs of a memory whole.
 #pragma once
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
-#include "datamover/pair_part.hpp"
 #include "datamover/side.hpp"
 
 namespace datamover::plan {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
-#include "datamover/pair_part.hpp"
 
 namespace datamover::plan {
 

@@ -111,8 +111,8 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
                                          plan::inverse_axes(first.axes));
             const Region to =
                 image_of(middle, second.source_region, second.destination_region, second.axes);
-            result.copy(first.source_block, from, second.destination_block, to,
-                        composed_axes(first.axes, second.axes));
+            result.add_section(first.source_block, from, second.destination_block, to,
+                               composed_axes(first.axes, second.axes));
         }
     });
     return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Address relations: construction and queries.
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 
 #include <array>
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "copy_program.hpp"
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "geometry/make_error.hpp"
 #include "relation_memo.hpp"
 

@@ -2,7 +2,7 @@
 // Join of two axis tables over their common message positions.
 #pragma once
 
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 
 namespace datamover {
 

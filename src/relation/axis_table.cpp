@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Axis tables: count, halve, reverse, shift.
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 
 #include <utility>
 

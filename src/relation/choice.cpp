@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/decoding_costs.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
 #include "encodings.hpp"
 #include "geometry/make_error.hpp"
 #include "nest_folder.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The paper's model of decoding a relation compared with recomputing its addresses.
-#include "datamover/recompute_model.hpp"
+#include "datamover/advanced/recompute_model.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A cache of relations with a memory limit.
-#include "datamover/relation_cache.hpp"
+#include "datamover/advanced/relation_cache.hpp"
 
 #include <algorithm>
 #include <cstring>

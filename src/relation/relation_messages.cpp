@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Put and get messages for relations of which the other process knows one side or none.
-#include "datamover/relation_messages.hpp"
+#include "datamover/advanced/relation_messages.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 
 namespace datamover {
 

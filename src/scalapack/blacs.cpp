@@ -48,8 +48,8 @@ int layout_from_blacs(datamover_layout** layout, const int* descriptor, MPI_Comm
     const MPI_Comm found = communicator_of(descriptor[1]);
     const auto ranks = ranks_by_place(place, found);
     const datamover_process_grid grid{place.nprow, place.npcol, 0, ranks.data()};
-    const int code = datamover_layout_from_descriptor(layout, descriptor, &grid,
-                                                      static_cast<std::int64_t>(ranks.size()));
+    const int code = datamover_layout_from_descriptor(
+        descriptor, &grid, static_cast<std::int64_t>(ranks.size()), layout);
     if (code == DATAMOVER_SUCCESS && comm) *comm = found;
     return code;
 }
@@ -88,8 +88,8 @@ datamover_matrix matrix_here(const void* data, int row, int column, const int* d
 
 }  // namespace datamover
 
-int datamover_layout_from_blacs(datamover_layout** layout, const int descriptor[9],
-                                MPI_Comm* comm) {
+int datamover_layout_from_blacs(const int descriptor[9], MPI_Comm* comm,
+                                datamover_layout** layout) {
     return datamover::remembered(
         [&] { return datamover::layout_from_blacs(layout, descriptor, comm); });
 }

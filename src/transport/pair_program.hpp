@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/side.hpp"
 #include "plan/compile.hpp"
 #include "plan/part_chunks.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One side of a relation as a derived MPI datatype.
-#include "datamover/relation_datatype.hpp"
+#include "datamover/advanced/relation_datatype.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "mpi/byte_message.hpp"
 
 namespace datamover::transport {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "datamover/advanced/user_transport.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/user_transport.hpp"
 #include "mpi/process_group.hpp"
 #include "node_memory.hpp"
 #include "pair_program.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adapter that runs a user's transport like the library's own.
-#include "datamover/user_transport.hpp"
+#include "datamover/advanced/user_transport.hpp"
 
 #include <utility>
 

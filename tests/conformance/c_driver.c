@@ -25,24 +25,25 @@ static int is_empty(int dims, const int64_t* lo, const int64_t* hi) {
 static int make_layout(datamover_layout** layout, const said_layout* said) {
     datamover_block_cyclic_options options = {0};
     if (said->num_boxes > 0)
-        return datamover_layout_floor_plan(layout, said->dims, said->num_boxes, said->lo, said->hi,
-                                           said->owners, size);
+        return datamover_layout_create_floor_plan(said->dims, said->num_boxes, said->lo, said->hi,
+                                                  said->owners, size, layout);
     options.grid = said->grid;
     options.ranks = said->num_ranks ? said->ranks : NULL;
     options.num_ranks = said->num_ranks;
-    return datamover_layout_block_cyclic(layout, said->dims, said->shape, said->distribution, size,
-                                         &options);
+    return datamover_layout_create_block_cyclic(said->dims, said->shape, said->distribution, size,
+                                                &options, layout);
 }
 
 static int make_plan(datamover_plan** plan, const said_redistribution* said,
                      const datamover_layout* from, const datamover_layout* to) {
     const int* axes = said->with_axes ? said->axes : NULL;
     if (said->partial)
-        return datamover_redistribute_partial(plan, from, NULL, NULL, to, NULL, NULL, axes, 1);
+        return datamover_redistribute_partial(from, NULL, NULL, to, NULL, NULL, axes, 1, plan);
     if (said->with_sections)
-        return datamover_redistribute_section(plan, from, said->source_lo, said->source_hi, to,
-                                              said->destination_lo, said->destination_hi, axes);
-    return datamover_redistribute(plan, from, to, axes);
+        return datamover_redistribute_section(from, said->source_lo, said->source_hi, to,
+                                              said->destination_lo, said->destination_hi, axes,
+                                              plan);
+    return datamover_redistribute(from, to, axes, plan);
 }
 
 /* Makes an array of this process's blocks in `data`, densely, and gives the number of elements.
@@ -74,7 +75,7 @@ static int attach(datamover_array** array, const datamover_layout* layout, const
             data[(*elems)++] = is_numbered ? flat(dims, global, shape) : UNTOUCHED;
         } while (next(dims, index, zeros, extents));
     }
-    return datamover_array_of_blocks(array, layout, DATAMOVER_INT64, 8, blocks, count);
+    return datamover_array_of_blocks(layout, DATAMOVER_INT64, 8, blocks, count, array);
 }
 
 /* Both arrays lie in memory of our own. */
@@ -92,8 +93,8 @@ static int redistribute(const said_redistribution* said, FILE* out) {
     if ((code = make_plan(&plan, said, from, to))) goto end;
     if ((code = attach(&a, from, &said->source, sent, 1, &elems))) goto end;
     if ((code = attach(&b, to, &said->destination, received, 0, &elems))) goto end;
-    if ((code = datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL))) goto end;
-    if ((code = datamover_mover_move(mover))) goto end;
+    if ((code = datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover))) goto end;
+    if ((code = datamover_mover_run(mover))) goto end;
     for (int64_t i = 0; i < elems; ++i) fprintf(out, " %lld", (long long)received[i]);
 end:
     datamover_mover_free(&mover), datamover_array_free(&a), datamover_array_free(&b);
@@ -142,22 +143,22 @@ static int fill_halo(const said_halo* said, FILE* out) {
     datamover_mover* mover = NULL;
     int64_t mine[MOST_RANKS], count = 0;
     int code;
-    if ((code =
-             datamover_layout_uniform(&blocks, said->dims, said->lo, said->hi, said->grid, size)))
+    if ((code = datamover_layout_create_uniform(said->dims, said->lo, said->hi, said->grid, size,
+                                                &blocks)))
         goto end;
-    if ((code = datamover_halo(&plan, blocks, said->lower, said->upper,
+    if ((code = datamover_halo(blocks, said->lower, said->upper,
                                said->is_periodic ? said->periodic_lo : NULL,
                                said->is_periodic ? said->periodic_hi : NULL,
-                               said->with_wraps ? said->wraps : NULL, said->corners)))
+                               said->with_wraps ? said->wraps : NULL, said->corners, &plan)))
         goto end;
-    if ((code = datamover_array_new(&array, MPI_COMM_WORLD, blocks, DATAMOVER_INT64, 8, 0,
-                                    said->lower, said->upper)))
+    if ((code = datamover_array_create(MPI_COMM_WORLD, blocks, DATAMOVER_INT64, 8, 0, said->lower,
+                                       said->upper, &array)))
         goto end;
     if ((code = datamover_layout_blocks_of(blocks, rank, mine, MOST_RANKS, &count))) goto end;
     for (int64_t i = 0; i < count; ++i)
         if ((code = each_element(array, said, mine[i], NULL))) goto end;
-    if ((code = datamover_mover_new(&mover, MPI_COMM_WORLD, plan, array, array, NULL))) goto end;
-    if ((code = datamover_mover_move(mover))) goto end;
+    if ((code = datamover_mover_create(MPI_COMM_WORLD, plan, array, array, NULL, &mover))) goto end;
+    if ((code = datamover_mover_run(mover))) goto end;
     for (int64_t i = 0; i < count; ++i)
         if ((code = each_element(array, said, mine[i], out))) goto end;
 end:

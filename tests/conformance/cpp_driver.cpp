@@ -48,7 +48,7 @@ MotionPlan plan_of(const said_redistribution& said, const Layout& from, const La
 
 /// Visits the elements of an array here, block by block, ghosts included, the last dimension
 /// fastest: visit(element, block, local index).
-void for_each_element(const XArray& array, auto&& visit) {
+void for_each_element(const Array& array, auto&& visit) {
     for (const BlockMemory& block : array.part().memory.blocks)
         block.valid.for_each([&](const Point& index) {
             const Point offset = index * block.strides_bytes;
@@ -63,9 +63,9 @@ void for_each_element(const XArray& array, auto&& visit) {
 std::vector<std::int64_t> run(const said_redistribution& said) {
     const Layout from = layout_of(said.source), to = layout_of(said.destination);
     const MotionPlan plan = plan_of(said, from, to);
-    XArrayOptions by_columns;
+    ArrayOptions by_columns;
     by_columns.order = ElementOrder::column_major;
-    XArray a(MPI_COMM_WORLD, from, 8), b(MPI_COMM_WORLD, to, 8, by_columns);
+    Array a(MPI_COMM_WORLD, from, 8), b(MPI_COMM_WORLD, to, 8, by_columns);
     const Region domain = from.domain();
     for_each_element(a, [&](std::int64_t& element, std::int64_t block, const Point& local) {
         Point global = local;
@@ -90,12 +90,12 @@ std::vector<std::int64_t> run(const said_halo& said) {
         said.is_periodic ? region(said.periodic_lo, said.periodic_hi, said.dims) : Region{};
     std::vector<bool> wraps;
     if (said.with_wraps) wraps.assign(said.wraps, said.wraps + said.dims);
-    XArrayOptions options;
+    ArrayOptions options;
     options.ghost_lower = point(said.lower, said.dims);
     options.ghost_upper = point(said.upper, said.dims);
     const MotionPlan plan =
         halo(blocks, options.ghost_lower, options.ghost_upper, periodic, wraps, said.corners != 0);
-    XArray array(MPI_COMM_WORLD, blocks, 8, options);
+    Array array(MPI_COMM_WORLD, blocks, 8, options);
     const Point shape = domain.hi() - domain.lo();
     for_each_element(array, [&](std::int64_t& element, std::int64_t block, const Point& local) {
         const Region interior = blocks.region(block);

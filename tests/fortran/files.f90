@@ -69,7 +69,7 @@ contains
     subroutine make_matrix(a, distribution)
         type(matrix), intent(inout), target, asynchronous :: a
         character(*), intent(in) :: distribution
-        call a%layout%block_cyclic([rows, columns], distribution, nprocs)
+        call a%layout%create_block_cyclic([rows, columns], distribution, nprocs)
         call a%layout%local_shape(rank, a%extents)
         allocate (a%memory(2 * a%extents(1), a%extents(2)), source=real(untouched, real64))
         call a%array%attach(a%layout, datamover_memory(a%memory(::2, :)), my_block(a%layout))
@@ -142,7 +142,7 @@ contains
         integer, allocatable :: mine(:)
         integer(int32), target :: nothing(0, 0, 0)
         integer :: b
-        call layout%uniform(field_lo, field_hi, grid, nprocs)
+        call layout%create_uniform(field_lo, field_hi, grid, nprocs)
         call layout%blocks_of(rank, mine)
         allocate (blocks(size(mine)))
         do b = 1, size(mine)
@@ -212,7 +212,7 @@ contains
         type(datamover_array), intent(inout) :: array
         complex(real32), allocatable, intent(out), target, asynchronous :: z(:)
         integer, allocatable :: extents(:)
-        call layout%block_cyclic([max(1, nprocs - 1)], '(cyclic)', nprocs)
+        call layout%create_block_cyclic([max(1, nprocs - 1)], '(cyclic)', nprocs)
         call layout%local_shape(rank, extents)
         allocate (z(extents(1)), source=(-1.0, -1.0))
         call array%attach(layout, datamover_memory(z), my_block(layout))
@@ -264,7 +264,7 @@ contains
         integer, allocatable :: extents(:)
         integer(int64), allocatable :: global(:)
         integer :: i, j
-        call layout%block_cyclic([columns, rows], '(block, *)', nprocs)
+        call layout%create_block_cyclic([columns, rows], '(block, *)', nprocs)
         call layout%local_shape(rank, extents)
         allocate (b(extents(1), extents(2)), source=untouched)
         call array%attach(layout, datamover_memory(b), my_block(layout))
@@ -330,7 +330,7 @@ contains
         call expect(code == datamover_wrong_type .and. all(counts == untouched), 'reals')
         call whole_numbers%load(comm, path_of('matrix.dat'), stat=code)
         call expect(code == datamover_io .and. all(counts == untouched), 'bytes left over')
-        call layout%block_cyclic([rows + 1, columns], '(block, *)', nprocs)
+        call layout%create_block_cyclic([rows + 1, columns], '(block, *)', nprocs)
         call layout%local_shape(rank, extents)
         allocate (memory(extents(1), extents(2)))
         call longer%attach(layout, datamover_memory(memory), my_block(layout))

@@ -30,7 +30,7 @@ contains
     ! Stops the program.
     subroutine typo()
         type(datamover_layout) :: layout
-        call layout%block_cyclic([4], '(blok)', nprocs)
+        call layout%create_block_cyclic([4], '(blok)', nprocs)
     end subroutine
 
     ! A number for each element of the whole array.
@@ -61,15 +61,15 @@ contains
         type(datamover_layout) :: boxes, rows, dealt
         integer, allocatable :: lo(:), hi(:)
         integer :: code
-        call boxes%uniform([-3, 2], [4, 11], [2, 3], nprocs)
+        call boxes%create_uniform([-3, 2], [4, 11], [2, 3], nprocs)
         call boxes%block_region(6, lo, hi)
         call expect(all(lo == [1, 9]) .and. all(hi == [4, 11]), 'the last of six blocks')
         call boxes%block_region(7, lo, hi, stat=code)
         call expect(code == datamover_out_of_range, 'there are six')
-        call rows%block_cyclic([nprocs, 5], '(block, *)', nprocs)
+        call rows%create_block_cyclic([nprocs, 5], '(block, *)', nprocs)
         call rows%block_region(rank + 1, lo, hi)
         call expect(all(lo == [rank + 1, 1]) .and. all(hi == [rank + 1, 5]), 'one row each')
-        call dealt%block_cyclic([4*nprocs], '(cyclic)', nprocs)
+        call dealt%create_block_cyclic([4*nprocs], '(cyclic)', nprocs)
         call dealt%block_region(1, lo, hi, stat=code)
         call expect((code == datamover_unsupported) .eqv. (nprocs > 1), 'blocks that are no boxes')
         call boxes%free()
@@ -88,8 +88,8 @@ contains
         integer(int64), allocatable :: global(:)
         logical :: done
         integer :: i, j, round
-        call rows%block_cyclic([13, 7], '(block, *)', nprocs)
-        call tiles%block_cyclic([13_int64, 7_int64], '(cyclic(2), cyclic(3))', nprocs)
+        call rows%create_block_cyclic([13, 7], '(block, *)', nprocs)
+        call tiles%create_block_cyclic([13_int64, 7_int64], '(cyclic(2), cyclic(3))', nprocs)
         call rows%local_shape(rank, mine)
         call tiles%local_shape(rank, theirs)
         allocate (a(2 * mine(1), mine(2)), source=-1d0)
@@ -98,7 +98,7 @@ contains
         ! Backwards, too: the last column of memory is the first of the block.
         call to%attach(tiles, datamover_memory(b(:, size(b, 2):1:-3)), my_block(tiles))
         call plan%redistribute(rows, tiles)
-        call mover%bind(comm, plan, from, to)
+        call mover%create(comm, plan, from, to)
         do round = 1, 2
             do j = 1, mine(2)
                 do i = 1, mine(1)
@@ -145,24 +145,24 @@ contains
         integer :: code
         a = 100 * rank + [1, 2, 3]
         b = 0
-        call line%block_cyclic([3*nprocs], '(block)', nprocs)
+        call line%create_block_cyclic([3*nprocs], '(block)', nprocs)
         call plan%redistribute(line, line)
         call from%attach(line, datamover_memory(a), rank + 1)
         call to%attach(line, datamover_memory(b), rank + 1)
         call line%free()
-        call other%block_cyclic([2, 5*nprocs], '(*, block)', nprocs)
-        call mover%bind(comm, plan, from, to, stat=code)
+        call other%create_block_cyclic([2, 5*nprocs], '(*, block)', nprocs)
+        call mover%create(comm, plan, from, to, stat=code)
         call expect(code == datamover_success, 'a layout that was freed after attach')
         call mover%start()
         call mover%wait()
         call expect(all(b == a), 'the elements of its blocks')
         call from%attach(other, datamover_memory(a), rank + 1, stat=code)
         call expect(code == datamover_mismatch, 'a block of another layout')
-        call line%block_cyclic([3*nprocs], '(block)', nprocs)
+        call line%create_block_cyclic([3*nprocs], '(block)', nprocs)
         call from%detach()
         call from%attach(line, datamover_memory(a), 0)
         call other%free()
-        call other%block_cyclic([3*nprocs], '(block)', nprocs)
+        call other%create_block_cyclic([3*nprocs], '(block)', nprocs)
         call from%attach(other, datamover_memory(a), rank + 1, stat=code)
         call expect(code == datamover_success, 'a block of an equal layout')
         call mover%free()
@@ -182,8 +182,8 @@ contains
         integer, allocatable :: mine(:), theirs(:)
         integer(int64), allocatable :: global(:)
         integer :: i, j
-        call rows%block_cyclic([9, 5], '(block, *)', nprocs)
-        call columns%block_cyclic([5, 9], '(*, cyclic)', nprocs)
+        call rows%create_block_cyclic([9, 5], '(block, *)', nprocs)
+        call columns%create_block_cyclic([5, 9], '(*, cyclic)', nprocs)
         call rows%local_shape(rank, mine)
         call columns%local_shape(rank, theirs)
         allocate (a(mine(1), mine(2)), b(theirs(1), theirs(2)))
@@ -197,8 +197,8 @@ contains
         call from%attach(rows, datamover_memory(a), my_block(rows))
         call to%attach(columns, datamover_memory(b), my_block(columns))
         call plan%redistribute(rows, columns, axes=[2, 1])
-        call mover%bind(comm, plan, from, to, check=.true.)
-        call mover%move()
+        call mover%create(comm, plan, from, to, check=.true.)
+        call mover%run()
         do j = 1, theirs(2)
             do i = 1, theirs(1)
                 global = index_of(columns, [i, j])
@@ -263,13 +263,13 @@ contains
         type(datamover_plan) :: plan
         type(datamover_array) :: from, to
         type(datamover_mover) :: mover
-        call columns%block_cyclic([6, int(nprocs)], '(*, block)', nprocs)
+        call columns%create_block_cyclic([6, int(nprocs)], '(*, block)', nprocs)
         call from%attach(columns, datamover_memory(a), my_block(columns))
         call to%attach(columns, datamover_memory(b), my_block(columns))
         call plan%redistribute(columns, columns, [3, 1], [6, 1], [2, int(nprocs)], &
             [5, int(nprocs)])
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         call mover%free()
         call from%detach()
         call to%detach()
@@ -292,8 +292,8 @@ contains
         end do
         first = lo(1, rank + 1)
         last = lo(1, nprocs) + 1
-        call before%floor_plan(lo, lo + 1, owners, nprocs)
-        call after%floor_plan(lo + 1, lo + 2, owners, nprocs)
+        call before%create_floor_plan(lo, lo + 1, owners, nprocs)
+        call after%create_floor_plan(lo + 1, lo + 2, owners, nprocs)
         a = [first, first + 1]
         b = 77
         call from%attach(before, datamover_memory(a), rank + 1)
@@ -303,14 +303,14 @@ contains
         call plan%redistribute(before, after, partial=.false., stat=code)
         call expect(code == datamover_mismatch, 'not partial')
         call plan%redistribute(before, after, partial=.true.)
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         call expect(all(b == [first + 1, merge(77, first + 2, first + 1 == last)]), 'same indices')
         call mover%free()
         call plan%redistribute(before, after, [lo(1, 1)], [last], [lo(1, 1) + 1], [last + 1], &
             partial=.true.)
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         call expect(all(b == a), 'sections by offset')
         call mover%free()
         call from%detach()
@@ -329,15 +329,15 @@ contains
         integer(int32), target :: a(4)
         real(real32), target :: b(4)
         integer :: i
-        call layout%block_cyclic([4 * int(nprocs)], '(block)', nprocs)
+        call layout%create_block_cyclic([4 * int(nprocs)], '(block)', nprocs)
         a = [(4 * rank + i, i=1, 4)]
         b = 0.5
         call from%attach(layout, datamover_memory(a), my_block(layout))
         call to%attach(layout, datamover_memory(b), my_block(layout))
         call plan%redistribute(layout, layout)
-        call mover%bind(comm, plan, from, to, op='add')
-        call mover%move()
-        call mover%move()
+        call mover%create(comm, plan, from, to, op='add')
+        call mover%run()
+        call mover%run()
         call expect(all(b == 2 * a + 0.5), 'added')
         call mover%free()
         call from%detach()
@@ -355,7 +355,7 @@ contains
         real(real64), allocatable, asynchronous :: u(:, :, :)
         integer :: i, j, k, length
         length = 3 * nprocs
-        call slabs%uniform([1, 1, 1], [n, n, length], [1, 1, int(nprocs)], nprocs)
+        call slabs%create_uniform([1, 1, 1], [n, n, length], [1, 1, int(nprocs)], nprocs)
         allocate (u(0:n + 1, 0:n + 1, 0:4), source=-1d0)
         do k = 1, 3
             do j = 1, n
@@ -367,7 +367,7 @@ contains
         call plan%halo(slabs, [1, 1, 1], [1, 1, 1], periodic_lo=[1, 1, 1], &
             periodic_hi=[n, n, length])
         call field%attach(slabs, datamover_memory(u), rank + 1, ghost_lower=[1, 1, 1], ghost_upper=[1, 1, 1])
-        call mover%bind(comm, plan, field, field)
+        call mover%create(comm, plan, field, field)
         call mover%start()
         call mover%wait()
         do k = 0, 4
@@ -401,15 +401,15 @@ contains
             hi(1, p) = lo(1, p) + 1
             owners(p) = p - 1
         end do
-        call line%floor_plan(lo, hi, owners, nprocs)
+        call line%create_floor_plan(lo, hi, owners, nprocs)
         first = lo(1, rank + 1)
         allocate (a(first - 1:first + 1))
         a(first - 1) = 99
         a(first:) = [first, first + 1]
         call plan%halo(line, [1], [0])
         call part%attach(line, datamover_memory(a), rank + 1, ghost_lower=[1], ghost_upper=[0])
-        call mover%bind(comm, plan, part, part)
-        call mover%move()
+        call mover%create(comm, plan, part, part)
+        call mover%run()
         call expect(a(first - 1) == merge(99, first - 1, rank == 0), 'the ghost below')
         call turned%with_owners(line, owners(nprocs:1:-1), nprocs)
         call turned%owner(1, owner)
@@ -433,17 +433,17 @@ contains
         integer, target :: a(5), b(5)
         integer :: p, next, rank_of_last, before, unit, code
         character(40) :: path
-        call line%block_cyclic([5 * int(nprocs)], '(block)', nprocs)
+        call line%create_block_cyclic([5 * int(nprocs)], '(block)', nprocs)
         call line%num_blocks(blocks)
         call expect(blocks == nprocs, 'the number of blocks')
         call line%owner(int(blocks), rank_of_last)
         call expect(rank_of_last == nprocs - 1, 'the owner of the last block')
-        call plan%between(line, line)
-        call other%between(line, line)
+        call plan%create(line, line)
+        call other%create(line, line)
         do p = 1, nprocs
             next = mod(p, int(nprocs)) + 1
-            call plan%copy(p, [5 * p - 1], [5 * p - 1], next, [5 * next - 4], [5 * next - 4])
-            call other%copy(p, [5 * p], [5 * p], next, [5 * next - 3], [5 * next - 3])
+            call plan%add_section(p, [5 * p - 1], [5 * p - 1], next, [5 * next - 4], [5 * next - 4])
+            call other%add_section(p, [5 * p], [5 * p], next, [5 * next - 3], [5 * next - 3])
         end do
         call both%merge(plan, other)
         call back%reverse(both)
@@ -451,14 +451,14 @@ contains
         b = -1
         call from%attach(line, datamover_memory(a), rank + 1)
         call to%attach(line, datamover_memory(b), rank + 1)
-        call mover%bind(comm, both, from, to)
-        call mover%move()
+        call mover%create(comm, both, from, to)
+        call mover%run()
         before = modulo(rank - 1, nprocs)
         call expect(all(b == [10 * before + 4, 10 * before + 5, -1, -1, -1]), 'copied')
         call mover%free()
         b = -b
-        call mover%bind(comm, back, to, from)
-        call mover%move()
+        call mover%create(comm, back, to, from)
+        call mover%run()
         call expect(all(a(4:) == -[10 * rank + 4, 10 * rank + 5]), 'copied back')
         call mover%free()
 
@@ -471,8 +471,8 @@ contains
         open (newunit=unit, file=path)
         close (unit, status='delete')
         b = 0
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         call expect(all(b == [0, 0, 0, a(4:)]), 'there and back')
         call mover%free()
         call plan%load(path, stat=code)
@@ -496,8 +496,8 @@ contains
         real(real64), allocatable, target :: x(:), y(:)
         integer(int64), allocatable :: global(:)
         integer :: i
-        call block%block_cyclic([11], '(block)', nprocs)
-        call cyclic%block_cyclic([11], '(cyclic)', nprocs)
+        call block%create_block_cyclic([11], '(block)', nprocs)
+        call cyclic%create_block_cyclic([11], '(cyclic)', nprocs)
         call block%local_shape(rank, mine)
         call cyclic%local_shape(rank, theirs)
         allocate (a(mine(1)), x(mine(1)), b(theirs(1)), y(theirs(1)))
@@ -511,8 +511,8 @@ contains
         call to(1)%attach(cyclic, datamover_memory(b), my_block(cyclic))
         call to(2)%attach(cyclic, datamover_memory(y), my_block(cyclic))
         call plan%redistribute(block, cyclic)
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         do i = 1, theirs(1)
             global = index_of(cyclic, [i])
             call expect(b(i) == global(1) .and. y(i) == 0.5d0 * global(1), 'one of two arrays')
@@ -539,20 +539,20 @@ contains
         type(datamover_mover) :: mover
         type(particle), target :: p(3), q(3)
         real(real64), target :: masses(3)
-        call layout%block_cyclic([3 * int(nprocs)], '(block)', nprocs)
+        call layout%create_block_cyclic([3 * int(nprocs)], '(block)', nprocs)
         call plan%redistribute(layout, layout)
         masses = [1, 2, 3] + rank
         call from%attach(layout, datamover_memory(masses), my_block(layout))
         call to%attach(layout, datamover_memory(p%mass), my_block(layout))
-        call mover%bind(comm, plan, from, to)
-        call mover%move()
+        call mover%create(comm, plan, from, to)
+        call mover%run()
         call expect(all(p%mass == masses) .and. all(p%id == -1), 'a component')
         call mover%free()
         p%id = rank
         call whole%attach(layout, datamover_memory(p), my_block(layout))
         call copied%attach(layout, datamover_memory(q), my_block(layout))
-        call mover%bind(comm, plan, whole, copied)
-        call mover%move()
+        call mover%create(comm, plan, whole, copied)
+        call mover%run()
         call expect(all(q%mass == masses) .and. all(q%id == rank), 'whole records')
         call mover%free()
         call from%detach()
@@ -574,13 +574,13 @@ contains
         integer(int64) :: told
         integer :: code
         character(200) :: text
-        call never%block_cyclic([4], '(blok)', nprocs, stat=code, errmsg=text)
+        call never%create_block_cyclic([4], '(blok)', nprocs, stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'blok') > 0, 'a typo')
-        call never%block_cyclic([4.0], '(block)', nprocs, stat=code, errmsg=text)
+        call never%create_block_cyclic([4.0], '(block)', nprocs, stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'integers') > 0, 'reals')
-        call never%uniform([1, 1], [4], [1, 1], nprocs, stat=code, errmsg=text)
+        call never%create_uniform([1, 1], [4], [1, 1], nprocs, stat=code, errmsg=text)
         call expect(code == datamover_mismatch .and. index(text, 'hi') > 0, 'one bound')
-        call never%uniform([-huge(1_int64) - 1], [4_int64], [1], nprocs, stat=code, errmsg=text)
+        call never%create_uniform([-huge(1_int64) - 1], [4_int64], [1], nprocs, stat=code, errmsg=text)
         call expect(code == datamover_out_of_range, 'the least number')
         call plan%redistribute(never, never, stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument, 'a layout that was not made')
@@ -592,7 +592,7 @@ contains
         call expect(code == datamover_invalid_argument .and. size(extents) == 0, 'no blocks of none')
         call never%num_blocks(told, stat=code)
         call expect(code == datamover_invalid_argument .and. told == 0, 'none has no blocks')
-        call layout%block_cyclic([4 * int(nprocs)], '(block)', nprocs, stat=code)
+        call layout%create_block_cyclic([4 * int(nprocs)], '(block)', nprocs, stat=code)
         call expect(code == datamover_success, 'a good layout')
         call plan%redistribute(layout, layout, [1], stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument, 'half a section')
@@ -612,29 +612,29 @@ contains
         ! The last process brings nothing: all are told.
         if (rank < nprocs - 1) then
             call to%attach(layout, datamover_memory(b(:4)), rank + 1)
-            call mover%bind(comm, plan, from, to, stat=code, errmsg=text)
+            call mover%create(comm, plan, from, to, stat=code, errmsg=text)
         else
-            call mover%bind(comm, plan, from, nothing, stat=code, errmsg=text)
+            call mover%create(comm, plan, from, nothing, stat=code, errmsg=text)
         end if
         call expect(code == datamover_invalid_state .and. index(text, 'attached') > 0, &
             'one without an array: '//text)
         call mover%start(stat=code)
         call expect(code == datamover_invalid_argument, 'a mover that was not bound')
         if (rank == nprocs - 1) call to%attach(layout, datamover_memory(b(:4)), rank + 1)
-        call mover%bind(comm, plan, from, to, op='divide', stat=code, errmsg=text)
+        call mover%create(comm, plan, from, to, op='divide', stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'divide') > 0, 'an op')
         if (nprocs > 1) then
-            call mover%bind(comm, plan, from, to, op=trim(merge('add    ', 'replace', rank == 0)), &
+            call mover%create(comm, plan, from, to, op=trim(merge('add    ', 'replace', rank == 0)), &
                 stat=code, errmsg=text)
             call expect(code == datamover_mismatch .and. &
                 index(text, 'op="add" on process 0, op="replace" on process 1') > 0, text)
         end if
-        call mover%bind(comm, plan, from, to)
-        call mover%bind(comm, plan, from, to, stat=code)
+        call mover%create(comm, plan, from, to)
+        call mover%create(comm, plan, from, to, stat=code)
         call expect(code == datamover_invalid_state, 'bound twice')
         b = 0
         a = [1, 2, 3, 4]
-        call mover%move(stat=code)
+        call mover%run(stat=code)
         call expect(code == 0 .and. all(b == [1, 2, 3, 4, 0]), 'after all errors')
         call mover%wait(stat=code)
         call expect(code == datamover_invalid_state, 'waited for nothing')

@@ -58,8 +58,8 @@ contains
     end function
 
     subroutine make_arrays()
-        call tiles%block_cyclic([rows, columns], '(cyclic(2), cyclic(3))', nprocs)
-        call by_columns%block_cyclic([rows, columns], '(*, cyclic)', nprocs)
+        call tiles%create_block_cyclic([rows, columns], '(cyclic(2), cyclic(3))', nprocs)
+        call by_columns%create_block_cyclic([rows, columns], '(*, cyclic)', nprocs)
         call tiles%local_shape(rank, u_extents)
         call by_columns%local_shape(rank, v_extents)
         allocate (u_memory(2 * u_extents(1), u_extents(2)), source=-1d0)
@@ -117,7 +117,7 @@ contains
         type(datamover_stream) :: out
         character(:), allocatable :: address, token
         integer :: unit, step
-        call out%open(comm, here, consumers=1, timeout=limit, token=known, pathways=2, queue_steps=1)
+        call out%create(comm, here, consumers=1, timeout=limit, token=known, pathways=2, queue_steps=1)
         call out%address(address)
         call out%token(token)
         call expect(token == known, 'the token')
@@ -148,7 +148,7 @@ contains
         type(datamover_stream_source) :: source
         integer(int64) :: step, n
         logical :: has
-        call source%connect(comm, address, token=known, timeout=limit, ahead=1)
+        call source%create(comm, address, token=known, timeout=limit, ahead=1)
         call source%subscribe(['u    ', 'v    '], [u, v])
         do n = 0, 3
             call source%next(step, timeout=limit)
@@ -174,13 +174,13 @@ contains
         character(:), allocatable :: address, token
         integer(int64) :: step, n
         integer :: i, j, code
-        call out%open(comm, here, consumers=1, timeout=limit, policy='drop_oldest', &
+        call out%create(comm, here, consumers=1, timeout=limit, policy='drop_oldest', &
             queue_bytes=1000000_int64, shared_memory=.false.)
         call out%address(address)
         call out%token(token)
         call expect(index(address, 'tcp://127.0.0.1:') == 1, 'an address: '//address)
         call expect(len(token) == 48, 'a token of its own')
-        call source%connect(comm, address, newest=.true., shared_memory=.false.)
+        call source%create(comm, address, newest=.true., shared_memory=.false.)
         allocate (received(v_extents(1), v_extents(2)), source=-1d0)
         call there%attach(by_columns, datamover_memory(received), my_block(by_columns))
         call source%subscribe('u', there)
@@ -222,18 +222,18 @@ contains
         call expect(code == datamover_invalid_argument .and. text_of_none == '', 'no address')
         call none%next(step, stat=code)
         call expect(code == datamover_invalid_argument, 'never connected')
-        call out%open(comm, 'udp://127.0.0.1:0', stat=code)
+        call out%create(comm, 'udp://127.0.0.1:0', stat=code)
         call expect(code == datamover_invalid_argument, 'no such address')
-        call out%open(comm, here, policy=merge('forget', 'block ', is_last()), stat=code)
+        call out%create(comm, here, policy=merge('forget', 'block ', is_last()), stat=code)
         call expect(code == datamover_invalid_argument, 'no such policy')
-        call out%open(comm, here, token='short', stat=code)
+        call out%create(comm, here, token='short', stat=code)
         call expect(code == datamover_invalid_argument, 'a short token')
-        call out%open(comm, here, consumers=1, token=known)
+        call out%create(comm, here, consumers=1, token=known)
         call out%address(address)
         if (is_last()) then
-            call out%open(comm, here, stat=code, errmsg=text)
+            call out%create(comm, here, stat=code, errmsg=text)
         else
-            call never%open(comm, here, stat=code, errmsg=text)
+            call never%create(comm, here, stat=code, errmsg=text)
         end if
         call expect(code == datamover_invalid_state .and. index(text, 'free it first') > 0, &
             'opened twice: '//text)
@@ -258,17 +258,17 @@ contains
         call out%send('', u, stat=code)
         call expect(code == datamover_invalid_argument, 'no name')
 
-        call source%connect(comm, address, token='known to one of them', stat=code)
+        call source%create(comm, address, token='known to one of them', stat=code)
         call expect(code == datamover_invalid_argument, 'another token')
-        call source%connect(comm, address, token=known, ahead=65, stat=code)
+        call source%create(comm, address, token=known, ahead=65, stat=code)
         call expect(code == datamover_invalid_argument, 'too far ahead')
-        call source%connect(comm, 'tcp://127.0.0.1:1', timeout=0.01d0, stat=code)
+        call source%create(comm, 'tcp://127.0.0.1:1', timeout=0.01d0, stat=code)
         call expect(code == datamover_timeout, 'nobody listens')
-        call source%connect(comm, address, token=known)
+        call source%create(comm, address, token=known)
         if (is_last()) then
-            call source%connect(comm, address, token=known, stat=code, errmsg=text)
+            call source%create(comm, address, token=known, stat=code, errmsg=text)
         else
-            call none%connect(comm, address, token=known, stat=code, errmsg=text)
+            call none%create(comm, address, token=known, stat=code, errmsg=text)
         end if
         call expect(code == datamover_invalid_state .and. index(text, 'free it first') > 0, &
             'connected twice: '//text)

@@ -125,8 +125,8 @@ const std::vector<Bytes>& good_plans() {
         const Layout uneven = FlatCyclic({11, 13, 7}, 11, 2);  // never repeats
         const Layout cubes = BlockCyclic({11, 13, 7}, "(cyclic(2), block, cyclic)", 2);
         MotionPlan by_hand(tiles, tiles);
-        by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}), {1, 0});
-        by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}));
+        by_hand.add_section(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}), {1, 0});
+        by_hand.add_section(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}));
         std::vector<Bytes> all;
         for (const MotionPlan& plan :
              {redistribute(rows, dealt), redistribute(dealt, tiles), redistribute(tiles, rows),

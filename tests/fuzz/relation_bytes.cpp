@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
-#include "datamover/decoding_costs.hpp"
+#include "datamover/advanced/address_relation.hpp"
+#include "datamover/advanced/decoding_costs.hpp"
+#include "datamover/advanced/relation_messages.hpp"
 #include "datamover/error.hpp"
-#include "datamover/relation_messages.hpp"
 #include "relation/serial.hpp"
 
 using namespace datamover;

@@ -30,7 +30,7 @@ TEST(ArrayGrids, ShowGhostsAtIndicesOutsideTheBlock) {
     const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
     const std::int64_t rows = 3 * nprocs;
     const FloorPlan plan = slabs(nprocs);
-    XArray u(MPI_COMM_WORLD, plan, 8, {.ghost_lower = {1, 0}, .ghost_upper = {1, 0}});
+    Array u(MPI_COMM_WORLD, plan, 8, {.ghost_lower = {1, 0}, .ghost_upper = {1, 0}});
     const auto grid = u.grid<std::int64_t>(rank);
     for (std::int64_t i = 0; i < grid.extent(0); ++i)
         for (std::int64_t j = 0; j < grid.extent(1); ++j) grid(i, j) = field(3 * rank + i, j, rows);
@@ -45,7 +45,7 @@ TEST(ArrayGrids, ShowGhostsAtIndicesOutsideTheBlock) {
 
 TEST(ArrayGrids, AreRefusedForOtherElementsAndForBlocksOfOthers) {
     const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
-    XArray u(MPI_COMM_WORLD, slabs(nprocs), 8);
+    Array u(MPI_COMM_WORLD, slabs(nprocs), 8);
     const auto code_of = [](auto&& call) {
         try {
             call();
@@ -57,25 +57,25 @@ TEST(ArrayGrids, AreRefusedForOtherElementsAndForBlocksOfOthers) {
     EXPECT_EQ(code_of([&] { u.grid<float>(rank); }), ErrorCode::wrong_type);
     EXPECT_EQ(code_of([&] { u.grid<double>(nprocs); }), ErrorCode::out_of_range);
     EXPECT_EQ(code_of([&] { u.local<float>(); }), ErrorCode::wrong_type);
-    u.free();
+    u.close();
     EXPECT_EQ(code_of([&] { u.grid<double>(rank); }), ErrorCode::invalid_state);
     EXPECT_EQ(code_of([&] { u.local<double>(); }), ErrorCode::invalid_state);
 }
 
 TEST(ArrayGrids, AreShownWithoutANumberWhereAProcessHoldsOne) {
     const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
-    XArray u(MPI_COMM_WORLD, slabs(nprocs), 8);
+    Array u(MPI_COMM_WORLD, slabs(nprocs), 8);
     EXPECT_EQ(u.local<double>().data(), u.grid<double>(rank).data());
     EXPECT_EQ(u.local<double>().shape(), Point({3, 4}));
 
     BlockCyclicOptions first_only;
     first_only.grid = {1, 1};
-    const XArray at_first(MPI_COMM_WORLD,
-                          BlockCyclic(Point{5, 6}, "(block, block)", nprocs, first_only), 8);
+    const Array at_first(MPI_COMM_WORLD,
+                         BlockCyclic(Point{5, 6}, "(block, block)", nprocs, first_only), 8);
     EXPECT_EQ(at_first.local<double>().shape(), rank == 0 ? Point({5, 6}) : Point({0, 0}));
 
     const FloorPlan all_at_first({Region({0}, {2}), Region({2}, {5})}, {0, 0}, nprocs);
-    const XArray two(MPI_COMM_WORLD, all_at_first, 8);
+    const Array two(MPI_COMM_WORLD, all_at_first, 8);
     if (rank == 0)
         EXPECT_THROW(two.local<double>(), Error);
     else

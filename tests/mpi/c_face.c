@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* C interface: layouts, arrays, plans and movers work from C as the header documents. */
+#include <math.h>
+
 #include "c_test.h"
 
 /* The address of a local element of this process's block; its block number is its rank. */
@@ -53,14 +55,14 @@ static datamover_mover* bound(const datamover_plan* plan, const datamover_array*
     datamover_mover_options options = {0};
     datamover_mover* mover = NULL;
     options.op = op;
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, &options, &mover));
     return mover;
 }
 
 static void move_once(const datamover_plan* plan, const datamover_array* a,
                       const datamover_array* b, const char* op) {
     datamover_mover* mover = bound(plan, a, b, op);
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_run(mover));
     SUCCEEDS(datamover_mover_free(&mover));
     CHECK(mover == NULL);
 }
@@ -75,11 +77,11 @@ static void test_redistributions(void) {
     const int axes[2] = {1, 0};
     int64_t terms = 0;
 
-    SUCCEEDS(datamover_redistribute(&there, rows, columns, NULL));
-    SUCCEEDS(datamover_plan_reverse(&back, there));
-    SUCCEEDS(datamover_redistribute(&transpose, rows, turned, axes));
-    SUCCEEDS(datamover_redistribute_section(&section, rows, from_lo, from_hi, columns, to_lo, to_hi,
-                                            NULL));
+    SUCCEEDS(datamover_redistribute(rows, columns, NULL, &there));
+    SUCCEEDS(datamover_plan_reverse(there, &back));
+    SUCCEEDS(datamover_redistribute(rows, turned, axes, &transpose));
+    SUCCEEDS(datamover_redistribute_section(rows, from_lo, from_hi, columns, to_lo, to_hi, NULL,
+                                            &section));
     SUCCEEDS(datamover_plan_num_terms(there, &terms));
     CHECK(terms == 1);
 
@@ -114,23 +116,23 @@ static void test_updates_and_rebinding(void) {
     datamover_mover* mover = NULL;
     datamover_mover_options options = {0};
     const double alpha[2] = {2, 0}, beta[2] = {-1, 0};
-    SUCCEEDS(datamover_redistribute(&plan, rows, columns, NULL));
+    SUCCEEDS(datamover_redistribute(rows, columns, NULL, &plan));
     options.beta = beta; /* of nothing in place */
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+          datamover_mover_create(MPI_COMM_WORLD, plan, a, b, &options, &mover));
     options.op = "add", options.alpha = alpha;
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, &options, &mover));
     for_each(rows, a, number);
     for_each(columns, b, number);
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_run(mover));
     for_each(columns, b, expect_number);
     for_each(rows, a2, number);
     for_each(columns, b2, number);
-    SUCCEEDS(datamover_mover_rebind(mover, MPI_COMM_WORLD, a2, b2));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_rebind(MPI_COMM_WORLD, mover, a2, b2));
+    SUCCEEDS(datamover_mover_run(mover));
     for_each(columns, b2, expect_number);
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_rebind(mover, MPI_COMM_WORLD, rank == 0 ? NULL : a, b));
+          datamover_mover_rebind(MPI_COMM_WORLD, mover, rank == 0 ? NULL : a, b));
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_array_free(&a), datamover_array_free(&b), datamover_array_free(&a2),
         datamover_array_free(&b2);
@@ -148,13 +150,13 @@ static void test_halo_of_user_memory(void) {
     datamover_block block = {0};
     int i, wraps = 1;
 
-    SUCCEEDS(datamover_layout_uniform(&ring, 1, &lo, &hi, &grid, size));
-    SUCCEEDS(datamover_halo(&halo, ring, &width, &width, &lo, &hi, &wraps, 1));
+    SUCCEEDS(datamover_layout_create_uniform(1, &lo, &hi, &grid, size, &ring));
+    SUCCEEDS(datamover_halo(ring, &width, &width, &lo, &hi, &wraps, 1, &halo));
     block.block = rank;
     block.origin = memory + 2;
     block.strides_bytes = &stride;
     block.ghost_lower = block.ghost_upper = &width;
-    SUCCEEDS(datamover_array_of_blocks(&array, ring, DATAMOVER_FLOAT64, 8, &block, 1));
+    SUCCEEDS(datamover_array_of_blocks(ring, DATAMOVER_FLOAT64, 8, &block, 1, &array));
     for (i = 0; i < 8; ++i) memory[i] = i >= 2 && i < 6 ? 4.0 * rank + i - 2 : -1;
     move_once(halo, array, array, NULL);
     for (i = 0; i < 8; ++i) CHECK(memory[i] == (double)((4 * rank + i - 2 + hi) % hi));
@@ -177,31 +179,31 @@ static void test_plan_by_hand(void) {
     int i, done = 0, equal = 0;
 
     for (i = 0; i < size; ++i) lo[i] = i, hi[i] = i + 1, owners[i] = i;
-    SUCCEEDS(datamover_layout_floor_plan(&same, 1, size, lo, hi, owners, size));
-    SUCCEEDS(datamover_layout_duplicate(&cells, same));
+    SUCCEEDS(datamover_layout_create_floor_plan(1, size, lo, hi, owners, size, &same));
+    SUCCEEDS(datamover_layout_duplicate(same, &cells));
     SUCCEEDS(datamover_layout_free(&same));
-    SUCCEEDS(datamover_layout_tiles(&same, 1, lo, hi + size - 1, hi, size, "cyclic"));
+    SUCCEEDS(datamover_layout_create_tiles(1, lo, hi + size - 1, hi, size, "cyclic", &same));
     SUCCEEDS(datamover_layout_equal(cells, same, &equal));
     CHECK(equal == 1);
     SUCCEEDS(datamover_layout_local_elems(cells, rank, &elems));
     CHECK(elems == 1);
-    SUCCEEDS(datamover_plan_new(&plan, cells, cells));
-    SUCCEEDS(datamover_plan_new(&other, cells, cells));
+    SUCCEEDS(datamover_plan_create(cells, cells, &plan));
+    SUCCEEDS(datamover_plan_create(cells, cells, &other));
     for (i = 0; i < size; ++i) {
         const int next = (i + 1) % size;
-        SUCCEEDS(datamover_plan_copy(i % 2 ? plan : other, i, lo + i, hi + i, next, lo + next,
-                                     hi + next, NULL));
+        SUCCEEDS(datamover_plan_add_section(i % 2 ? plan : other, i, lo + i, hi + i, next,
+                                            lo + next, hi + next, NULL));
     }
-    SUCCEEDS(datamover_plan_merge(&all, plan, other));
+    SUCCEEDS(datamover_plan_merge(plan, other, &all));
     SUCCEEDS(datamover_plan_num_terms(all, &elems));
     CHECK(elems == size);
 
     from.block = to.block = rank;
     from.origin = &source, to.origin = &destination;
     from.strides_bytes = to.strides_bytes = &stride;
-    SUCCEEDS(datamover_array_of_const_blocks(&a, cells, DATAMOVER_OPAQUE, 8, &from, 1));
-    SUCCEEDS(datamover_array_of_blocks(&b, cells, DATAMOVER_OPAQUE, 8, &to, 1));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, all, a, b, NULL));
+    SUCCEEDS(datamover_array_of_const_blocks(cells, DATAMOVER_OPAQUE, 8, &from, 1, &a));
+    SUCCEEDS(datamover_array_of_blocks(cells, DATAMOVER_OPAQUE, 8, &to, 1, &b));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, all, a, b, NULL, &mover));
     datamover_plan_free(&plan), datamover_plan_free(&other), datamover_plan_free(&all);
     datamover_layout_free(&same);
 
@@ -222,7 +224,7 @@ static void test_plan_by_hand(void) {
     FAILS(DATAMOVER_INVALID_STATE, datamover_mover_wait(mover, -1));
     SUCCEEDS(datamover_mover_free(&mover));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new(&mover, MPI_COMM_WORLD, NULL, a, b, NULL));
+          datamover_mover_create(MPI_COMM_WORLD, NULL, a, b, NULL, &mover));
     datamover_array_free(&a), datamover_array_free(&b), datamover_layout_free(&cells);
     free(lo), free(hi), free(owners);
 }
@@ -236,15 +238,16 @@ static void test_timeout(void) {
     datamover_mover* mover;
     int go = 1;
     for_each(rows, a, number);
-    SUCCEEDS(datamover_redistribute(&plan, rows, columns, NULL));
+    SUCCEEDS(datamover_redistribute(rows, columns, NULL, &plan));
     mover = bound(plan, a, b, NULL);
     if (rank == 0) {
         SUCCEEDS(datamover_mover_start(mover));
-        FAILS(size > 1 ? DATAMOVER_TIMEOUT : DATAMOVER_SUCCESS, datamover_mover_wait(mover, 0.01));
+        FAILS(size > 1 ? DATAMOVER_TIMEOUT : DATAMOVER_SUCCESS, datamover_mover_wait(mover, 0));
+        if (size > 1) FAILS(DATAMOVER_TIMEOUT, datamover_mover_wait(mover, 0.01));
     }
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (rank != 0) SUCCEEDS(datamover_mover_start(mover));
-    if (rank != 0 || size > 1) SUCCEEDS(datamover_mover_wait(mover, -1));
+    if (rank != 0 || size > 1) SUCCEEDS(datamover_mover_wait(mover, (double)INFINITY));
     for_each(columns, b, expect_number);
     datamover_mover_free(&mover), datamover_plan_free(&plan);
     datamover_array_free(&a), datamover_array_free(&b);
@@ -263,8 +266,8 @@ static void test_layouts(void) {
 
     options.grid = grid, options.first_process = first, options.column_major_grid = 1;
     options.ranks = ranks, options.num_ranks = 1;
-    SUCCEEDS(
-        datamover_layout_block_cyclic(&layout, 2, shape, "(block, cyclic(2))", size, &options));
+    SUCCEEDS(datamover_layout_create_block_cyclic(2, shape, "(block, cyclic(2))", size, &options,
+                                                  &layout));
     SUCCEEDS(datamover_layout_dims(layout, &dims));
     SUCCEEDS(datamover_layout_nprocs(layout, &number_of));
     CHECK(dims == 2 && number_of == size);
@@ -285,13 +288,13 @@ static void test_layouts(void) {
     FAILS(DATAMOVER_OUT_OF_RANGE,
           datamover_layout_blocks_of(layout, size - 1, blocks, 0, &number_of));
 
-    SUCCEEDS(datamover_layout_index_list(&list, 1, shape, 2, offsets, indices));
+    SUCCEEDS(datamover_layout_create_index_list(1, shape, 2, offsets, indices, &list));
     SUCCEEDS(datamover_layout_local_elems(list, 0, &number_of));
     CHECK(number_of == 2);
     FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_owner_of(list, offsets, &owner));
     FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_block_region(list, 0, lo, hi));
 
-    SUCCEEDS(datamover_layout_from_descriptor(&matrix, descriptor, &one, size));
+    SUCCEEDS(datamover_layout_from_descriptor(descriptor, &one, size, &matrix));
     SUCCEEDS(datamover_layout_to_descriptor(matrix, 0, 4, 11, described));
     for (i = 0; i < 9; ++i) CHECK(described[i] == descriptor[i]);
     datamover_layout_free(&layout), datamover_layout_free(&list), datamover_layout_free(&matrix);
@@ -308,10 +311,10 @@ static void test_matrix(void) {
     int i, j;
     for (j = 0; j < 3; ++j)
         for (i = 0; i < 5; ++i) data[i + 5 * j] = 1000 * i + j;
-    SUCCEEDS(datamover_layout_from_descriptor(&matrix, descriptor, &one, size));
-    SUCCEEDS(datamover_array_of_matrix(&a, matrix, rank, descriptor, DATAMOVER_INT64, 8,
-                                       rank ? NULL : data));
-    SUCCEEDS(datamover_redistribute(&plan, matrix, rows, NULL));
+    SUCCEEDS(datamover_layout_from_descriptor(descriptor, &one, size, &matrix));
+    SUCCEEDS(datamover_array_of_matrix(matrix, rank, descriptor, DATAMOVER_INT64, 8,
+                                       rank ? NULL : data, &a));
+    SUCCEEDS(datamover_redistribute(matrix, rows, NULL, &plan));
     move_once(plan, a, b, NULL);
     for_each(rows, b, expect_number);
     datamover_array_free(&a), datamover_array_free(&b), datamover_plan_free(&plan);
@@ -327,10 +330,10 @@ static void test_ranges(void) {
     datamover_plan *there = NULL, *back = NULL;
     int64_t blocks[1] = {0}, num_blocks, elems, i;
     void* origin = NULL;
-    SUCCEEDS(datamover_layout_flat_cyclic(&ranges, 2, shape, 5, size, owners, num_owners));
-    SUCCEEDS(datamover_array_new(&b, MPI_COMM_WORLD, ranges, DATAMOVER_INT64, 8, 0, NULL, NULL));
-    SUCCEEDS(datamover_redistribute(&there, tiles, ranges, NULL));
-    SUCCEEDS(datamover_redistribute(&back, ranges, tiles, NULL));
+    SUCCEEDS(datamover_layout_create_flat_cyclic(2, shape, 5, size, owners, num_owners, &ranges));
+    SUCCEEDS(datamover_array_create(MPI_COMM_WORLD, ranges, DATAMOVER_INT64, 8, 0, NULL, NULL, &b));
+    SUCCEEDS(datamover_redistribute(tiles, ranges, NULL, &there));
+    SUCCEEDS(datamover_redistribute(ranges, tiles, NULL, &back));
     for_each(tiles, a, number);
     move_once(there, a, b, NULL);
     SUCCEEDS(datamover_layout_blocks_of(ranges, rank, blocks, 1, &num_blocks));
@@ -345,9 +348,9 @@ static void test_ranges(void) {
     move_once(back, b, a, NULL);
     for_each(tiles, a, expect_number);
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_flat_cyclic(&ranges, 2, shape, 0, size, NULL, 0));
+          datamover_layout_create_flat_cyclic(2, shape, 0, size, NULL, 0, &ranges));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_flat_cyclic(&ranges, 2, shape, 5, size, owners, 0));
+          datamover_layout_create_flat_cyclic(2, shape, 5, size, owners, 0, &ranges));
     datamover_array_free(&a), datamover_array_free(&b);
     datamover_plan_free(&there), datamover_plan_free(&back);
     datamover_layout_free(&tiles), datamover_layout_free(&ranges);
@@ -362,11 +365,11 @@ static void test_relations(void) {
     int64_t elems, nbytes;
     datamover_relation *relation = NULL, *encoded = NULL;
     int i, e;
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 4, from, to, 4, 4));
+    SUCCEEDS(datamover_relation_from_pairs(4, from, to, 4, 4, &relation));
     SUCCEEDS(datamover_relation_size(relation, &elems));
     CHECK(elems == 4);
     for (e = 0; e < 6; ++e) {
-        SUCCEEDS(datamover_relation_encode(&encoded, relation, encodings[e]));
+        SUCCEEDS(datamover_relation_encode(relation, encodings[e], &encoded));
         SUCCEEDS(datamover_relation_encoding(encoded, &name));
         CHECK(strcmp(name, encodings[e]) == 0);
         SUCCEEDS(datamover_relation_nbytes(encoded, &nbytes));
@@ -379,8 +382,8 @@ static void test_relations(void) {
         for (i = 0; i < 4; ++i) CHECK(there[i] == source[i]);
         SUCCEEDS(datamover_relation_free(&encoded));
     }
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_encode(&encoded, relation, "zip"));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_pairs(&encoded, -1, from, to, 4, 4));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_encode(relation, "zip", &encoded));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_pairs(-1, from, to, 4, 4, &encoded));
     SUCCEEDS(datamover_relation_free(&relation));
     SUCCEEDS(datamover_relation_free(&relation));
 }
@@ -403,7 +406,7 @@ static void test_relations_handed_on(void) {
     int i, position = 0;
     for (i = 0; i < 10; ++i) source[i] = 100 + i;
     for (i = 0; i < 5; ++i) expected[to[i]] = source[from[i]];
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 5, from, to, 4, 4));
+    SUCCEEDS(datamover_relation_from_pairs(5, from, to, 4, 4, &relation));
 
     SUCCEEDS(datamover_relation_bounds(relation, DATAMOVER_SOURCE, &begin, &end));
     CHECK(begin == 0 && end == 40);
@@ -415,7 +418,7 @@ static void test_relations_handed_on(void) {
     SUCCEEDS(datamover_relation_copy(first, source, message));
     SUCCEEDS(datamover_relation_copy(second, message, there));
     CHECK(memcmp(there, expected, sizeof there) == 0);
-    SUCCEEDS(datamover_relation_join(&again, first, second));
+    SUCCEEDS(datamover_relation_join(first, second, &again));
     memset(there, 0, sizeof there);
     SUCCEEDS(datamover_relation_copy(again, source, there));
     CHECK(memcmp(there, expected, sizeof there) == 0);
@@ -426,14 +429,14 @@ static void test_relations_handed_on(void) {
     FAILS(DATAMOVER_OUT_OF_RANGE,
           datamover_relation_to_bytes(relation, bytes, length - 1, &length));
     SUCCEEDS(datamover_relation_to_bytes(relation, bytes, length, &length));
-    SUCCEEDS(datamover_relation_from_bytes(&again, bytes, length));
+    SUCCEEDS(datamover_relation_from_bytes(bytes, length, &again));
     memset(there, 0, sizeof there);
     SUCCEEDS(datamover_relation_copy(again, source, there));
     CHECK(memcmp(there, expected, sizeof there) == 0);
     datamover_relation_free(&again);
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(&again, bytes, length - 1));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(bytes, length - 1, &again));
     ((char*)bytes)[length / 2] ^= 1;
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(&again, bytes, length));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(bytes, length, &again));
     free(bytes);
 
     SUCCEEDS(datamover_relation_iovec(relation, DATAMOVER_SOURCE, source, pieces, 5, &count));
@@ -480,7 +483,7 @@ static void test_relations_handed_on(void) {
 
     datamover_relation_free(&relation), datamover_relation_free(&first);
     datamover_relation_free(&second);
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 5, from, same, 4, 4));
+    SUCCEEDS(datamover_relation_from_pairs(5, from, same, 4, 4, &relation));
     memset(there, 0, sizeof there);
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_copy(relation, source, there));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_scatter(relation, source, there));
@@ -507,48 +510,49 @@ static void test_errors(void) {
     int64_t owner;
 
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&layout, 2, negative, "(*, *)", 1, NULL));
+          datamover_layout_create_block_cyclic(2, negative, "(*, *)", 1, NULL, &layout));
     CHECK(strstr(datamover_error_message(), "-1") != NULL);
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&layout, 2, shape, "(blok, *)", 1, NULL));
+          datamover_layout_create_block_cyclic(2, shape, "(blok, *)", 1, NULL, &layout));
     CHECK(strstr(datamover_error_message(), "blok") != NULL);
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&layout, 2, NULL, "(*, *)", 1, NULL));
+          datamover_layout_create_block_cyclic(2, NULL, "(*, *)", 1, NULL, &layout));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(NULL, 2, shape, "(*, *)", 1, NULL));
+          datamover_layout_create_block_cyclic(2, shape, "(*, *)", 1, NULL, NULL));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&layout, 2, shape, NULL, 1, NULL));
+          datamover_layout_create_block_cyclic(2, shape, NULL, 1, NULL, &layout));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&layout, 9, shape, "(*, *)", 1, NULL));
+          datamover_layout_create_block_cyclic(9, shape, "(*, *)", 1, NULL, &layout));
     FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_owner_of(good, far, &owner));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_owner_of(NULL, zero, &owner));
-    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, good, other, NULL));
+    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(good, other, NULL, &plan));
     FAILS(DATAMOVER_OUT_OF_RANGE,
-          datamover_redistribute_section(&plan, good, zero, far, good, zero, far, NULL));
-    SUCCEEDS(datamover_layout_index_list(&lists, 2, shape, size, offsets, zero));
-    FAILS(DATAMOVER_UNSUPPORTED, datamover_halo(&plan, lists, zero, zero, NULL, NULL, NULL, 1));
+          datamover_redistribute_section(good, zero, far, good, zero, far, NULL, &plan));
+    SUCCEEDS(datamover_layout_create_index_list(2, shape, size, offsets, zero, &lists));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_halo(lists, zero, zero, NULL, NULL, NULL, 1, &plan));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_halo(&plan, good, negative, zero, NULL, NULL, NULL, 1));
+          datamover_halo(good, negative, zero, NULL, NULL, NULL, 1, &plan));
     SUCCEEDS(datamover_layout_free(&lists));
     free(offsets);
-    FAILS(DATAMOVER_WRONG_TYPE,
-          datamover_array_new(&array, MPI_COMM_WORLD, good, DATAMOVER_FLOAT64, 4, 0, NULL, NULL));
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_array_create(MPI_COMM_WORLD, good, DATAMOVER_FLOAT64, 4,
+                                                       0, NULL, NULL, &array));
+    FAILS(
+        DATAMOVER_INVALID_ARGUMENT,
+        datamover_array_create(MPI_COMM_WORLD, good, (datamover_type)99, 4, 0, NULL, NULL, &array));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_array_new(&array, MPI_COMM_WORLD, good, (datamover_type)99, 4, 0, NULL, NULL));
-    FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_array_new(&array, MPI_COMM_NULL, good, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
+          datamover_array_create(MPI_COMM_NULL, good, DATAMOVER_FLOAT64, 8, 0, NULL, NULL, &array));
     /* One process is wrong, all are told. */
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_array_new(&array, MPI_COMM_WORLD, rank == size - 1 ? NULL : good,
-                              DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
-    SUCCEEDS(datamover_redistribute(&fine, good, good, NULL));
+          datamover_array_create(MPI_COMM_WORLD, rank == size - 1 ? NULL : good, DATAMOVER_FLOAT64,
+                                 8, 0, NULL, NULL, &array));
+    SUCCEEDS(datamover_redistribute(good, good, NULL, &fine));
     options.op = rank == size - 1 ? "subtract" : "add";
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new(&mover, MPI_COMM_WORLD, fine, have, have, &options));
+          datamover_mover_create(MPI_COMM_WORLD, fine, have, have, &options, &mover));
     CHECK(strstr(datamover_error_message(), "subtract") != NULL);
     options.op = NULL, options.transport = "pigeons";
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new(&mover, MPI_COMM_WORLD, fine, have, have, &options));
+          datamover_mover_create(MPI_COMM_WORLD, fine, have, have, &options, &mover));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_start(NULL));
     CHECK(layout == NULL && plan == NULL && array == NULL && mover == NULL);
     CHECK(strcmp(datamover_error_name(DATAMOVER_TIMEOUT), "timeout") == 0);

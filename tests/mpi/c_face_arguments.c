@@ -26,67 +26,68 @@ static void test_making_layouts(void) {
     datamover_block_cyclic_options options = {0};
     datamover_layout* layout = NULL;
 
-    REFUSES_NULL(datamover_layout_block_cyclic(NULL, 2, shape, "(*, *)", size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, NULL, "(*, *)", size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, NULL, size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, "", size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, "(*, *)", 0, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 0, shape, "()", size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, -1, shape, "(*)", size, NULL));
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, INT_MAX, shape, "(*)", size, NULL));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, NULL, NULL));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, NULL, "(*, *)", size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, NULL, size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "", size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "(*, *)", 0, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(0, shape, "()", size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(-1, shape, "(*)", size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(INT_MAX, shape, "(*)", size, NULL, &layout));
     options.ranks = zero, options.num_ranks = -1;
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, "(*, *)", size, &options));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &layout));
     options.ranks = NULL, options.grid = negative;
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, "(*, *)", size, &options));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &layout));
     options.grid = NULL, options.first_process = negative;
-    check(datamover_layout_block_cyclic(&layout, 2, shape, "(*, *)", size, &options) != 0,
+    check(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &layout) != 0,
           "a first process below 0", __LINE__);
     options.first_process = NULL, options.replicas = -1;
-    REFUSES_NULL(datamover_layout_block_cyclic(&layout, 2, shape, "(*, *)", size, &options));
+    REFUSES_NULL(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &layout));
 
-    REFUSES_NULL(datamover_layout_floor_plan(NULL, 2, 1, zero, one, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 2, 1, NULL, one, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 2, 1, zero, NULL, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 2, 1, zero, one, NULL, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 2, -1, zero, one, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 0, 1, zero, one, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 9, 1, zero, one, &owner, size));
-    REFUSES_NULL(datamover_layout_floor_plan(&layout, 2, 1, zero, one, &owner, 0));
-    check(datamover_layout_floor_plan(&layout, 8, INT64_MAX, zero, one, &owner, size) != 0,
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, 1, zero, one, &owner, size, NULL));
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, 1, NULL, one, &owner, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, 1, zero, NULL, &owner, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, 1, zero, one, NULL, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, -1, zero, one, &owner, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(0, 1, zero, one, &owner, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(9, 1, zero, one, &owner, size, &layout));
+    REFUSES_NULL(datamover_layout_create_floor_plan(2, 1, zero, one, &owner, 0, &layout));
+    check(datamover_layout_create_floor_plan(8, INT64_MAX, zero, one, &owner, size, &layout) != 0,
           "more coordinates than numbers", __LINE__);
-    check(datamover_layout_floor_plan(&layout, 1, INT64_MAX, zero, one, &owner, size) != 0,
+    check(datamover_layout_create_floor_plan(1, INT64_MAX, zero, one, &owner, size, &layout) != 0,
           "more blocks than memory", __LINE__);
-    REFUSES_NULL(datamover_layout_uniform(NULL, 2, zero, shape, one, size));
-    REFUSES_NULL(datamover_layout_uniform(&layout, 2, NULL, shape, one, size));
-    REFUSES_NULL(datamover_layout_uniform(&layout, 2, zero, NULL, one, size));
-    REFUSES_NULL(datamover_layout_uniform(&layout, 2, zero, shape, NULL, size));
-    REFUSES_NULL(datamover_layout_uniform(&layout, 9, zero, shape, one, size));
-    REFUSES_NULL(datamover_layout_uniform(&layout, 2, zero, shape, zero, size));
-    check(datamover_layout_uniform(&layout, 2, zero, shape, far_away, size) != 0,
+    REFUSES_NULL(datamover_layout_create_uniform(2, zero, shape, one, size, NULL));
+    REFUSES_NULL(datamover_layout_create_uniform(2, NULL, shape, one, size, &layout));
+    REFUSES_NULL(datamover_layout_create_uniform(2, zero, NULL, one, size, &layout));
+    REFUSES_NULL(datamover_layout_create_uniform(2, zero, shape, NULL, size, &layout));
+    REFUSES_NULL(datamover_layout_create_uniform(9, zero, shape, one, size, &layout));
+    REFUSES_NULL(datamover_layout_create_uniform(2, zero, shape, zero, size, &layout));
+    check(datamover_layout_create_uniform(2, zero, shape, far_away, size, &layout) != 0,
           "more blocks than numbers", __LINE__);
-    REFUSES_NULL(datamover_layout_tiles(NULL, 2, zero, shape, one, size, "block"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, NULL, shape, one, size, "block"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, zero, NULL, one, size, "block"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, zero, shape, NULL, size, "block"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, zero, shape, one, size, NULL));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, zero, shape, one, size, "blok"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, 2, zero, shape, zero, size, "block"));
-    REFUSES_NULL(datamover_layout_tiles(&layout, -3, zero, shape, one, size, "block"));
-    REFUSES_NULL(datamover_layout_index_list(NULL, 2, shape, 1, offsets, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, NULL, 1, offsets, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, 1, NULL, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, 1, offsets, NULL));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 9, shape, 1, offsets, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, 0, offsets, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, INT64_MAX, offsets, indices));
-    REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, 1, too_many, indices));
-    check(datamover_layout_index_list(&layout, 2, shape, 1, falling, indices) != 0,
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, shape, one, size, "block", NULL));
+    REFUSES_NULL(datamover_layout_create_tiles(2, NULL, shape, one, size, "block", &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, NULL, one, size, "block", &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, shape, NULL, size, "block", &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, shape, one, size, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, shape, one, size, "blok", &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(2, zero, shape, zero, size, "block", &layout));
+    REFUSES_NULL(datamover_layout_create_tiles(-3, zero, shape, one, size, "block", &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(2, shape, 1, offsets, indices, NULL));
+    REFUSES_NULL(datamover_layout_create_index_list(2, NULL, 1, offsets, indices, &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(2, shape, 1, NULL, indices, &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(2, shape, 1, offsets, NULL, &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(9, shape, 1, offsets, indices, &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(2, shape, 0, offsets, indices, &layout));
+    REFUSES_NULL(
+        datamover_layout_create_index_list(2, shape, INT64_MAX, offsets, indices, &layout));
+    REFUSES_NULL(datamover_layout_create_index_list(2, shape, 1, too_many, indices, &layout));
+    check(datamover_layout_create_index_list(2, shape, 1, falling, indices, &layout) != 0,
           "offsets that fall", __LINE__);
-    REFUSES_NULL(datamover_layout_flat_cyclic(NULL, 2, shape, 1, 1, zero, 1));
-    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, NULL, 1, 1, zero, 1));
-    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 9, shape, 1, 1, zero, 1));
-    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, shape, 1, 1, zero, -1));
-    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, shape, 1, 1, zero, 2));
+    REFUSES_NULL(datamover_layout_create_flat_cyclic(2, shape, 1, 1, zero, 1, NULL));
+    REFUSES_NULL(datamover_layout_create_flat_cyclic(2, NULL, 1, 1, zero, 1, &layout));
+    REFUSES_NULL(datamover_layout_create_flat_cyclic(9, shape, 1, 1, zero, 1, &layout));
+    REFUSES_NULL(datamover_layout_create_flat_cyclic(2, shape, 1, 1, zero, -1, &layout));
+    REFUSES_NULL(datamover_layout_create_flat_cyclic(2, shape, 1, 1, zero, 2, &layout));
     REFUSES_NULL(datamover_layout_free(NULL));
     CHECK(layout == NULL);
     SUCCEEDS(datamover_layout_free(&layout));
@@ -119,8 +120,8 @@ static void test_asking_layouts(void) {
     REFUSES_NULL(datamover_layout_block_region(rows, 0, two, NULL));
     REFUSES_NULL(datamover_layout_local_elems(NULL, 0, &number));
     REFUSES_NULL(datamover_layout_local_elems(rows, 0, NULL));
-    REFUSES_NULL(datamover_layout_duplicate(NULL, rows));
-    REFUSES_NULL(datamover_layout_duplicate(&copy, NULL));
+    REFUSES_NULL(datamover_layout_duplicate(rows, NULL));
+    REFUSES_NULL(datamover_layout_duplicate(NULL, &copy));
     CHECK(copy == NULL);
     REFUSES_NULL(datamover_layout_equal(NULL, rows, &small));
     REFUSES_NULL(datamover_layout_equal(rows, NULL, &small));
@@ -150,59 +151,60 @@ static void test_plans(void) {
     datamover_plan *plan = NULL, *good = NULL;
     int64_t number = 7, peers[8];
     char bytes[8];
-    SUCCEEDS(datamover_layout_uniform(&boxes, 2, zero, shape, one, size));
-    SUCCEEDS(datamover_redistribute(&good, rows, columns, NULL));
+    SUCCEEDS(datamover_layout_create_uniform(2, zero, shape, one, size, &boxes));
+    SUCCEEDS(datamover_redistribute(rows, columns, NULL, &good));
 
-    REFUSES_NULL(datamover_redistribute(NULL, rows, columns, NULL));
-    REFUSES_NULL(datamover_redistribute(&plan, NULL, columns, NULL));
-    REFUSES_NULL(datamover_redistribute(&plan, rows, NULL, NULL));
-    REFUSES_NULL(datamover_redistribute(&plan, rows, columns, no_axes));
-    REFUSES(DATAMOVER_MISMATCH, datamover_redistribute(&plan, rows, columns, axes));
-    REFUSES_NULL(datamover_redistribute_section(NULL, rows, zero, one, columns, zero, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, NULL, zero, one, columns, zero, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, rows, NULL, one, columns, zero, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, rows, zero, NULL, columns, zero, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, rows, zero, one, NULL, zero, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, rows, zero, one, columns, NULL, one, NULL));
-    REFUSES_NULL(datamover_redistribute_section(&plan, rows, zero, one, columns, zero, NULL, NULL));
-    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_redistribute_section(&plan, rows, negative, one,
-                                                                   columns, negative, one, NULL));
+    REFUSES_NULL(datamover_redistribute(rows, columns, NULL, NULL));
+    REFUSES_NULL(datamover_redistribute(NULL, columns, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute(rows, NULL, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute(rows, columns, no_axes, &plan));
+    REFUSES(DATAMOVER_MISMATCH, datamover_redistribute(rows, columns, axes, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, zero, one, columns, zero, one, NULL, NULL));
+    REFUSES_NULL(datamover_redistribute_section(NULL, zero, one, columns, zero, one, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, NULL, one, columns, zero, one, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, zero, NULL, columns, zero, one, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, zero, one, NULL, zero, one, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, zero, one, columns, NULL, one, NULL, &plan));
+    REFUSES_NULL(datamover_redistribute_section(rows, zero, one, columns, zero, NULL, NULL, &plan));
+    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_redistribute_section(rows, negative, one, columns,
+                                                                   negative, one, NULL, &plan));
     REFUSES_NULL(
-        datamover_redistribute_partial(NULL, rows, NULL, NULL, columns, NULL, NULL, NULL, 1));
+        datamover_redistribute_partial(rows, NULL, NULL, columns, NULL, NULL, NULL, 1, NULL));
     REFUSES_NULL(
-        datamover_redistribute_partial(&plan, NULL, NULL, NULL, columns, NULL, NULL, NULL, 1));
+        datamover_redistribute_partial(NULL, NULL, NULL, columns, NULL, NULL, NULL, 1, &plan));
     REFUSES_NULL(
-        datamover_redistribute_partial(&plan, rows, NULL, NULL, NULL, NULL, NULL, NULL, 1));
+        datamover_redistribute_partial(rows, NULL, NULL, NULL, NULL, NULL, NULL, 1, &plan));
     REFUSES_NULL(
-        datamover_redistribute_partial(&plan, rows, NULL, NULL, columns, NULL, one, NULL, 1));
-    REFUSES_NULL(datamover_halo(NULL, boxes, one, one, NULL, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, NULL, one, one, NULL, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, NULL, one, NULL, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, one, NULL, NULL, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, one, one, zero, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, one, one, NULL, shape, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, negative, one, NULL, NULL, NULL, 1));
-    REFUSES_NULL(datamover_halo(&plan, boxes, one, one, zero, zero, NULL, 1));
-    REFUSES_NULL(datamover_plan_new(NULL, rows, columns));
-    REFUSES_NULL(datamover_plan_new(&plan, NULL, columns));
-    REFUSES_NULL(datamover_plan_new(&plan, rows, NULL));
-    REFUSES_NULL(datamover_plan_copy(NULL, 0, zero, one, 0, zero, one, NULL));
-    REFUSES_NULL(datamover_plan_copy(good, 0, NULL, one, 0, zero, one, NULL));
-    REFUSES_NULL(datamover_plan_copy(good, 0, zero, NULL, 0, zero, one, NULL));
-    REFUSES_NULL(datamover_plan_copy(good, 0, zero, one, 0, NULL, one, NULL));
-    REFUSES_NULL(datamover_plan_copy(good, 0, zero, one, 0, zero, NULL, NULL));
-    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_plan_copy(good, 99, zero, one, 0, zero, one, NULL));
-    REFUSES_NULL(datamover_plan_copy(good, 0, zero, one, 0, zero, one, no_axes));
-    REFUSES_NULL(datamover_plan_merge(NULL, good, good));
-    REFUSES_NULL(datamover_plan_merge(&plan, NULL, good));
-    REFUSES_NULL(datamover_plan_merge(&plan, good, NULL));
-    REFUSES_NULL(datamover_plan_reverse(NULL, good));
-    REFUSES_NULL(datamover_plan_reverse(&plan, NULL));
-    REFUSES_NULL(datamover_plan_adjoint(NULL, good));
-    REFUSES_NULL(datamover_plan_adjoint(&plan, NULL));
-    REFUSES_NULL(datamover_plan_compose(NULL, good, good));
-    REFUSES_NULL(datamover_plan_compose(&plan, NULL, good));
-    REFUSES_NULL(datamover_plan_compose(&plan, good, NULL));
+        datamover_redistribute_partial(rows, NULL, NULL, columns, NULL, one, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, one, one, NULL, NULL, NULL, 1, NULL));
+    REFUSES_NULL(datamover_halo(NULL, one, one, NULL, NULL, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, NULL, one, NULL, NULL, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, one, NULL, NULL, NULL, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, one, one, zero, NULL, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, one, one, NULL, shape, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, negative, one, NULL, NULL, NULL, 1, &plan));
+    REFUSES_NULL(datamover_halo(boxes, one, one, zero, zero, NULL, 1, &plan));
+    REFUSES_NULL(datamover_plan_create(rows, columns, NULL));
+    REFUSES_NULL(datamover_plan_create(NULL, columns, &plan));
+    REFUSES_NULL(datamover_plan_create(rows, NULL, &plan));
+    REFUSES_NULL(datamover_plan_add_section(NULL, 0, zero, one, 0, zero, one, NULL));
+    REFUSES_NULL(datamover_plan_add_section(good, 0, NULL, one, 0, zero, one, NULL));
+    REFUSES_NULL(datamover_plan_add_section(good, 0, zero, NULL, 0, zero, one, NULL));
+    REFUSES_NULL(datamover_plan_add_section(good, 0, zero, one, 0, NULL, one, NULL));
+    REFUSES_NULL(datamover_plan_add_section(good, 0, zero, one, 0, zero, NULL, NULL));
+    REFUSES(DATAMOVER_OUT_OF_RANGE,
+            datamover_plan_add_section(good, 99, zero, one, 0, zero, one, NULL));
+    REFUSES_NULL(datamover_plan_add_section(good, 0, zero, one, 0, zero, one, no_axes));
+    REFUSES_NULL(datamover_plan_merge(good, good, NULL));
+    REFUSES_NULL(datamover_plan_merge(NULL, good, &plan));
+    REFUSES_NULL(datamover_plan_merge(good, NULL, &plan));
+    REFUSES_NULL(datamover_plan_reverse(good, NULL));
+    REFUSES_NULL(datamover_plan_reverse(NULL, &plan));
+    REFUSES_NULL(datamover_plan_adjoint(good, NULL));
+    REFUSES_NULL(datamover_plan_adjoint(NULL, &plan));
+    REFUSES_NULL(datamover_plan_compose(good, good, NULL));
+    REFUSES_NULL(datamover_plan_compose(NULL, good, &plan));
+    REFUSES_NULL(datamover_plan_compose(good, NULL, &plan));
     REFUSES_NULL(datamover_plan_num_terms(NULL, &number));
     REFUSES_NULL(datamover_plan_num_terms(good, NULL));
     REFUSES_NULL(datamover_plan_outgoing(NULL, 0, peers, peers, 8, &number));
@@ -214,15 +216,15 @@ static void test_plans(void) {
     REFUSES_NULL(datamover_plan_to_bytes(NULL, bytes, 8, &number));
     REFUSES_NULL(datamover_plan_to_bytes(good, NULL, 0, NULL));
     REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_plan_to_bytes(good, bytes, 8, &number));
-    REFUSES_NULL(datamover_plan_from_bytes(NULL, bytes, 8));
-    REFUSES_NULL(datamover_plan_from_bytes(&plan, NULL, 8));
-    REFUSES_NULL(datamover_plan_from_bytes(&plan, bytes, -8));
-    REFUSES_NULL(datamover_plan_from_bytes(&plan, bytes, 0));
+    REFUSES_NULL(datamover_plan_from_bytes(bytes, 8, NULL));
+    REFUSES_NULL(datamover_plan_from_bytes(NULL, 8, &plan));
+    REFUSES_NULL(datamover_plan_from_bytes(bytes, -8, &plan));
+    REFUSES_NULL(datamover_plan_from_bytes(bytes, 0, &plan));
     REFUSES_NULL(datamover_plan_save(NULL, "nowhere"));
     REFUSES_NULL(datamover_plan_save(good, NULL));
     REFUSES(DATAMOVER_IO, datamover_plan_save(good, "no/such/directory"));
-    REFUSES_NULL(datamover_plan_load(NULL, "nowhere"));
-    REFUSES_NULL(datamover_plan_load(&plan, NULL));
+    REFUSES_NULL(datamover_plan_load("nowhere", NULL));
+    REFUSES_NULL(datamover_plan_load(NULL, &plan));
     REFUSES_NULL(datamover_plan_free(NULL));
     CHECK(plan == NULL && number == 7);
     datamover_plan_free(&good), datamover_layout_free(&rows);
@@ -244,61 +246,61 @@ static void test_arrays(void) {
     block.origin = data, block.strides_bytes = strides;
     rows = block_cyclic(6 * size, 4, "(block, *)");
 
-    REFUSES_NULL(datamover_array_of_blocks(NULL, all, DATAMOVER_FLOAT64, 8, &block, 1));
-    REFUSES_NULL(datamover_array_of_blocks(&array, NULL, DATAMOVER_FLOAT64, 8, &block, 1));
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, NULL, 1));
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, &block, -1));
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, (datamover_type)1000, 8, &block, 1));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, &block, 1, NULL));
+    REFUSES_NULL(datamover_array_of_blocks(NULL, DATAMOVER_FLOAT64, 8, &block, 1, &array));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, NULL, 1, &array));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, &block, -1, &array));
+    REFUSES_NULL(datamover_array_of_blocks(all, (datamover_type)1000, 8, &block, 1, &array));
     REFUSES(DATAMOVER_WRONG_TYPE,
-            datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 4, &block, 1));
+            datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 4, &block, 1, &array));
     REFUSES(DATAMOVER_WRONG_TYPE,
-            datamover_array_of_blocks(&array, all, DATAMOVER_OPAQUE, 0, &block, 1));
+            datamover_array_of_blocks(all, DATAMOVER_OPAQUE, 0, &block, 1, &array));
     REFUSES(DATAMOVER_WRONG_TYPE,
-            datamover_array_of_blocks(&array, all, DATAMOVER_OPAQUE, -8, &block, 1));
-    REFUSES_NULL(datamover_array_of_const_blocks(NULL, all, DATAMOVER_FLOAT64, 8, &block, 1));
-    REFUSES_NULL(datamover_array_of_const_blocks(&array, NULL, DATAMOVER_FLOAT64, 8, &block, 1));
-    REFUSES_NULL(datamover_array_of_const_blocks(&array, all, DATAMOVER_FLOAT64, 8, NULL, 1));
+            datamover_array_of_blocks(all, DATAMOVER_OPAQUE, -8, &block, 1, &array));
+    REFUSES_NULL(datamover_array_of_const_blocks(all, DATAMOVER_FLOAT64, 8, &block, 1, NULL));
+    REFUSES_NULL(datamover_array_of_const_blocks(NULL, DATAMOVER_FLOAT64, 8, &block, 1, &array));
+    REFUSES_NULL(datamover_array_of_const_blocks(all, DATAMOVER_FLOAT64, 8, NULL, 1, &array));
     block.origin = NULL;
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, &block, 1));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, &block, 1, &array));
     block.origin = data, block.strides_bytes = NULL;
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, &block, 1));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, &block, 1, &array));
     block.strides_bytes = strides, block.ghost_lower = negative;
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, &block, 1));
+    REFUSES_NULL(datamover_array_of_blocks(all, DATAMOVER_FLOAT64, 8, &block, 1, &array));
     block.ghost_lower = NULL, block.block = 99;
-    SUCCEEDS(datamover_layout_uniform(&boxes, 2, zero, shape, one, size));
+    SUCCEEDS(datamover_layout_create_uniform(2, zero, shape, one, size, &boxes));
     REFUSES(DATAMOVER_OUT_OF_RANGE,
-            datamover_array_of_blocks(&array, boxes, DATAMOVER_FLOAT64, 8, &block, 1));
+            datamover_array_of_blocks(boxes, DATAMOVER_FLOAT64, 8, &block, 1, &array));
 
-    SUCCEEDS(datamover_layout_from_descriptor(&layout, descriptor, &single, size));
+    SUCCEEDS(datamover_layout_from_descriptor(descriptor, &single, size, &layout));
     REFUSES_NULL(
-        datamover_array_of_matrix(NULL, layout, 0, descriptor, DATAMOVER_FLOAT64, 8, data));
+        datamover_array_of_matrix(layout, 0, descriptor, DATAMOVER_FLOAT64, 8, data, NULL));
     REFUSES_NULL(
-        datamover_array_of_matrix(&array, NULL, 0, descriptor, DATAMOVER_FLOAT64, 8, data));
-    REFUSES_NULL(datamover_array_of_matrix(&array, layout, 0, NULL, DATAMOVER_FLOAT64, 8, data));
+        datamover_array_of_matrix(NULL, 0, descriptor, DATAMOVER_FLOAT64, 8, data, &array));
+    REFUSES_NULL(datamover_array_of_matrix(layout, 0, NULL, DATAMOVER_FLOAT64, 8, data, &array));
     REFUSES_NULL(
-        datamover_array_of_matrix(&array, layout, 0, descriptor, DATAMOVER_FLOAT64, 8, NULL));
+        datamover_array_of_matrix(layout, 0, descriptor, DATAMOVER_FLOAT64, 8, NULL, &array));
     REFUSES_NULL(
-        datamover_array_of_const_matrix(&array, layout, 0, descriptor, DATAMOVER_FLOAT64, 8, NULL));
+        datamover_array_of_const_matrix(layout, 0, descriptor, DATAMOVER_FLOAT64, 8, NULL, &array));
     REFUSES_NULL(
-        datamover_array_of_const_matrix(NULL, layout, 0, descriptor, DATAMOVER_FLOAT64, 8, data));
+        datamover_array_of_const_matrix(layout, 0, descriptor, DATAMOVER_FLOAT64, 8, data, NULL));
     REFUSES_NULL(
-        datamover_array_of_const_matrix(&array, NULL, 0, descriptor, DATAMOVER_FLOAT64, 8, data));
+        datamover_array_of_const_matrix(NULL, 0, descriptor, DATAMOVER_FLOAT64, 8, data, &array));
     REFUSES_NULL(
-        datamover_array_of_const_matrix(&array, layout, 0, NULL, DATAMOVER_FLOAT64, 8, data));
+        datamover_array_of_const_matrix(layout, 0, NULL, DATAMOVER_FLOAT64, 8, data, &array));
     REFUSES(DATAMOVER_OUT_OF_RANGE,
-            datamover_array_of_matrix(&array, layout, -1, descriptor, DATAMOVER_FLOAT64, 8, data));
-    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_array_of_matrix(&array, layout, size, descriptor,
-                                                              DATAMOVER_FLOAT64, 8, data));
+            datamover_array_of_matrix(layout, -1, descriptor, DATAMOVER_FLOAT64, 8, data, &array));
+    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_array_of_matrix(layout, size, descriptor,
+                                                              DATAMOVER_FLOAT64, 8, data, &array));
     REFUSES(DATAMOVER_WRONG_TYPE,
-            datamover_array_of_matrix(&array, layout, 0, descriptor, DATAMOVER_FLOAT64, 16, data));
+            datamover_array_of_matrix(layout, 0, descriptor, DATAMOVER_FLOAT64, 16, data, &array));
     REFUSES(DATAMOVER_UNSUPPORTED,
-            datamover_array_of_matrix(&array, boxes, 0, descriptor, DATAMOVER_FLOAT64, 8, data));
+            datamover_array_of_matrix(boxes, 0, descriptor, DATAMOVER_FLOAT64, 8, data, &array));
     datamover_layout_free(&layout);
-    REFUSES_NULL(datamover_layout_from_descriptor(NULL, descriptor, &single, size));
-    REFUSES_NULL(datamover_layout_from_descriptor(&layout, NULL, &single, size));
-    REFUSES_NULL(datamover_layout_from_descriptor(&layout, descriptor, NULL, size));
-    REFUSES_NULL(datamover_layout_from_descriptor(&layout, descriptor, &none, size));
-    REFUSES_NULL(datamover_layout_from_descriptor(&layout, descriptor, &single, 0));
+    REFUSES_NULL(datamover_layout_from_descriptor(descriptor, &single, size, NULL));
+    REFUSES_NULL(datamover_layout_from_descriptor(NULL, &single, size, &layout));
+    REFUSES_NULL(datamover_layout_from_descriptor(descriptor, NULL, size, &layout));
+    REFUSES_NULL(datamover_layout_from_descriptor(descriptor, &none, size, &layout));
+    REFUSES_NULL(datamover_layout_from_descriptor(descriptor, &single, 0, &layout));
     REFUSES_NULL(datamover_layout_to_descriptor(NULL, 0, 0, 0, described));
     REFUSES_NULL(datamover_layout_to_descriptor(rows, 0, 0, 0, NULL));
     REFUSES(DATAMOVER_UNSUPPORTED, datamover_layout_to_descriptor(boxes, 0, 0, 0, described));
@@ -324,10 +326,10 @@ static void test_collective_calls(void) {
     datamover_mover *mover = NULL, *good = NULL;
     datamover_mover_options options = {0};
     double from[24] = {0}, to[24] = {0};
-    SUCCEEDS(datamover_redistribute(&plan, rows, rows, NULL));
+    SUCCEEDS(datamover_redistribute(rows, rows, NULL, &plan));
 
 #define NEW_ARRAY(handle, layout, type, bytes, ghosts) \
-    datamover_array_new(handle, MPI_COMM_WORLD, layout, type, bytes, 0, ghosts, NULL)
+    datamover_array_create(MPI_COMM_WORLD, layout, type, bytes, 0, ghosts, NULL, handle)
     REFUSES_NULL(NEW_ARRAY(last ? NULL : &array, rows, DATAMOVER_INT64, 8, NULL));
     REFUSES_NULL(NEW_ARRAY(&array, last ? NULL : rows, DATAMOVER_INT64, 8, NULL));
     REFUSES_NULL(NEW_ARRAY(&array, rows, last ? (datamover_type)1000 : DATAMOVER_INT64, 8, NULL));
@@ -337,15 +339,15 @@ static void test_collective_calls(void) {
     check(NEW_ARRAY(&array, rows, DATAMOVER_INT64, 8, last ? far_away : NULL) != 0,
           "ghosts without end", __LINE__);
     REFUSES_NULL(
-        datamover_array_new(&array, MPI_COMM_NULL, rows, DATAMOVER_INT64, 8, 0, NULL, NULL));
+        datamover_array_create(MPI_COMM_NULL, rows, DATAMOVER_INT64, 8, 0, NULL, NULL, &array));
 
 #define NEW_MOVER(handle, plan, from, to) \
-    datamover_mover_new(handle, MPI_COMM_WORLD, plan, from, to, &options)
+    datamover_mover_create(MPI_COMM_WORLD, plan, from, to, &options, handle)
     REFUSES_NULL(NEW_MOVER(last ? NULL : &mover, plan, a, b));
     REFUSES_NULL(NEW_MOVER(&mover, last ? NULL : plan, a, b));
     REFUSES_NULL(NEW_MOVER(&mover, plan, last ? NULL : a, b));
     REFUSES_NULL(NEW_MOVER(&mover, plan, a, last ? NULL : b));
-    REFUSES_NULL(datamover_mover_new(&mover, MPI_COMM_NULL, plan, a, b, NULL));
+    REFUSES_NULL(datamover_mover_create(MPI_COMM_NULL, plan, a, b, NULL, &mover));
     options.op = last ? "" : NULL;
     REFUSES_NULL(NEW_MOVER(&mover, plan, a, b));
     options.op = NULL, options.transport = last ? "" : NULL;
@@ -365,9 +367,9 @@ static void test_collective_calls(void) {
         options.op = NULL;
     }
     SUCCEEDS(NEW_MOVER(&good, plan, a, b));
-    REFUSES_NULL(datamover_mover_rebind(last ? NULL : good, MPI_COMM_WORLD, a, b));
-    REFUSES_NULL(datamover_mover_rebind(good, MPI_COMM_WORLD, last ? NULL : a, b));
-    REFUSES_NULL(datamover_mover_rebind(good, MPI_COMM_WORLD, a, last ? NULL : b));
+    REFUSES_NULL(datamover_mover_rebind(MPI_COMM_WORLD, last ? NULL : good, a, b));
+    REFUSES_NULL(datamover_mover_rebind(MPI_COMM_WORLD, good, last ? NULL : a, b));
+    REFUSES_NULL(datamover_mover_rebind(MPI_COMM_WORLD, good, a, last ? NULL : b));
 
 #define GEMR2D(bytes, a, desca, grid_a, b, descb, grid_b) \
     datamover_gemr2d(MPI_COMM_WORLD, bytes, 6, 4, a, 1, 1, desca, grid_a, b, 1, 1, descb, grid_b)
@@ -382,10 +384,10 @@ static void test_collective_calls(void) {
     REFUSES_NULL(datamover_gemr2d(MPI_COMM_NULL, 8, 6, 4, from, 1, 1, descriptor, &single, to, 1, 1,
                                   descriptor, &single));
     REFUSES_NULL(datamover_matrix_cache_drop(MPI_COMM_NULL));
-    REFUSES_NULL(
-        datamover_index_lists(&list, MPI_COMM_WORLD, 2, shape, 0, NULL, NULL, NULL, last ? -1 : 0));
+    REFUSES_NULL(datamover_layout_create_index_lists(MPI_COMM_WORLD, 2, shape, 0, NULL, NULL, NULL,
+                                                     last ? -1 : 0, &list));
     /* Nothing is left behind that disturbs what comes. */
-    SUCCEEDS(datamover_mover_move(good));
+    SUCCEEDS(datamover_mover_run(good));
     CHECK(array == NULL && mover == NULL);
     datamover_mover_free(&good), datamover_plan_free(&plan);
     datamover_array_free(&a), datamover_array_free(&b), datamover_layout_free(&rows);
@@ -400,14 +402,14 @@ static void test_movers(void) {
     datamover_mover_pair pair;
     int64_t number = 7;
     int done;
-    SUCCEEDS(datamover_redistribute(&plan, rows, rows, NULL));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    SUCCEEDS(datamover_redistribute(rows, rows, NULL, &plan));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover));
     REFUSES_NULL(datamover_mover_start(NULL));
     REFUSES_NULL(datamover_mover_test(NULL, &done));
     REFUSES_NULL(datamover_mover_test(mover, NULL));
     REFUSES_NULL(datamover_mover_wait(NULL, 1));
     REFUSES_NULL(datamover_mover_wait(mover, (double)NAN));
-    REFUSES_NULL(datamover_mover_move(NULL));
+    REFUSES_NULL(datamover_mover_run(NULL));
     REFUSES_NULL(datamover_mover_counters_get(NULL, &counters));
     REFUSES_NULL(datamover_mover_counters_get(mover, NULL));
     REFUSES_NULL(datamover_mover_pairs(NULL, &pair, 1, &number));
@@ -415,7 +417,7 @@ static void test_movers(void) {
     REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_mover_pairs(mover, &pair, -1, &number));
     REFUSES_NULL(datamover_mover_free(NULL));
     CHECK(number == 7);
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_run(mover));
     SUCCEEDS(datamover_mover_free(&mover));
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_plan_free(&plan), datamover_array_free(&a), datamover_array_free(&b);
@@ -433,17 +435,17 @@ static void test_relations(void) {
     datamover_piece pieces[3];
     MPI_Datatype datatype = MPI_DATATYPE_NULL;
 
-    REFUSES_NULL(datamover_relation_from_pairs(NULL, 3, from, to, 4, 4));
-    REFUSES_NULL(datamover_relation_from_pairs(&made, 3, NULL, to, 4, 4));
-    REFUSES_NULL(datamover_relation_from_pairs(&made, 3, from, NULL, 4, 4));
-    REFUSES_NULL(datamover_relation_from_pairs(&made, -3, from, to, 4, 4));
-    check(datamover_relation_from_pairs(&made, 3, from, to, 0, 4) != 0, "no bytes", __LINE__);
-    check(datamover_relation_from_pairs(&made, 3, from, to, 4, -4) != 0, "fewer bytes", __LINE__);
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 3, from, to, 4, 4));
-    REFUSES_NULL(datamover_relation_encode(NULL, relation, "pairs"));
-    REFUSES_NULL(datamover_relation_encode(&made, NULL, "pairs"));
-    REFUSES_NULL(datamover_relation_encode(&made, relation, NULL));
-    REFUSES_NULL(datamover_relation_encode(&made, relation, "peers"));
+    REFUSES_NULL(datamover_relation_from_pairs(3, from, to, 4, 4, NULL));
+    REFUSES_NULL(datamover_relation_from_pairs(3, NULL, to, 4, 4, &made));
+    REFUSES_NULL(datamover_relation_from_pairs(3, from, NULL, 4, 4, &made));
+    REFUSES_NULL(datamover_relation_from_pairs(-3, from, to, 4, 4, &made));
+    check(datamover_relation_from_pairs(3, from, to, 0, 4, &made) != 0, "no bytes", __LINE__);
+    check(datamover_relation_from_pairs(3, from, to, 4, -4, &made) != 0, "fewer bytes", __LINE__);
+    SUCCEEDS(datamover_relation_from_pairs(3, from, to, 4, 4, &relation));
+    REFUSES_NULL(datamover_relation_encode(relation, "pairs", NULL));
+    REFUSES_NULL(datamover_relation_encode(NULL, "pairs", &made));
+    REFUSES_NULL(datamover_relation_encode(relation, NULL, &made));
+    REFUSES_NULL(datamover_relation_encode(relation, "peers", &made));
     REFUSES_NULL(datamover_relation_size(NULL, &number));
     REFUSES_NULL(datamover_relation_size(relation, NULL));
     REFUSES_NULL(datamover_relation_nbytes(NULL, &number));
@@ -473,16 +475,16 @@ static void test_relations(void) {
     REFUSES_NULL(datamover_relation_split(NULL, &made, &other));
     REFUSES_NULL(datamover_relation_split(relation, NULL, &other));
     REFUSES_NULL(datamover_relation_split(relation, &made, NULL));
-    REFUSES_NULL(datamover_relation_join(NULL, relation, relation));
-    REFUSES_NULL(datamover_relation_join(&made, NULL, relation));
-    REFUSES_NULL(datamover_relation_join(&made, relation, NULL));
+    REFUSES_NULL(datamover_relation_join(relation, relation, NULL));
+    REFUSES_NULL(datamover_relation_join(NULL, relation, &made));
+    REFUSES_NULL(datamover_relation_join(relation, NULL, &made));
     REFUSES_NULL(datamover_relation_to_bytes(NULL, message, 512, &number));
     REFUSES_NULL(datamover_relation_to_bytes(relation, message, 512, NULL));
     REFUSES_NULL(datamover_relation_to_bytes(relation, NULL, 512, &length));
-    REFUSES_NULL(datamover_relation_from_bytes(NULL, message, 8));
-    REFUSES_NULL(datamover_relation_from_bytes(&made, NULL, 8));
-    REFUSES_NULL(datamover_relation_from_bytes(&made, message, -8));
-    REFUSES_NULL(datamover_relation_from_bytes(&made, message, 0));
+    REFUSES_NULL(datamover_relation_from_bytes(message, 8, NULL));
+    REFUSES_NULL(datamover_relation_from_bytes(NULL, 8, &made));
+    REFUSES_NULL(datamover_relation_from_bytes(message, -8, &made));
+    REFUSES_NULL(datamover_relation_from_bytes(message, 0, &made));
     REFUSES_NULL(datamover_relation_iovec(NULL, DATAMOVER_SOURCE, here, pieces, 3, &number));
     REFUSES_NULL(datamover_relation_iovec(relation, DATAMOVER_SOURCE, here, pieces, 3, NULL));
     REFUSES_NULL(datamover_relation_iovec(relation, neither, here, pieces, 3, &number));
@@ -512,7 +514,7 @@ static void test_relations(void) {
     CHECK(datatype == MPI_DATATYPE_NULL);
     datamover_relation_free(&relation);
     /* Nothing to move needs no memory. */
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 0, NULL, NULL, 4, 4));
+    SUCCEEDS(datamover_relation_from_pairs(0, NULL, NULL, 4, 4, &relation));
     SUCCEEDS(datamover_relation_copy(relation, NULL, NULL));
     SUCCEEDS(datamover_relation_gather(relation, NULL, NULL));
     SUCCEEDS(datamover_relation_scatter(relation, NULL, NULL));
@@ -535,10 +537,10 @@ static void test_without_mpi(void) {
     datamover_relation* relation = NULL;
     datamover_window_memory* known = NULL;
     MPI_Datatype made = MPI_DATATYPE_NULL;
-    SUCCEEDS(datamover_relation_from_pairs(&relation, 1, &number, &number, 8, 8));
+    SUCCEEDS(datamover_relation_from_pairs(1, &number, &number, 8, 8, &relation));
     REFUSES(DATAMOVER_MPI,
             datamover_relation_datatype(relation, DATAMOVER_SOURCE, MPI_DATATYPE_NULL, &made));
-    REFUSES(DATAMOVER_MPI, datamover_in_window(&known, MPI_WIN_NULL, &relation, 1));
+    REFUSES(DATAMOVER_MPI, datamover_in_window(MPI_WIN_NULL, &relation, 1, &known));
     REFUSES(DATAMOVER_MPI, datamover_matrix_cache_drop(MPI_COMM_WORLD));
     REFUSES(DATAMOVER_MPI, datamover_agree(MPI_COMM_WORLD, 0));
     SUCCEEDS(datamover_relation_free(&relation));

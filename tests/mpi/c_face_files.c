@@ -27,8 +27,8 @@ static void expect_given(void* element, int64_t row, int64_t column) {
 
 static datamover_array* doubles(const datamover_layout* layout) {
     datamover_array* array = NULL;
-    SUCCEEDS(
-        datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
+    SUCCEEDS(datamover_array_create(MPI_COMM_WORLD, layout, DATAMOVER_FLOAT64, 8, 0, NULL, NULL,
+                                    &array));
     return array;
 }
 

@@ -20,8 +20,8 @@ static void move_checked(const datamover_plan* plan, const datamover_layout* fro
     datamover_mover_options options = {0};
     options.check = 1;
     visit_elements(from, a, number);
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, &options, &mover));
+    SUCCEEDS(datamover_mover_run(mover));
     visit_elements(to, b, expect_number);
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_array_free(&a), datamover_array_free(&b);
@@ -33,24 +33,24 @@ static void test_saved_plans(void) {
     datamover_plan *plan = NULL, *again = NULL, *loaded = NULL;
     int64_t bytes = 0;
     char path[64];
-    SUCCEEDS(datamover_redistribute(&plan, from, to, NULL));
+    SUCCEEDS(datamover_redistribute(from, to, NULL, &plan));
     SUCCEEDS(datamover_plan_to_bytes(plan, NULL, 0, &bytes));
     char* saved = malloc((size_t)bytes);
     FAILS(DATAMOVER_OUT_OF_RANGE, datamover_plan_to_bytes(plan, saved, bytes - 1, &bytes));
     SUCCEEDS(datamover_plan_to_bytes(plan, saved, bytes, &bytes));
-    SUCCEEDS(datamover_plan_from_bytes(&again, saved, bytes));
+    SUCCEEDS(datamover_plan_from_bytes(saved, bytes, &again));
     move_checked(again, from, to);
     saved[bytes / 2] ^= 1;
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(&loaded, saved, bytes));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(&loaded, NULL, bytes));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(saved, bytes, &loaded));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(NULL, bytes, &loaded));
 
     snprintf(path, sizeof path, "c_face_plans-%d-%d.plan", size, rank);
     SUCCEEDS(datamover_plan_save(plan, path));
-    SUCCEEDS(datamover_plan_load(&loaded, path));
+    SUCCEEDS(datamover_plan_load(path, &loaded));
     move_checked(loaded, from, to);
     CHECK(remove(path) == 0);
     datamover_plan_free(&again);
-    FAILS(DATAMOVER_IO, datamover_plan_load(&again, path));
+    FAILS(DATAMOVER_IO, datamover_plan_load(path, &again));
     CHECK(again == NULL && strstr(datamover_error_message(), path) != NULL);
     free(saved);
     datamover_plan_free(&plan), datamover_plan_free(&loaded);
@@ -64,11 +64,11 @@ static void test_replicas(void) {
     datamover_plan *there = NULL, *back = NULL;
     int64_t blocks = 0, peer = -1, elems = -1, count = -1;
     options.replicas = size;
-    SUCCEEDS(datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
+    SUCCEEDS(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &copies));
     SUCCEEDS(datamover_layout_num_blocks(copies, &blocks));
     CHECK(blocks == size);
-    SUCCEEDS(datamover_redistribute(&there, rows, copies, NULL));
-    SUCCEEDS(datamover_plan_reverse(&back, there));
+    SUCCEEDS(datamover_redistribute(rows, copies, NULL, &there));
+    SUCCEEDS(datamover_plan_reverse(there, &back));
     move_checked(there, rows, copies);
     move_checked(back, copies, rows);
     /* Everybody has a copy: nobody sends. */
@@ -82,7 +82,7 @@ static void test_replicas(void) {
     options.replicas = size + 1;
     datamover_layout_free(&copies);
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
+          datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &copies));
     datamover_plan_free(&there), datamover_plan_free(&back), datamover_layout_free(&rows);
 }
 
@@ -100,23 +100,23 @@ static void test_adjoints_and_compositions(void) {
     datamover_plan *there = NULL, *adjoint = NULL, *turn = NULL, *both = NULL;
     datamover_mover* mover = NULL;
     options.replicas = size;
-    SUCCEEDS(datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
-    SUCCEEDS(datamover_redistribute(&there, rows, copies, NULL));
-    SUCCEEDS(datamover_plan_adjoint(&adjoint, there));
+    SUCCEEDS(datamover_layout_create_block_cyclic(2, shape, "(*, *)", size, &options, &copies));
+    SUCCEEDS(datamover_redistribute(rows, copies, NULL, &there));
+    SUCCEEDS(datamover_plan_adjoint(there, &adjoint));
     datamover_array *a = array_of(copies, 0), *b = array_of(rows, 0);
     visit_elements(copies, a, number);
     visit_elements(rows, b, nothing);
     sums.op = "add";
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, adjoint, a, b, &sums));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, adjoint, a, b, &sums, &mover));
+    SUCCEEDS(datamover_mover_run(mover));
     visit_elements(rows, b, expect_sum);
     SUCCEEDS(datamover_mover_free(&mover));
 
-    SUCCEEDS(datamover_redistribute(&turn, columns, rows, NULL));
-    SUCCEEDS(datamover_plan_compose(&both, turn, there));
+    SUCCEEDS(datamover_redistribute(columns, rows, NULL, &turn));
+    SUCCEEDS(datamover_plan_compose(turn, there, &both));
     move_checked(both, columns, copies);
     datamover_plan_free(&both);
-    if (size > 1) FAILS(DATAMOVER_MISMATCH, datamover_plan_compose(&both, there, there));
+    if (size > 1) FAILS(DATAMOVER_MISMATCH, datamover_plan_compose(there, there, &both));
     CHECK(both == NULL);
     datamover_plan_free(&there), datamover_plan_free(&adjoint), datamover_plan_free(&turn);
     datamover_array_free(&a), datamover_array_free(&b);
@@ -132,18 +132,18 @@ static void test_other_owners(void) {
     int64_t* owners = malloc((size_t)size * sizeof *owners);
     int64_t owner = -1, peer = -1, elems = -1, count = -1;
     for (int b = 0; b < size; ++b) owners[b] = size - 1 - b;
-    SUCCEEDS(datamover_layout_uniform(&blocks, 2, lo, hi, grid, size));
-    SUCCEEDS(datamover_layout_with_owners(&balanced, blocks, owners, size));
+    SUCCEEDS(datamover_layout_create_uniform(2, lo, hi, grid, size, &blocks));
+    SUCCEEDS(datamover_layout_with_owners(blocks, owners, size, &balanced));
     SUCCEEDS(datamover_layout_owner(balanced, 0, &owner));
     CHECK(owner == size - 1);
-    SUCCEEDS(datamover_redistribute(&plan, blocks, balanced, NULL));
+    SUCCEEDS(datamover_redistribute(blocks, balanced, NULL, &plan));
     SUCCEEDS(datamover_plan_outgoing(plan, rank, &peer, &elems, 1, &count));
     CHECK(count == 1 && peer == size - 1 - rank && elems == 20);
     owners[0] = size;
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_with_owners(&none, blocks, owners, size));
-    FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_with_owners(&none, rows, owners, size));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(&none, NULL, owners, size));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(&none, blocks, NULL, size));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_with_owners(blocks, owners, size, &none));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_with_owners(rows, owners, size, &none));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(NULL, owners, size, &none));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(blocks, NULL, size, &none));
     CHECK(none == NULL);
     free(owners);
     datamover_plan_free(&plan), datamover_layout_free(&rows);
@@ -161,8 +161,8 @@ static void test_checks_and_reports(void) {
     datamover_mover_pair pairs[2];
     datamover_mover_counters counters;
     int64_t count = 0;
-    SUCCEEDS(datamover_redistribute(&plan, rows, rows, NULL));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    SUCCEEDS(datamover_redistribute(rows, rows, NULL, &plan));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover));
     FAILS(DATAMOVER_OUT_OF_RANGE, datamover_mover_pairs(mover, pairs, 0, &count));
     SUCCEEDS(datamover_mover_pairs(mover, NULL, 0, &count));
     CHECK(count == 1 || count == 2);
@@ -174,19 +174,19 @@ static void test_checks_and_reports(void) {
     SUCCEEDS(datamover_mover_free(&mover));
 
     options.check = 1;
-    SUCCEEDS(datamover_redistribute_section(&shifted, rows, lo, left, rows, right, all, NULL));
+    SUCCEEDS(datamover_redistribute_section(rows, lo, left, rows, right, all, NULL, &shifted));
     FAILS(DATAMOVER_INVALID_ARGUMENT, /* reads what it writes */
-          datamover_mover_new(&mover, MPI_COMM_WORLD, shifted, a, a, &options));
+          datamover_mover_create(MPI_COMM_WORLD, shifted, a, a, &options, &mover));
     CHECK(strstr(datamover_error_message(), "block 0") != NULL);
     /* Nothing moves where everything would go to itself. */
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, a, &options));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, a, &options, &mover));
     SUCCEEDS(datamover_mover_pairs(mover, NULL, 0, &count));
     CHECK(count == 0);
     SUCCEEDS(datamover_mover_free(&mover));
     /* Only the last process adds a term. */
-    if (rank == size - 1) SUCCEEDS(datamover_plan_copy(plan, 0, lo, hi, 0, lo, hi, NULL));
+    if (rank == size - 1) SUCCEEDS(datamover_plan_add_section(plan, 0, lo, hi, 0, lo, hi, NULL));
     FAILS(size > 1 ? DATAMOVER_MISMATCH : DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+          datamover_mover_create(MPI_COMM_WORLD, plan, a, b, &options, &mover));
     CHECK(strstr(datamover_error_message(),
                  size > 1 ? "numbers of terms: 1 on process 0, 2 on process" : "twice") != NULL);
     CHECK(mover == NULL);
@@ -206,11 +206,11 @@ static void test_tuning(void) {
     void *from = NULL, *to = NULL;
     int able = 0, chosen = 0;
     setenv("DATAMOVER_TUNING_FILE", "", 1);
-    SUCCEEDS(datamover_redistribute(&plan, rows, dealt, NULL));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    SUCCEEDS(datamover_redistribute(rows, dealt, NULL, &plan));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover));
     SUCCEEDS(datamover_mover_trials(mover, NULL, 0, &count));
     CHECK(count == 0);
-    SUCCEEDS(datamover_mover_tune(mover, MPI_COMM_WORLD, 0.01));
+    SUCCEEDS(datamover_mover_tune(MPI_COMM_WORLD, mover, 0.01));
     SUCCEEDS(datamover_mover_trials(mover, trials, 32, &count));
     CHECK(size == 1 ? count == 0 : count >= 4);
     for (i = 0; i < count; ++i) {
@@ -223,16 +223,16 @@ static void test_tuning(void) {
     SUCCEEDS(datamover_array_block(a, rank, &from, strides));
     SUCCEEDS(datamover_array_block(b, rank, &to, strides));
     for (i = 0; i < 8; ++i) ((int64_t*)from)[i] = 8 * rank + i;
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_run(mover));
     for (i = 0; i < 8; ++i) CHECK(((int64_t*)to)[i] == 4 * (rank + i / 4 * size) + i % 4);
     /* What one process gets wrong all are told. */
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_tune(mover, MPI_COMM_WORLD, rank == size - 1 ? -1.0 : 0.01));
+          datamover_mover_tune(MPI_COMM_WORLD, mover, rank == size - 1 ? -1.0 : 0.01));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_tune(rank == 0 ? NULL : mover, MPI_COMM_WORLD, 0.01));
+          datamover_mover_tune(MPI_COMM_WORLD, rank == 0 ? NULL : mover, 0.01));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_trials(NULL, NULL, 0, &count));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_trials(mover, NULL, 0, NULL));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_run(mover));
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_plan_free(&plan), datamover_array_free(&a), datamover_array_free(&b);
     datamover_layout_free(&rows), datamover_layout_free(&dealt);
@@ -252,31 +252,31 @@ static void test_a_window_that_moves(void) {
     datamover_mover* mover = NULL;
     for (int64_t i = 0; i < 4; ++i)
         for (int64_t j = 0; j < 4; ++j) old_data[i][j] = 100 * (i - 2) + j, new_data[i][j] = 7;
-    SUCCEEDS(datamover_layout_floor_plan(&before, 2, 1, old_lo, old_hi, &first, size));
-    SUCCEEDS(datamover_layout_floor_plan(&after, 2, 1, new_lo, new_hi, &first, size));
-    SUCCEEDS(datamover_layout_floor_plan(&within, 2, 1, inner_lo, inner_hi, &first, size));
-    SUCCEEDS(datamover_array_of_blocks(&a, before, DATAMOVER_INT64, 8, &old_block, mine));
-    SUCCEEDS(datamover_array_of_blocks(&b, after, DATAMOVER_INT64, 8, &new_block, mine));
+    SUCCEEDS(datamover_layout_create_floor_plan(2, 1, old_lo, old_hi, &first, size, &before));
+    SUCCEEDS(datamover_layout_create_floor_plan(2, 1, new_lo, new_hi, &first, size, &after));
+    SUCCEEDS(datamover_layout_create_floor_plan(2, 1, inner_lo, inner_hi, &first, size, &within));
+    SUCCEEDS(datamover_array_of_blocks(before, DATAMOVER_INT64, 8, &old_block, mine, &a));
+    SUCCEEDS(datamover_array_of_blocks(after, DATAMOVER_INT64, 8, &new_block, mine, &b));
 
-    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, before, after, NULL));
+    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(before, after, NULL, &plan));
     CHECK(plan == NULL && strstr(datamover_error_message(), "index (2, 1) of the source") != NULL);
     FAILS(DATAMOVER_MISMATCH,
-          datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL, NULL, NULL, 0));
-    SUCCEEDS(datamover_redistribute(&plan, before, within, NULL));
+          datamover_redistribute_partial(before, NULL, NULL, after, NULL, NULL, NULL, 0, &plan));
+    SUCCEEDS(datamover_redistribute(before, within, NULL, &plan));
     SUCCEEDS(datamover_plan_free(&plan));
-    SUCCEEDS(datamover_redistribute_partial(&plan, before, NULL, NULL, after, NULL, NULL, NULL, 1));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_redistribute_partial(before, NULL, NULL, after, NULL, NULL, NULL, 1, &plan));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, plan, a, b, NULL, &mover));
+    SUCCEEDS(datamover_mover_run(mover));
     for (int64_t i = 0; i < 4 && mine; ++i)
         for (int64_t j = 0; j < 4; ++j)
             CHECK(new_data[i][j] == (i < 2 && j < 3 ? 100 * i + j + 1 : 7));
     SUCCEEDS(datamover_mover_free(&mover));
 
     /* Sections correspond by offset. */
-    SUCCEEDS(datamover_redistribute_partial(&by_offset, before, old_lo, old_hi, after, new_lo,
-                                            new_hi, NULL, 1));
-    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, by_offset, a, b, NULL));
-    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_redistribute_partial(before, old_lo, old_hi, after, new_lo, new_hi, NULL, 1,
+                                            &by_offset));
+    SUCCEEDS(datamover_mover_create(MPI_COMM_WORLD, by_offset, a, b, NULL, &mover));
+    SUCCEEDS(datamover_mover_run(mover));
     CHECK(!mine || memcmp(old_data, new_data, sizeof old_data) == 0);
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_plan_free(&plan), datamover_plan_free(&by_offset);

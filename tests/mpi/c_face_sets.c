@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * C interface: moves several arrays at once, one of them in a shared MPI window, also with a
  * progress thread, and gives up a mover. */
+#include <math.h>
+
 #include "c_test.h"
 
 enum { rows_per_process = 3 };
@@ -13,7 +15,7 @@ static datamover_array* own_array(const datamover_layout* layout, datamover_type
     block.block = rank;
     block.origin = data;
     block.strides_bytes = strides;
-    SUCCEEDS(datamover_array_of_blocks(&array, layout, type, bytes, &block, 1));
+    SUCCEEDS(datamover_array_of_blocks(layout, type, bytes, &block, 1, &array));
     return array;
 }
 
@@ -24,10 +26,10 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int64_t shape[1] = {(int64_t)rows_per_process * size};
     datamover_layout *block = NULL, *cyclic = NULL;
-    SUCCEEDS(datamover_layout_block_cyclic(&block, 1, shape, "(block)", size, NULL));
-    SUCCEEDS(datamover_layout_block_cyclic(&cyclic, 1, shape, "(cyclic)", size, NULL));
+    SUCCEEDS(datamover_layout_create_block_cyclic(1, shape, "(block)", size, NULL, &block));
+    SUCCEEDS(datamover_layout_create_block_cyclic(1, shape, "(cyclic)", size, NULL, &cyclic));
     datamover_plan* plan = NULL;
-    SUCCEEDS(datamover_redistribute(&plan, block, cyclic, NULL));
+    SUCCEEDS(datamover_redistribute(block, cyclic, NULL, &plan));
 
     double *a = NULL, b[rows_per_process] = {0};
     datamover_window_memory *known = NULL, *unknown = NULL;
@@ -35,8 +37,8 @@ int main(int argc, char** argv) {
     MPI_Win window = MPI_WIN_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Win_allocate_shared(sizeof b, 1, MPI_INFO_NULL, node, (void*)&a, &window);
-    SUCCEEDS(datamover_in_window(&known, window, a, sizeof b));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_in_window(&unknown, window, b, sizeof b));
+    SUCCEEDS(datamover_in_window(window, a, sizeof b, &known));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_in_window(window, b, sizeof b, &unknown));
     CHECK(known != NULL && unknown == NULL);
     int32_t c[rows_per_process], d[rows_per_process] = {0};
     const datamover_array* sources[2] = {own_array(block, DATAMOVER_FLOAT64, 8, a),
@@ -45,7 +47,7 @@ int main(int argc, char** argv) {
                                               own_array(cyclic, DATAMOVER_INT32, 4, d)};
     const datamover_move move = {plan, 2, sources, destinations};
     datamover_mover* mover = NULL;
-    SUCCEEDS(datamover_mover_new_set(&mover, MPI_COMM_WORLD, &move, 1, NULL));
+    SUCCEEDS(datamover_mover_create_set(MPI_COMM_WORLD, &move, 1, 1, NULL, &mover));
     for (round = 0; round < 4; ++round) {
         if (round == 2) {
             SUCCEEDS(datamover_progress_start(&carries));
@@ -66,16 +68,18 @@ int main(int argc, char** argv) {
     SUCCEEDS(datamover_progress_stop());
     FAILS(DATAMOVER_INVALID_STATE, datamover_progress_stop());
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_set_timeout(-1));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_set_timeout(0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_set_timeout((double)NAN));
     SUCCEEDS(datamover_set_timeout(1000));
-    SUCCEEDS(datamover_set_timeout(0));
+    SUCCEEDS(datamover_set_timeout((double)INFINITY));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_mover_new_set(&mover, MPI_COMM_WORLD, rank == 0 ? NULL : &move, 1, NULL));
+          datamover_mover_create_set(MPI_COMM_WORLD, rank == 0 ? NULL : &move, 1, 1, NULL, &mover));
     {
         const datamover_move nothing = {plan, 0, sources, destinations};
         FAILS(DATAMOVER_INVALID_ARGUMENT,
-              datamover_mover_new_set(&mover, MPI_COMM_WORLD, &nothing, 1, NULL));
+              datamover_mover_create_set(MPI_COMM_WORLD, &nothing, 1, 1, NULL, &mover));
     }
-    SUCCEEDS(datamover_mover_give_up(&mover));
+    SUCCEEDS(datamover_mover_abort(&mover));
     CHECK(mover == NULL);
 
     for (i = 0; i < 2; ++i) {

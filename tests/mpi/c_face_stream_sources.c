@@ -38,12 +38,12 @@ static void expect_step(datamover_stream_source* source, const datamover_array* 
                         int64_t step) {
     int64_t number_of_step = -5;
     int has = 0;
-    SUCCEEDS(datamover_stream_next(source, 60, &number_of_step));
+    SUCCEEDS(datamover_source_next(source, 60, &number_of_step));
     CHECK(number_of_step == 5 * step);
     CHECK(holds(by_columns, into[0], 10000 * step) && holds(by_rows, into[1], -10000 * step));
-    SUCCEEDS(datamover_stream_has(source, "v", &has));
+    SUCCEEDS(datamover_source_has(source, "v", &has));
     CHECK(has == 1);
-    SUCCEEDS(datamover_stream_has(source, "w", &has));
+    SUCCEEDS(datamover_source_has(source, "w", &has));
     CHECK(has == 0);
 }
 
@@ -55,28 +55,28 @@ static void expect_arrays(datamover_stream_source* source, const datamover_layou
     datamover_layout* layout = NULL;
     int64_t count = -1, elem_bytes = 0;
     int n, equal = 0;
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, 0, &name, NULL, NULL, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_source_array(source, 0, &name, NULL, NULL, NULL));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_arrays(source, 60, rank == size - 1 ? NULL : &count));
-    SUCCEEDS(datamover_stream_arrays(source, 60, &count));
+          datamover_source_arrays(source, 60, rank == size - 1 ? NULL : &count));
+    SUCCEEDS(datamover_source_arrays(source, 60, &count));
     CHECK(count == 2);
     for (n = 0; n < 2; ++n) {
-        SUCCEEDS(datamover_stream_array(source, n, &name, &dtype, &elem_bytes, &layout));
+        SUCCEEDS(datamover_source_array(source, n, &name, &dtype, &elem_bytes, &layout));
         CHECK(strcmp(name, names[n]) == 0 && strcmp(dtype, "\"<i8\"") == 0 && elem_bytes == 8);
         SUCCEEDS(datamover_layout_equal(layout, sent[n], &equal));
         CHECK(equal == 1);
         SUCCEEDS(datamover_layout_free(&layout));
     }
-    SUCCEEDS(datamover_stream_array(source, 1, NULL, NULL, NULL, NULL));
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, 2, &name, NULL, NULL, NULL));
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, -1, &name, NULL, NULL, NULL));
+    SUCCEEDS(datamover_source_array(source, 1, NULL, NULL, NULL, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_source_array(source, 2, &name, NULL, NULL, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_source_array(source, -1, &name, NULL, NULL, NULL));
 }
 
 static void expect_end(datamover_stream_source* source) {
     int64_t step = 0, dropped = -1;
-    SUCCEEDS(datamover_stream_next(source, 60, &step));
+    SUCCEEDS(datamover_source_next(source, 60, &step));
     CHECK(step == DATAMOVER_NO_STEP);
-    SUCCEEDS(datamover_stream_dropped(source, &dropped));
+    SUCCEEDS(datamover_source_dropped(source, &dropped));
     CHECK(dropped == 0);
 }
 
@@ -86,18 +86,18 @@ static void expect_refusals(const char* address) {
     const datamover_source_options wrong_token = {"known to one of them", 0, 0, 0, 0};
     const datamover_source_options impatient = {token, 0.01, 0, 0, 0};
     datamover_stream_source* none = NULL;
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_connect(&none, MPI_COMM_WORLD, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_create(MPI_COMM_WORLD, NULL, NULL, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_connect(&none, MPI_COMM_WORLD, is_last ? "udp://127.0.0.1:1" : address,
-                                   &impatient));
+          datamover_source_create(MPI_COMM_WORLD, is_last ? "udp://127.0.0.1:1" : address,
+                                  &impatient, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_connect(&none, MPI_COMM_WORLD, address, is_last ? &wrong_ahead : NULL));
+          datamover_source_create(MPI_COMM_WORLD, address, is_last ? &wrong_ahead : NULL, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_connect(&none, MPI_COMM_WORLD, address, &wrong_token));
+          datamover_source_create(MPI_COMM_WORLD, address, &wrong_token, &none));
     FAILS(DATAMOVER_TIMEOUT,
-          datamover_stream_connect(&none, MPI_COMM_WORLD, "tcp://127.0.0.1:1", &impatient));
+          datamover_source_create(MPI_COMM_WORLD, "tcp://127.0.0.1:1", &impatient, &none));
     CHECK(none == NULL);
-    SUCCEEDS(datamover_stream_disconnect(&none));
+    SUCCEEDS(datamover_source_free(&none));
 }
 
 static void expect_wrong_subscriptions(datamover_stream_source* source,
@@ -105,17 +105,17 @@ static void expect_wrong_subscriptions(datamover_stream_source* source,
     const int is_last = rank == size - 1;
     const char* const twice[2] = {"u", "u"};
     int64_t step = 0;
-    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_next(source, 1, &step));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_source_next(source, 1, &step));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_subscribe(source, is_last ? 0 : 2, names, into));
+          datamover_source_subscribe(source, is_last ? 0 : 2, names, into));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_subscribe(source, 2, is_last ? NULL : names, into));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe(source, 2, twice, into));
+          datamover_source_subscribe(source, 2, is_last ? NULL : names, into));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_subscribe(source, 2, twice, into));
     FAILS(DATAMOVER_MPI, is_last
-                             ? datamover_stream_source_refuse(source, DATAMOVER_MPI, "no memory")
-                             : datamover_stream_subscribe(source, 2, names, into));
+                             ? datamover_source_join_as_failed(source, DATAMOVER_MPI, "no memory")
+                             : datamover_source_subscribe(source, 2, names, into));
     CHECK(strstr(datamover_error_message(), "no memory") != NULL);
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_source_refuse(NULL, DATAMOVER_MPI, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_join_as_failed(NULL, DATAMOVER_MPI, NULL));
 }
 
 /* A consumer whose array is of another type fails; the stream goes on. */
@@ -126,18 +126,18 @@ static void expect_wrong_type(const datamover_stream_options* options,
     datamover_stream_source* source = NULL;
     datamover_array* narrow = NULL;
     int64_t step = 0;
-    SUCCEEDS(datamover_array_new(&narrow, MPI_COMM_WORLD, by_columns, DATAMOVER_INT32, 4, 0, NULL,
-                                 NULL));
+    SUCCEEDS(datamover_array_create(MPI_COMM_WORLD, by_columns, DATAMOVER_INT32, 4, 0, NULL, NULL,
+                                    &narrow));
     const datamover_array* const into = narrow;
-    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_stream_create(MPI_COMM_WORLD, "tcp://127.0.0.1:0", options, &stream));
     SUCCEEDS(datamover_stream_address(stream, &address));
-    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, known));
-    SUCCEEDS(datamover_stream_subscribe(source, 1, names, &into));
+    SUCCEEDS(datamover_source_create(MPI_COMM_WORLD, address, known, &source));
+    SUCCEEDS(datamover_source_subscribe(source, 1, names, &into));
     SUCCEEDS(datamover_stream_send(stream, "u", u, 0));
     /* The first process that finds it tells the others, which may hear that before they look. */
-    FAILS(DATAMOVER_WRONG_TYPE, datamover_stream_next(source, 60, &step));
-    FAILS(DATAMOVER_WRONG_TYPE, datamover_stream_next(source, 60, &step));
-    SUCCEEDS(datamover_stream_disconnect(&source));
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_source_next(source, 60, &step));
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_source_next(source, 60, &step));
+    SUCCEEDS(datamover_source_free(&source));
     SUCCEEDS(datamover_stream_send(stream, "u", u, 1));
     SUCCEEDS(datamover_stream_close(stream, 60));
     SUCCEEDS(datamover_stream_free(&stream));
@@ -155,20 +155,20 @@ static void leave_one_after_the_other(const datamover_stream_options* options,
     datamover_stream_source* source = NULL;
     int64_t step = 0, number = -1;
     int turn;
-    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_stream_create(MPI_COMM_WORLD, "tcp://127.0.0.1:0", options, &stream));
     SUCCEEDS(datamover_stream_address(stream, &address));
-    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, known));
-    SUCCEEDS(datamover_stream_subscribe(source, 1, names, into));
+    SUCCEEDS(datamover_source_create(MPI_COMM_WORLD, address, known, &source));
+    SUCCEEDS(datamover_source_subscribe(source, 1, names, into));
     for (step = 0; step < 2; ++step) SUCCEEDS(datamover_stream_send(stream, "u", u, step));
     for (turn = 0; turn < size; ++turn) {
         if (turn == rank) {
             for (step = 0; step < 2; ++step) {
-                SUCCEEDS(datamover_stream_next(source, 60, &number));
+                SUCCEEDS(datamover_source_next(source, 60, &number));
                 CHECK(number == step);
             }
             if (rank > 0 && rank == size - 1)
-                FAILS(DATAMOVER_PEER_FAILED, datamover_stream_next(source, 60, &number));
-            SUCCEEDS(datamover_stream_disconnect(&source));
+                FAILS(DATAMOVER_PEER_FAILED, datamover_source_next(source, 60, &number));
+            SUCCEEDS(datamover_source_free(&source));
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -184,9 +184,9 @@ static void expect_whole(datamover_stream_source* source, const char* expected_n
     int64_t step = -1, elem_bytes = 0, nbytes = 0, i, j;
     int equal = 0;
     datamover_layout* layout = NULL;
-    SUCCEEDS(datamover_stream_next(source, 60, &step));
+    SUCCEEDS(datamover_source_next(source, 60, &step));
     CHECK(step == 4);
-    SUCCEEDS(datamover_stream_whole_array(source, &name, &dtype, &elem_bytes, &elements, &nbytes,
+    SUCCEEDS(datamover_source_whole_array(source, &name, &dtype, &elem_bytes, &elements, &nbytes,
                                           &layout));
     CHECK(strcmp(name, expected_name) == 0 && strcmp(dtype, "\"<i8\"") == 0 && elem_bytes == 8);
     SUCCEEDS(datamover_layout_equal(layout, whole, &equal));
@@ -197,7 +197,7 @@ static void expect_whole(datamover_stream_source* source, const char* expected_n
         for (j = 0; j < columns; ++j)
             wrong += ((const int64_t*)elements)[i * columns + j] != first + 100 * i + j;
     CHECK(wrong == 0);
-    SUCCEEDS(datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+    SUCCEEDS(datamover_source_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
 }
 
 /* All arrays, also one that is sent first later, whole, to the first process alone. */
@@ -209,21 +209,21 @@ static void want_all(const datamover_stream_options* options,
     datamover_array *u = array_of(by_rows, 0), *v = array_of(by_columns, 1);
     datamover_layout* whole = NULL;
     const int64_t shape[2] = {rows, columns};
-    SUCCEEDS(datamover_layout_block_cyclic(&whole, 2, shape, "(*, *)", 1, NULL));
-    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_layout_create_block_cyclic(2, shape, "(*, *)", 1, NULL, &whole));
+    SUCCEEDS(datamover_stream_create(MPI_COMM_WORLD, "tcp://127.0.0.1:0", options, &stream));
     SUCCEEDS(datamover_stream_address(stream, &address));
     if (size > 1) {
-        SUCCEEDS(datamover_stream_connect(&several, MPI_COMM_WORLD, address, known));
-        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe_to_all(several));
-        SUCCEEDS(datamover_stream_disconnect(&several));
+        SUCCEEDS(datamover_source_create(MPI_COMM_WORLD, address, known, &several));
+        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_subscribe_to_all(several));
+        SUCCEEDS(datamover_source_free(&several));
     }
     if (rank == 0) {
-        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe_to_all(source));
-        SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_SELF, address, known));
+        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_subscribe_to_all(source));
+        SUCCEEDS(datamover_source_create(MPI_COMM_SELF, address, known, &source));
         FAILS(DATAMOVER_INVALID_STATE,
-              datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
-        SUCCEEDS(datamover_stream_subscribe_to_all(source));
-        FAILS(DATAMOVER_INVALID_STATE, datamover_stream_subscribe_to_all(source));
+              datamover_source_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+        SUCCEEDS(datamover_source_subscribe_to_all(source));
+        FAILS(DATAMOVER_INVALID_STATE, datamover_source_subscribe_to_all(source));
     }
     fill(by_rows, u, 10000);
     fill(by_columns, v, -10000);
@@ -237,8 +237,8 @@ static void want_all(const datamover_stream_options* options,
     if (rank == 0) {
         expect_end(source);
         FAILS(DATAMOVER_INVALID_STATE,
-              datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
-        SUCCEEDS(datamover_stream_disconnect(&source));
+              datamover_source_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+        SUCCEEDS(datamover_source_free(&source));
     }
     SUCCEEDS(datamover_stream_free(&stream));
     SUCCEEDS(datamover_layout_free(&whole));
@@ -255,13 +255,13 @@ static void be_both_ends(const datamover_array* const* into) {
     datamover_array *u = array_of(by_rows, 0), *v = array_of(by_columns, 1);
     int64_t step, none = 0;
 
-    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", &options));
+    SUCCEEDS(datamover_stream_create(MPI_COMM_WORLD, "tcp://127.0.0.1:0", &options, &stream));
     SUCCEEDS(datamover_stream_address(stream, &address));
     expect_refusals(address);
-    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, &known));
+    SUCCEEDS(datamover_source_create(MPI_COMM_WORLD, address, &known, &source));
     expect_wrong_subscriptions(source, into);
-    SUCCEEDS(datamover_stream_subscribe(source, 2, names, into));
-    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_subscribe(source, 2, names, into));
+    SUCCEEDS(datamover_source_subscribe(source, 2, names, into));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_source_subscribe(source, 2, names, into));
     for (step = 0; step < steps; ++step) {
         fill(by_rows, u, 10000 * step);
         fill(by_columns, v, -10000 * step);
@@ -270,12 +270,15 @@ static void be_both_ends(const datamover_array* const* into) {
         fill(by_rows, u, 99);
         expect_step(source, into, step);
     }
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_next(source, (double)NAN, &none));
-    FAILS(DATAMOVER_TIMEOUT, datamover_stream_next(source, 0.01, &none));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_source_next(source, (double)NAN, &none));
+    FAILS(DATAMOVER_TIMEOUT, datamover_source_next(source, 0, &none));
+    SUCCEEDS(datamover_set_timeout(0.01));
+    FAILS(DATAMOVER_TIMEOUT, datamover_source_next(source, -1, &none));
+    SUCCEEDS(datamover_set_timeout((double)INFINITY));
     expect_arrays(source, by_rows, by_columns);
     SUCCEEDS(datamover_stream_close(stream, 60));
     expect_end(source);
-    SUCCEEDS(datamover_stream_disconnect(&source));
+    SUCCEEDS(datamover_source_free(&source));
     CHECK(source == NULL);
     SUCCEEDS(datamover_stream_free(&stream));
 
@@ -288,11 +291,11 @@ static void be_both_ends(const datamover_array* const* into) {
 
 static void be_receiver(const char* address, const datamover_array* const* into) {
     datamover_stream_source* source = NULL;
-    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, NULL));
-    SUCCEEDS(datamover_stream_subscribe(source, 2, names, into));
+    SUCCEEDS(datamover_source_create(MPI_COMM_WORLD, address, NULL, &source));
+    SUCCEEDS(datamover_source_subscribe(source, 2, names, into));
     for (int64_t step = 0; step < steps; ++step) expect_step(source, into, step);
     expect_end(source);
-    SUCCEEDS(datamover_stream_disconnect(&source));
+    SUCCEEDS(datamover_source_free(&source));
 }
 
 int main(int argc, char** argv) {

@@ -48,11 +48,12 @@ static void expect_refusals(datamover_stream* stream, const datamover_array* arr
 /* A process whose program fails has the others fail in the call that they make. */
 static void expect_refused_together(datamover_stream* stream, const datamover_array* array) {
     const int is_last = rank == size - 1;
-    FAILS(DATAMOVER_MPI, is_last ? datamover_stream_refuse(stream, DATAMOVER_MPI, "no input")
-                                 : datamover_stream_send(stream, "u", array, 0));
-    FAILS(DATAMOVER_INVALID_ARGUMENT,
-          is_last ? datamover_stream_refuse(stream, 999, NULL) : datamover_stream_end_step(stream));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_refuse(NULL, DATAMOVER_MPI, NULL));
+    FAILS(DATAMOVER_MPI, is_last
+                             ? datamover_stream_join_as_failed(stream, DATAMOVER_MPI, "no input")
+                             : datamover_stream_send(stream, "u", array, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, is_last ? datamover_stream_join_as_failed(stream, 999, NULL)
+                                              : datamover_stream_end_step(stream));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_join_as_failed(NULL, DATAMOVER_MPI, NULL));
 }
 
 /* Several streams of which one at a time holds buffers. */
@@ -65,19 +66,19 @@ static void share_places(const datamover_array* array) {
     datamover_stream *one = NULL, *other = NULL;
     int64_t active = -1;
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_manager_create(&none, MPI_COMM_WORLD, is_last ? &wrong : NULL));
+          datamover_stream_manager_create(MPI_COMM_WORLD, is_last ? &wrong : NULL, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_manager_create(is_last ? NULL : &none, MPI_COMM_WORLD, NULL));
-    SUCCEEDS(datamover_stream_manager_create(&manager, MPI_COMM_WORLD, &options));
-    SUCCEEDS(datamover_stream_manager_open(&one, manager, "one", here, NULL));
+          datamover_stream_manager_create(MPI_COMM_WORLD, NULL, is_last ? NULL : &none));
+    SUCCEEDS(datamover_stream_manager_create(MPI_COMM_WORLD, &options, &manager));
+    SUCCEEDS(datamover_stream_manager_create_stream(manager, "one", here, NULL, &one));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_manager_open(&other, manager, "one", here, NULL));
+          datamover_stream_manager_create_stream(manager, "one", here, NULL, &other));
     if (size > 1)
-        FAILS(DATAMOVER_MISMATCH, datamover_stream_manager_open(
-                                      &other, manager, is_last ? "more" : "other", here, NULL));
-    FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_manager_open(&other, manager, is_last ? NULL : "other", here, NULL));
-    SUCCEEDS(datamover_stream_manager_open(&other, manager, "other", here, NULL));
+        FAILS(DATAMOVER_MISMATCH, datamover_stream_manager_create_stream(
+                                      manager, is_last ? "more" : "other", here, NULL, &other));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_manager_create_stream(
+                                          manager, is_last ? NULL : "other", here, NULL, &other));
+    SUCCEEDS(datamover_stream_manager_create_stream(manager, "other", here, NULL, &other));
     SUCCEEDS(datamover_stream_send(one, "u", array, 7));
     SUCCEEDS(datamover_stream_end_step(one));
     SUCCEEDS(datamover_stream_send(one, "u", array, 7));
@@ -103,12 +104,12 @@ int main(int argc, char** argv) {
     datamover_layout* by_columns = block_cyclic(rows, columns, "(*, cyclic)");
     datamover_array *array = array_of(by_rows, 0), *other = array_of(by_columns, 1);
 
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_open(&none, MPI_COMM_WORLD, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_create(MPI_COMM_WORLD, NULL, NULL, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_open(&none, MPI_COMM_WORLD, "udp://127.0.0.1:1", NULL));
+          datamover_stream_create(MPI_COMM_WORLD, "udp://127.0.0.1:1", NULL, &none));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_stream_open(&none, MPI_COMM_WORLD, here, rank == size - 1 ? &wrong : NULL));
-    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, here, &options));
+          datamover_stream_create(MPI_COMM_WORLD, here, rank == size - 1 ? &wrong : NULL, &none));
+    SUCCEEDS(datamover_stream_create(MPI_COMM_WORLD, here, &options, &stream));
     SUCCEEDS(datamover_stream_address(stream, &address));
     SUCCEEDS(datamover_stream_token(stream, &needed));
     CHECK(strncmp(address, "tcp://127.0.0.1:", 16) == 0 && strcmp(needed, token) == 0);

@@ -29,23 +29,23 @@ static void fill(record* records, int n) {
     }
 }
 
-/* Elements arrive where `right` says, and nowhere else: their ranks, and a distribution by keys. */
+/* Elements arrive where `right` says, and nowhere else: their ranks, and a migration by keys. */
 static void goes_where(const datamover_target_map* map, const datamover_keys* keys,
                        const record* records, const int64_t* right) {
     const int n = (int)keys->elems;
     int64_t ranks[most], given = 0, received = 0, sum = 0, sums[2] = {0, 0}, here = 0;
     int i = 0;
-    datamover_distribution* d = NULL;
+    datamover_migration* d = NULL;
     SUCCEEDS(datamover_target_map_ranks(map, keys, ranks));
     for (i = 0; i < n; ++i) CHECK(ranks[i] == right[i]);
-    SUCCEEDS(datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, keys, NULL));
-    SUCCEEDS(datamover_distribution_elems(d, &given, &received));
+    SUCCEEDS(datamover_migration_create_by_keys(MPI_COMM_WORLD, map, keys, NULL, &d));
+    SUCCEEDS(datamover_migration_elems(d, &given, &received));
     CHECK(given == n);
     record* arrived = calloc((size_t)received + 1, sizeof *arrived);
     int64_t* where = calloc((size_t)received + 1, sizeof *where);
     const datamover_column column = {records, n, sizeof(record), 0, DATAMOVER_OPAQUE};
     const datamover_room room = {arrived, received};
-    SUCCEEDS(datamover_distribution_move(d, 1, &column, &room));
+    SUCCEEDS(datamover_migration_move(d, 1, &column, &room));
     /* The map tells this rank for all that arrived. */
     datamover_keys again = *keys;
     again.elems = received;
@@ -58,7 +58,7 @@ static void goes_where(const datamover_target_map* map, const datamover_keys* ke
     sums[0] = sum - here;
     MPI_Allreduce(&sums[0], &sums[1], 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     CHECK(sums[1] == 0);
-    SUCCEEDS(datamover_distribution_free(&d));
+    SUCCEEDS(datamover_migration_free(&d));
     free(arrived);
     free(where);
 }
@@ -74,14 +74,14 @@ static void by_integers(void) {
     const datamover_keys keys = {n, 0, &records[0].key, DATAMOVER_INT16, sizeof(record)};
     fill(records, n);
 
-    SUCCEEDS(datamover_target_map_modulo(&map, size));
+    SUCCEEDS(datamover_target_map_create_modulo(size, &map));
     for (i = 0; i < n; ++i) right[i] = ((records[i].key % size) + size) % size;
     goes_where(map, &keys, records, right);
     SUCCEEDS(datamover_target_map_free(&map));
     CHECK(map == NULL);
     SUCCEEDS(datamover_target_map_free(&map));
 
-    SUCCEEDS(datamover_target_map_block(&map, -200, 400, size));
+    SUCCEEDS(datamover_target_map_create_block(-200, 400, size, &map));
     const int64_t block = (400 + size - 1) / size;
     for (i = 0; i < n; ++i) right[i] = (records[i].key + 200) / block;
     goes_where(map, &keys, records, right);
@@ -92,10 +92,10 @@ static void by_integers(void) {
     for (p = 0; p < size - 1; ++p) real_limits[p] = (double)limits[p] - 0.5;
     for (i = 0; i < n; ++i)
         for (p = 0, right[i] = 0; p < size - 1; ++p) right[i] += records[i].key >= limits[p];
-    SUCCEEDS(datamover_target_map_splitters(&map, DATAMOVER_INT64, limits, size));
+    SUCCEEDS(datamover_target_map_create_splitters(DATAMOVER_INT64, limits, size, &map));
     goes_where(map, &keys, records, right);
     SUCCEEDS(datamover_target_map_free(&map));
-    SUCCEEDS(datamover_target_map_splitters(&map, DATAMOVER_FLOAT64, real_limits, size));
+    SUCCEEDS(datamover_target_map_create_splitters(DATAMOVER_FLOAT64, real_limits, size, &map));
     goes_where(map, &keys, records, right);
     SUCCEEDS(datamover_target_map_free(&map));
 
@@ -105,7 +105,7 @@ static void by_integers(void) {
     int64_t told[2] = {-9, -9};
     for (p = 0; p < size - 1; ++p) unsigned_limits[p] = big + 1;
     const datamover_keys two = {2, 0, wide, DATAMOVER_UINT64, 0};
-    SUCCEEDS(datamover_target_map_splitters(&map, DATAMOVER_UINT64, unsigned_limits, size));
+    SUCCEEDS(datamover_target_map_create_splitters(DATAMOVER_UINT64, unsigned_limits, size, &map));
     SUCCEEDS(datamover_target_map_ranks(map, &two, told));
     CHECK(told[0] == 0 && told[1] == size - 1);
     SUCCEEDS(datamover_target_map_free(&map));
@@ -134,7 +134,7 @@ static void by_cells(void) {
     for (c = 0; c < 64; ++c) owners[c] = (int64_t)drawn((uint64_t)size + 1) - 1;
     for (periodic = 0; periodic < 2; ++periodic) {
         const datamover_cell_box box = {3, lo, hi, counts, periodic};
-        SUCCEEDS(datamover_target_map_cells(&map, &box, NULL, owners, size));
+        SUCCEEDS(datamover_target_map_create_cells(&box, NULL, owners, size, &map));
         for (i = 0; i < n; ++i) {
             const double* x = records[i].at;
             right[i] = owners[(cell_at(x[0], 2, periodic) * 4 + cell_at(x[1], 4, periodic)) * 8 +
@@ -146,7 +146,7 @@ static void by_cells(void) {
     /* Equal parts of Z order: the bits of three numbers, dimension 0 the highest. */
     const int64_t two[3] = {2, 2, 2};
     const datamover_cell_box cube = {3, lo, hi, two, 0};
-    SUCCEEDS(datamover_target_map_cells(&map, &cube, "morton", NULL, size));
+    SUCCEEDS(datamover_target_map_create_cells(&cube, "morton", NULL, size, &map));
     for (i = 0; i < n; ++i) {
         const double* x = records[i].at;
         right[i] =
@@ -161,34 +161,37 @@ static void tells_errors(void) {
     int64_t key = 5, to = 0, cells[2] = {2, 2}, owners[4] = {0, 0, 0, size};
     double nothing = 0, lo[2] = {0, 0}, hi[2] = {1, 1}, falling[2] = {2, 1};
     datamover_target_map* map = NULL;
-    datamover_distribution* d = NULL;
+    datamover_migration* d = NULL;
     datamover_keys keys = {1, 0, &key, DATAMOVER_INT64, 0};
     datamover_cell_box box = {2, lo, hi, cells, 0};
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_modulo(&map, 0));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_modulo(NULL, 1));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_block(&map, 0, -1, 1));
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_target_map_block(&map, 1, INT64_MAX, 1));
-    FAILS(DATAMOVER_WRONG_TYPE, datamover_target_map_splitters(&map, DATAMOVER_INT32, falling, 3));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_modulo(0, &map));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_modulo(1, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_block(0, -1, 1, &map));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_target_map_create_block(1, INT64_MAX, 1, &map));
+    FAILS(DATAMOVER_WRONG_TYPE,
+          datamover_target_map_create_splitters(DATAMOVER_INT32, falling, 3, &map));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_target_map_splitters(&map, DATAMOVER_FLOAT64, falling, 3));
+          datamover_target_map_create_splitters(DATAMOVER_FLOAT64, falling, 3, &map));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_target_map_splitters(&map, DATAMOVER_FLOAT64, NULL, 3));
+          datamover_target_map_create_splitters(DATAMOVER_FLOAT64, NULL, 3, &map));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_target_map_splitters(&map, DATAMOVER_FLOAT64, NULL, 0));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_cells(&map, NULL, NULL, NULL, 1));
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_cells(&map, &box, "peano", NULL, 1));
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_target_map_cells(&map, &box, NULL, owners, size));
+          datamover_target_map_create_splitters(DATAMOVER_FLOAT64, NULL, 0, &map));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_cells(NULL, NULL, NULL, 1, &map));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_target_map_create_cells(&box, "peano", NULL, 1, &map));
+    FAILS(DATAMOVER_OUT_OF_RANGE,
+          datamover_target_map_create_cells(&box, NULL, owners, size, &map));
     box.dims = 0;
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_cells(&map, &box, NULL, NULL, 1));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_cells(&box, NULL, NULL, 1, &map));
     box.dims = 2;
     hi[1] = 0;
-    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_cells(&map, &box, NULL, NULL, 1));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_create_cells(&box, NULL, NULL, 1, &map));
     cells[0] = INT64_C(1) << 40;
-    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_target_map_cells(&map, &box, NULL, NULL, 1));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_target_map_create_cells(&box, NULL, NULL, 1, &map));
     CHECK(map == NULL);
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_ranks(map, &keys, &to));
 
-    SUCCEEDS(datamover_target_map_block(&map, 0, 5, size));
+    SUCCEEDS(datamover_target_map_create_block(0, 5, size, &map));
     SUCCEEDS(datamover_target_map_ranks(map, &keys, &to));
     CHECK(to == DATAMOVER_NO_TARGET);
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_target_map_ranks(map, &keys, NULL));
@@ -202,26 +205,26 @@ static void tells_errors(void) {
     /* What one process has wrong, all are told. */
     key = guilty ? 5 : 0;
     FAILS(DATAMOVER_OUT_OF_RANGE,
-          datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, &d));
     CHECK(strstr(datamover_error_message(), "no target") != NULL);
     key = 0;
     if (guilty) keys.type = DATAMOVER_FLOAT64, keys.data = &nothing;
     FAILS(DATAMOVER_WRONG_TYPE,
-          datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, &d));
     keys.type = DATAMOVER_INT64;
     keys.data = guilty ? NULL : &key;
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, &d));
     keys.data = &key;
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_distribution_by_keys(&d, MPI_COMM_WORLD, guilty ? NULL : map, &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, guilty ? NULL : map, &keys, NULL, &d));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, guilty ? NULL : &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, map, guilty ? NULL : &keys, NULL, &d));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
-          datamover_distribution_by_keys(guilty ? NULL : &d, MPI_COMM_WORLD, map, &keys, NULL));
+          datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, guilty ? NULL : &d));
     CHECK(d == NULL);
-    SUCCEEDS(datamover_distribution_by_keys(&d, MPI_COMM_WORLD, map, &keys, NULL));
-    SUCCEEDS(datamover_distribution_free(&d));
+    SUCCEEDS(datamover_migration_create_by_keys(MPI_COMM_WORLD, map, &keys, NULL, &d));
+    SUCCEEDS(datamover_migration_free(&d));
     SUCCEEDS(datamover_target_map_free(&map));
 }
 

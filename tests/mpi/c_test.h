@@ -27,14 +27,14 @@ static inline datamover_layout* block_cyclic(int64_t rows, int64_t columns,
                                              const char* distribution) {
     const int64_t shape[2] = {rows, columns};
     datamover_layout* layout = NULL;
-    SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));
+    SUCCEEDS(datamover_layout_create_block_cyclic(2, shape, distribution, size, NULL, &layout));
     return layout;
 }
 
 static inline datamover_array* array_of(const datamover_layout* layout, int column_major) {
     datamover_array* array = NULL;
-    SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major,
-                                 NULL, NULL));
+    SUCCEEDS(datamover_array_create(MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major, NULL,
+                                    NULL, &array));
     return array;
 }
 

@@ -142,7 +142,7 @@ TEST_P(ShortMemoryOfMovers, OnesInFlightAreGivenUpAndTold) {
     MPI_Barrier(MPI_COMM_WORLD);  // a notice of failure may overtake the end of a binding
     if (mpi_test::world_rank() == 0) {
         moved->start();
-        EXPECT_FALSE(fails_after(0, [&] { moved->give_up(); }));
+        EXPECT_FALSE(fails_after(0, [&] { moved->abort(); }));
         MPI_Barrier(MPI_COMM_WORLD);
     } else {
         MPI_Barrier(MPI_COMM_WORLD);

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "datamover/array.hpp"
 #include "datamover/block_cyclic.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover {
@@ -26,7 +26,7 @@ struct Movement {
 
     BlockCyclic rows, columns;
     std::vector<std::int64_t> sent;
-    XArray from, to;
+    Array from, to;
     std::vector<Carried> all_carried;
     Mover preferred;
 
@@ -35,8 +35,8 @@ struct Movement {
           columns({12, 12}, "(*, cyclic)", mpi_test::world_size()) {
         const int rank = mpi_test::world_rank(), size = mpi_test::world_size();
         sent.resize(static_cast<std::size_t>(rows.local_shape(rank).product()) + 1);
-        from = XArray(comm, rows, 8);
-        to = XArray(comm, columns, 8);
+        from = Array(comm, rows, 8);
+        to = Array(comm, columns, 8);
         const MotionPlan plan = redistribute(rows, columns);
         MoverOptions options;
         for (const char* transport : {"p2p", "p2p", "datatype", "collective", "get", "put"}) {
@@ -67,7 +67,7 @@ struct Movement {
         return user_part(layout, blocks, 8, ScalarType::int64);
     }
 
-    std::int64_t* local(const XArray& array) const {
+    std::int64_t* local(const Array& array) const {
         const auto blocks = array.layout().blocks_of(array.rank());
         return blocks.empty() ? nullptr
                               : reinterpret_cast<std::int64_t*>(array.origin(blocks.front()));

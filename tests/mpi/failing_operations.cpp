@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datamover/progress.hpp"
-#include "distribute/distribution_state.hpp"
+#include "distribute/migration_state.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover::distribute {
@@ -54,7 +54,7 @@ protected:
         TargetList targets;
         targets.elems = elems;
         targets.data = ranks_.data();
-        state_.emplace(group_, channel_, claim_->slot(), targets, DistributionOptions{GetParam()});
+        state_.emplace(group_, channel_, claim_->slot(), targets, MigrationOptions{GetParam()});
         const auto room = static_cast<std::size_t>(std::max(elems, state_->received()));
         given_.resize(room);
         arrived_.resize(room);
@@ -128,7 +128,7 @@ TEST_P(FailingOperations, AreGivenUpWhereADeadlinePasses) {
         // Whose deadline passes first tells the others.
         const std::string text = e.what();
         const bool late = e.code() == ErrorCode::timeout;
-        EXPECT_NE(text.find(late ? "the distribution is given up" : "gave up a distribution"),
+        EXPECT_NE(text.find(late ? "the migration is given up" : "gave up a migration"),
                   std::string::npos)
             << text;
     }

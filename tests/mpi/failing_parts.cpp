@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "datamover/array.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/mover.hpp"
-#include "datamover/x_array.hpp"
 
 namespace datamover {
 namespace {
@@ -21,7 +21,7 @@ constexpr double deadline_seconds = 50;
 struct Movement {
     struct Carried {
         std::int64_t senders;  ///< of a part
-        XArray from, to;
+        Array from, to;
         Mover mover;
     };
     std::vector<Carried> all_carried;
@@ -36,13 +36,13 @@ struct Movement {
         for (const std::int64_t senders : {std::int64_t{1}, part_size}) {
             Carried& carried = all_carried.emplace_back();
             carried.senders = senders;
-            carried.from = XArray(comm, own, sizeof(std::int64_t));
-            carried.to = XArray(comm, all, sizeof(std::int64_t));
+            carried.from = Array(comm, own, sizeof(std::int64_t));
+            carried.to = Array(comm, all, sizeof(std::int64_t));
             MotionPlan plan(own, all);
             for (std::int64_t s = 0; s < size; ++s)
                 for (std::int64_t d = 0; d < size; ++d)
                     if (s != d && goes(s, d, senders))
-                        plan.copy(s, section(s), d, section(place(s, d)));
+                        plan.add_section(s, section(s), d, section(place(s, d)));
             carried.mover = Mover(comm, plan, carried.from, carried.to, options);
         }
     }
@@ -66,7 +66,7 @@ struct Movement {
     static std::int64_t value(int round, std::int64_t from, std::int64_t i) {
         return (round * 100 + from) * elems + i;
     }
-    static std::int64_t* local(const XArray& array) {
+    static std::int64_t* local(const Array& array) {
         return reinterpret_cast<std::int64_t*>(array.origin(array.rank()));
     }
 

@@ -24,13 +24,13 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/array.hpp"
 #include "datamover/block_cyclic.hpp"
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/progress.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "memory/large_pages.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"
@@ -221,13 +221,13 @@ private:
         EXPECT_EQ(wrong, 0);
     }
 
-    static std::int64_t* local(const XArray& array) {
+    static std::int64_t* local(const Array& array) {
         return reinterpret_cast<std::int64_t*>(
             array.origin(array.layout().blocks_of(array.rank()).front()));
     }
 
     void move_library_arrays() {
-        XArray from(comm_, rows_, 8), to(comm_, columns_, 8);
+        Array from(comm_, rows_, 8), to(comm_, columns_, 8);
         fill(rows_, local(from));
         Mover mover(comm_, redistribute(rows_, columns_), from, to);
         mover.start();
@@ -263,17 +263,17 @@ private:
         TargetList targets;
         targets.elems = static_cast<std::int64_t>(ranks.size());
         targets.data = ranks.data();
-        DistributionOptions options;
+        MigrationOptions options;
         options.carry.method = "partition";  // "auto" would measure all methods each time
-        Distribution distribution(comm_, targets, options);
+        Migration migration(comm_, targets, options);
         const ElementColumn column{values.data(), 8};
-        const auto arrived = distribution.move({&column, 1});
+        const auto arrived = migration.move({&column, 1});
         const auto* elems = reinterpret_cast<const std::int64_t*>(arrived.front().data);
         std::int64_t k = 0, wrong = 0;
         for (int source = 0; source < size_; ++source)
             for (std::int64_t i = rank_; i < n_ * n_; i += size_)
                 wrong += elems[k++] != source * n_ * n_ + i;
-        EXPECT_EQ(k, distribution.received());
+        EXPECT_EQ(k, migration.received());
         EXPECT_EQ(wrong, 0);
     }
 

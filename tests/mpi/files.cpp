@@ -228,7 +228,7 @@ std::vector<std::int64_t> flat_indices(const Layout& layout, std::int64_t block)
 }
 
 /// Calls visit(element, flat index) for all elements of an array here.
-void for_each(const XArray& array, const std::function<void(std::int64_t&, std::int64_t)>& visit) {
+void for_each(const Array& array, const std::function<void(std::int64_t&, std::int64_t)>& visit) {
     for (const std::int64_t block : array.layout().blocks_of(array.rank())) {
         const std::vector<std::int64_t> flat = flat_indices(array.layout(), block);
         if (flat.empty()) continue;
@@ -243,8 +243,8 @@ void for_each(const XArray& array, const std::function<void(std::int64_t&, std::
     }
 }
 
-XArrayOptions of_numbers(ElementOrder order = ElementOrder::row_major) {
-    XArrayOptions options;
+ArrayOptions of_numbers(ElementOrder order = ElementOrder::row_major) {
+    ArrayOptions options;
     options.type = ScalarType::int64;
     options.order = order;
     return options;
@@ -301,11 +301,11 @@ TEST(Files, OfAnyLayoutHoldTheArrayAndComeBackOnOtherProcesses) {
             if (group->takes_part()) MPI_Comm_size(group->comm(), &nprocs);
             MPI_Bcast(&nprocs, 1, MPI_INT, 0, MPI_COMM_WORLD);
             const Layout layout = drawn_layout(draws, lo, shape, nprocs);
-            const XArrayOptions array_options =
+            const ArrayOptions array_options =
                 of_numbers(draws.one_in(2) ? ElementOrder::column_major : ElementOrder::row_major);
             const FileOptions options = drawn_file_options(draws, nprocs);
             if (group->takes_part()) {
-                XArray array(group->comm(), layout, 8, array_options);
+                Array array(group->comm(), layout, 8, array_options);
                 if (group == &writers) {
                     for_each(array, [](std::int64_t& e, std::int64_t k) { e = value_at(k); });
                     save(group->comm(), path, array.part(), options);
@@ -346,10 +346,10 @@ int code_of(ErrorCode code) {
     return static_cast<int>(code);
 }
 
-struct Array {
+struct NumberedArray {
     BlockCyclic rows{Point{7, 11}, "(block, *)", mpi_test::world_size()};
-    XArray array{MPI_COMM_WORLD, rows, 8, of_numbers()};
-    Array() {
+    Array array{MPI_COMM_WORLD, rows, 8, of_numbers()};
+    NumberedArray() {
         for_each(array, [](std::int64_t& e, std::int64_t k) { e = value_at(k); });
     }
     void save_to(const std::string& path, FileOptions options = {}) const {
@@ -360,7 +360,7 @@ struct Array {
 
 TEST(Files, WrongThingsAreToldToAllAndLeaveNothing) {
     const Folder folder;
-    const Array a;
+    const NumberedArray a;
     const int rank = mpi_test::world_rank(), size = mpi_test::world_size();
     const std::string there = folder.path("there.raw");
     put(there, "old");
@@ -391,7 +391,7 @@ TEST(Files, WrongThingsAreToldToAllAndLeaveNothing) {
     // Half of the boxes: an element that nobody holds.
     const FloorPlan half({Region({0}, {5}), Region({10}, {15})}, std::vector<std::int64_t>{0, 0},
                          size);
-    const XArray holes(MPI_COMM_WORLD, half, 8);
+    const Array holes(MPI_COMM_WORLD, half, 8);
     expect(ErrorCode::mismatch, [&] { save(MPI_COMM_WORLD, folder.path("a.raw"), holes.part()); });
     EXPECT_EQ(bytes_of(there), "old");
     EXPECT_EQ(outcome_of([&] { a.save_to(there, {.overwrite = true}); }), 0);
@@ -407,7 +407,7 @@ std::string npy(const std::string& header, const std::string& elements) {
 
 TEST(Files, OfOthersAreConvertedOrRefused) {
     const Folder folder;
-    const Array a;
+    const NumberedArray a;
     const std::string elements = words(7 * 11), path = folder.path("x.npy");
     const auto dict = [](const std::string& descr, const std::string& shape) {
         return "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + ", }\n";
@@ -455,7 +455,7 @@ TEST(Files, OfOthersAreConvertedOrRefused) {
 
 TEST(Files, BeyondTheLimitOfOneProcessAreRefused) {
     const Folder folder;
-    const Array a;
+    const NumberedArray a;
     rlimit before{};
     getrlimit(RLIMIT_FSIZE, &before);
     rlimit small = before;
@@ -469,7 +469,7 @@ TEST(Files, BeyondTheLimitOfOneProcessAreRefused) {
 
 TEST(Files, LeftByAKilledProcessAreRemovedAndThoseOfALivingOneAreNot) {
     const Folder folder;
-    const Array a;
+    const NumberedArray a;
     const std::string left = ".a.raw.0123456789ab.partial", held = ".a.raw.0123456789ac.partial";
     const std::set<std::string> others = {".b.raw.0123456789ab.partial", ".a.raw.0123.partial"};
     for (const std::string& name : {left, held, *others.begin(), *others.rbegin()})
@@ -490,7 +490,7 @@ TEST(Files, DoNotWaitForEverForAProcessThatDoesNotCome) {
     MPI_Comm_dup(MPI_COMM_WORLD, &alone);
     {
         const BlockCyclic rows(Point{7, 11}, "(block, *)", last + 1);
-        const XArray array(alone, rows, 8, of_numbers());
+        const Array array(alone, rows, 8, of_numbers());
         set_default_timeout(0.2);
         int code = 0;
         try {
@@ -516,7 +516,7 @@ protected:
 TEST_P(FailingCalls, AreToldToAllAndLeaveWhatWasThere) {
     const bool saves = GetParam();
     const Folder folder;
-    const Array a;
+    const NumberedArray a;
     const std::string path = folder.path("a.npy");
     const int size = mpi_test::world_size(), rank = mpi_test::world_rank();
     a.save_to(path);
@@ -527,7 +527,7 @@ TEST_P(FailingCalls, AreToldToAllAndLeaveWhatWasThere) {
     int k = 0;
     for (bool failed = true; failed; k += step) {
         // A round for each row or so; elements are 1 higher than in the old file.
-        const XArray array(MPI_COMM_WORLD, a.rows, 8, of_numbers());
+        const Array array(MPI_COMM_WORLD, a.rows, 8, of_numbers());
         for_each(array, [](std::int64_t& e, std::int64_t i) { e = value_at(i) + 1; });
         injector.failed = false;
         injector.failing_call = rank == k % size ? k / size : -1;

@@ -35,7 +35,7 @@ public:
     void start() { mover_.start(); }
     bool test() { return mover_.test(); }
     void wait() { mover_.wait(60.0); }
-    void give_up() { mover_.give_up(); }
+    void give_up() { mover_.abort(); }
     std::int64_t rounds() const { return mover_.counters().rounds; }
 
     /// Element (i, j) of the rows was step + its number among those of its process.
@@ -61,7 +61,7 @@ private:
           mover_(comm, datamover::redistribute(row_layout_, column_layout_), rows_, columns_,
                  options) {}
 
-    std::span<std::int64_t> elements(const datamover::XArray& array) const {
+    std::span<std::int64_t> elements(const datamover::Array& array) const {
         const auto& layout = &array == &rows_ ? row_layout_ : column_layout_;
         auto* first = reinterpret_cast<std::int64_t*>(array.origin(layout.block_of(array.rank())));
         return {first, static_cast<std::size_t>(elems_per_process * n_)};
@@ -69,34 +69,34 @@ private:
 
     std::int64_t n_;
     datamover::BlockCyclic row_layout_, column_layout_;
-    datamover::XArray rows_, columns_;
+    datamover::Array rows_, columns_;
     datamover::Mover mover_;
 };
 
-/// Elements that go to all processes in turn, and the distribution that takes them there.
+/// Elements that go to all processes in turn, and the migration that takes them there.
 class Dealt {
 public:
     explicit Dealt(MPI_Comm comm)
-        : ranks_(made_ranks()), mine_(ranks_.size()), distribution_(comm, list_of(ranks_)) {}
+        : ranks_(made_ranks()), mine_(ranks_.size()), migration_(comm, list_of(ranks_)) {}
 
     void start(std::int64_t step) {
         for (std::size_t i = 0; i < mine_.size(); ++i)
             mine_[i] = 1000 * world_rank() + step + static_cast<std::int64_t>(i);
         const datamover::ElementColumn column{mine_.data(), sizeof(std::int64_t)};
-        results_ = distribution_.start({&column, 1});
+        results_ = migration_.start({&column, 1});
     }
-    void wait() { distribution_.wait(60.0); }
-    bool test() { return distribution_.test(); }
+    void wait() { migration_.wait(60.0); }
+    bool test() { return migration_.test(); }
     /// What it has moved so far, which may be read at any time.
-    std::int64_t rounds() const { return distribution_.counters().rounds; }
+    std::int64_t rounds() const { return migration_.counters().rounds; }
     /// Each process's elements for this one have come, in their order.
     bool arrived(std::int64_t step) const {
         const std::int64_t nprocs = world_size();
         const auto* elements = reinterpret_cast<const std::int64_t*>(results_.front().data);
-        for (std::int64_t k = 0; k < distribution_.received(); ++k)
+        for (std::int64_t k = 0; k < migration_.received(); ++k)
             if (elements[k] != 1000 * (k / per_pair) + step + k % per_pair * nprocs + world_rank())
                 return false;
-        return distribution_.received() == per_pair * nprocs;
+        return migration_.received() == per_pair * nprocs;
     }
 
 private:
@@ -117,7 +117,7 @@ private:
     std::vector<std::int32_t> ranks_;
     std::vector<std::int64_t> mine_;
     std::vector<datamover::ElementBuffer> results_;
-    datamover::Distribution distribution_;  ///< last: in flight it reads the others
+    datamover::Migration migration_;  ///< last: in flight it reads the others
 };
 
 /// What a program computes meanwhile.

@@ -175,7 +175,7 @@ def test_columns_that_differ_between_processes(comm):
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
     other = dm.Migration(np.arange(comm.size), comm=comm)
     (other if comm.rank == 0 else d).start(np.zeros(comm.size))
-    with pytest.raises(dm.Mismatch, match="with distribution"):
+    with pytest.raises(dm.Mismatch, match="with migration"):
         (other if comm.rank == 0 else d).wait()
 
 

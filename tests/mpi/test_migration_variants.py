@@ -213,7 +213,7 @@ def test_different_distributions_are_an_error_everywhere(comm):
         lambda: mine.move_in_place(np.arange(6 * comm.size)),
         lambda: mine.reverse(np.arange(mine.received)),
     ):
-        with pytest.raises(dm.Mismatch, match=r"with distribution \d+ .* with distribution \d+"):
+        with pytest.raises(dm.Mismatch, match=r"with migration \d+ .* with migration \d+"):
             call()
     for d in plans:
         np.testing.assert_array_equal(d.reverse(d.move(np.arange(6))), np.arange(6))

@@ -145,7 +145,7 @@ TEST(ThreadsAndChanges, AStartBesideARebindIsRefused) {
     const mpi_test::OwnComm comm, signals;
     const std::int64_t nprocs = mpi_test::world_size();
     const datamover::BlockCyclic layout({elems_per_process * nprocs}, "(block)", nprocs);
-    const datamover::XArray from(comm, layout, 8), to(comm, layout, 8);
+    const datamover::Array from(comm, layout, 8), to(comm, layout, 8);
     datamover::Mover mover(comm, datamover::redistribute(layout, layout), from, to);
     const auto is_refused = [](const auto& call) {
         try {
@@ -177,12 +177,12 @@ TEST(ThreadsAndChanges, AStartBesideARebindIsRefused) {
         rebind();
     }
     EXPECT_FALSE(is_refused([&] { mover(60.0); }));
-    mover.free();
+    mover.close();
     EXPECT_TRUE(is_refused([&] { mover.start(); }));
-    EXPECT_NO_THROW(mover.free());
+    EXPECT_NO_THROW(mover.close());
 }
 
-TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
+TEST(ThreadsAndElements, TheProgressThreadCarriesAMigration) {
     const mpi_test::OwnComm comm;
     const std::int64_t nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
     std::vector<std::int32_t> ranks;
@@ -191,20 +191,20 @@ TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
     datamover::TargetList targets;
     targets.elems = 50 * nprocs;
     targets.data = ranks.data();
-    datamover::Distribution distribution(comm, targets);
+    datamover::Migration migration(comm, targets);
     const datamover::ProgressThread thread;
     mpi_test::Comparisons comparisons;
     std::vector<std::int64_t> mine(ranks.size());
     for (int step = 0; step < steps(); ++step) {
         std::iota(mine.begin(), mine.end(), 1000 * rank + step);
         const datamover::ElementColumn column{mine.data(), sizeof(std::int64_t)};
-        const auto results = distribution.start({&column, 1});
+        const auto results = migration.start({&column, 1});
         EXPECT_GT(arithmetic(), 0.0);
-        distribution.wait(60.0);
+        migration.wait(60.0);
         // From each process in turn its elements for this one, in their order.
         const auto* arrived = reinterpret_cast<const std::int64_t*>(results.front().data);
-        bool right = distribution.received() == 50 * nprocs;
-        for (std::int64_t k = 0; k < distribution.received(); ++k)
+        bool right = migration.received() == 50 * nprocs;
+        for (std::int64_t k = 0; k < migration.received(); ++k)
             right = right && arrived[k] == 1000 * (k / 50) + step + k % 50 * nprocs + rank;
         comparisons.note(right, "step " + std::to_string(step));
     }

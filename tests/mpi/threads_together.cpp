@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of one process when a peer fails, and when movers, distributions and streams are in
+// Threads of one process when a peer fails, and when movers, migrations and streams are in
 // progress together. Like threads.cpp, it is also built with the thread sanitizer.
 #include <mpi.h>
 
@@ -47,7 +47,7 @@ TEST_P(FailingPeers, EndAllMoversOfAProgressThread) {
         if (fails) {
             all.front().start();
             MPI_Barrier(MPI_COMM_WORLD);
-            all.front().give_up();
+            all.front().abort();
         } else {
             const datamover::ProgressThread progress;
             for (int i = 1; i < movers; ++i) all[static_cast<std::size_t>(i)].start();
@@ -196,9 +196,9 @@ private:
     }
 
     datamover::Stream out_;
-    datamover::XArray sent_;
+    datamover::Array sent_;
     datamover::StreamSource in_;
-    datamover::XArray received_;
+    datamover::Array received_;
 };
 
 TEST(MoversAndStreams, AreUnderWayTogether) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rates of transports: "auto" uses them, the same ones on all processes. Includes the file that
 // stores them.
-#include "datamover/transport_rates.hpp"
+#include "datamover/advanced/transport_rates.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "datamover/array.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/x_array.hpp"
 #include "geometry/make_error.hpp"
 #include "mover/tuning_file.hpp"
 #include "mpi_test.hpp"
@@ -75,7 +75,7 @@ struct Ghosts {
     static constexpr std::int64_t rows = 4, columns = 16;
     std::int64_t first, blocks_count;
     FloorPlan blocks;
-    XArray array;
+    Array array;
     MotionPlan plan;
 
     explicit Ghosts(std::int64_t first_process = 0)
@@ -98,8 +98,8 @@ struct Ghosts {
         for (std::int64_t b = 0; b < blocks_count; ++b) ranks.push_back(first + b);
         return ranks;
     }
-    static XArrayOptions with_ghosts() {
-        XArrayOptions options;
+    static ArrayOptions with_ghosts() {
+        ArrayOptions options;
         options.ghost_lower = options.ghost_upper = Point{1, 1};
         return options;
     }

@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "datamover/advanced/user_transport.hpp"
 #include "datamover/block_cyclic.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
-#include "datamover/user_transport.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover {
@@ -143,8 +143,8 @@ struct Ring {
         MotionPlan plan(blocks, blocks);
         for (std::int64_t i = 0; i < size(); ++i) {
             const std::int64_t next = (i + 1) % size();
-            plan.copy(i, Region({width * i}, {width * i + 1}), next,
-                      Region({width * next}, {width * next + 1}));
+            plan.add_section(i, Region({width * i}, {width * i + 1}), next,
+                             Region({width * next}, {width * next + 1}));
         }
         return plan;
     }

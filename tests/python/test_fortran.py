@@ -33,7 +33,7 @@ def launched(processes, program, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("program", ["moves", "distributions"])
+@pytest.mark.parametrize("program", ["moves", "migrations"])
 @pytest.mark.parametrize(("processes", "node_size"), [(1, 0), (3, 0), (4, 2)])
 def test_program(program, processes, node_size):
     nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}

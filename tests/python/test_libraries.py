@@ -73,13 +73,13 @@ def test_names_of_the_scalapack_libraries():
 
 
 def test_every_public_header_marks_its_names():
-    for header in HEADERS.glob("*.hpp"):
+    for header in HEADERS.rglob("*.hpp"):
         assert not re.search(r"^namespace datamover {", header.read_text(), re.MULTILINE), header
 
 
 @pytest.mark.parametrize("library", ["libdatamover.so", "libdatamover_plan.so"])
 def test_cpp_names_are_declared_in_the_headers(library):
-    code = "\n".join(code_of(header) for header in HEADERS.glob("*.hpp"))
+    code = "\n".join(code_of(header) for header in HEADERS.rglob("*.hpp"))
     named = set(re.findall(r"\b(?:struct|class) (\w+);", code))
     defined = set(re.findall(r"\b(?:struct|class) (\w+)[^;{}()]*{", code))
     words = set(WORD.findall(code)) - (named - defined)  # nothing of what is only named

@@ -36,7 +36,7 @@ def reached(path):
 
 
 def test_one_header_includes_all():
-    public = {f"datamover/{path.name}" for path in HEADERS.glob("*.hpp")}
+    public = {f"datamover/{path.relative_to(HEADERS)}" for path in HEADERS.rglob("*.hpp")}
     of_both_languages = {"datamover/version.h"}
     offered = public - {"datamover/datamover.hpp"} | of_both_languages
     assert included(HEADERS / "datamover.hpp") == offered

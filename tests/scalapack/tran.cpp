@@ -139,7 +139,7 @@ TEST(LayoutFromBlacs, LeadsToAMover) {
     const std::array<int, 9> descriptor{1, grid.context, m, n, mb, nb, 0, 0, lld};
     datamover_layout *layout = nullptr, *whole = nullptr;
     MPI_Comm comm = MPI_COMM_NULL;
-    ASSERT_EQ(datamover_layout_from_blacs(&layout, descriptor.data(), &comm), DATAMOVER_SUCCESS)
+    ASSERT_EQ(datamover_layout_from_blacs(descriptor.data(), &layout, &comm), DATAMOVER_SUCCESS)
         << datamover_error_message();
     int rank = -1, size = 0;
     MPI_Comm_rank(comm, &rank);
@@ -153,19 +153,21 @@ TEST(LayoutFromBlacs, LeadsToAMover) {
                 local[static_cast<std::size_t>(i / (mb * grid.nprow) * mb + i % mb +
                                                (j / grid.npcol) * lld)] = 100 * i + j;
     const std::int64_t shape[] = {m, n};
-    ASSERT_EQ(datamover_layout_block_cyclic(&whole, 2, shape, "(block, *)", size, nullptr), 0);
+    ASSERT_EQ(datamover_layout_create_block_cyclic(2, shape, "(block, *)", size, nullptr, &whole),
+              0);
     datamover_array *from = nullptr, *to = nullptr;
-    ASSERT_EQ(datamover_array_of_matrix(&from, layout, rank, descriptor.data(), DATAMOVER_FLOAT64,
-                                        8, local.data()),
+    ASSERT_EQ(datamover_array_of_matrix(layout, rank, descriptor.data(), DATAMOVER_FLOAT64, 8,
+                                        local.data(), &from),
               0)
         << datamover_error_message();
-    ASSERT_EQ(datamover_array_new(&to, comm, whole, DATAMOVER_FLOAT64, 8, 0, nullptr, nullptr), 0);
+    ASSERT_EQ(datamover_array_create(comm, whole, DATAMOVER_FLOAT64, 8, 0, nullptr, nullptr, &to),
+              0);
     datamover_plan* plan = nullptr;
-    ASSERT_EQ(datamover_redistribute(&plan, layout, whole, nullptr), 0);
+    ASSERT_EQ(datamover_redistribute(layout, whole, nullptr, &plan), 0);
     datamover_mover* mover = nullptr;
-    ASSERT_EQ(datamover_mover_new(&mover, comm, plan, from, to, nullptr), 0)
+    ASSERT_EQ(datamover_mover_create(comm, plan, from, to, nullptr, &mover), 0)
         << datamover_error_message();
-    ASSERT_EQ(datamover_mover_move(mover), 0);
+    ASSERT_EQ(datamover_mover_run(mover), 0);
     std::int64_t extents[2] = {};
     datamover_layout_local_shape(whole, rank, extents);
     void* origin = nullptr;
@@ -189,7 +191,7 @@ TEST(LayoutFromBlacs, LeadsToAMover) {
     datamover_array_free(&to);
     datamover_layout_free(&layout);
     datamover_layout_free(&whole);
-    EXPECT_EQ(datamover_layout_from_blacs(&layout, nullptr, nullptr), DATAMOVER_INVALID_ARGUMENT);
+    EXPECT_EQ(datamover_layout_from_blacs(nullptr, nullptr, &layout), DATAMOVER_INVALID_ARGUMENT);
 }
 
 }  // namespace

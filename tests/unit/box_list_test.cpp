@@ -142,7 +142,7 @@ void add_copies(Random& random, MotionPlan& plan, std::int64_t ghosts) {
             to_lo[k] =
                 destination.lo()[k] + random.integer(0, destination.extent(k) - to_extent[k]);
         }
-        plan.copy(from, Region(lo, lo + extent), to, Region(to_lo, to_lo + to_extent), axes);
+        plan.add_section(from, Region(lo, lo + extent), to, Region(to_lo, to_lo + to_extent), axes);
     }
 }
 
@@ -321,10 +321,10 @@ TEST(BoxLists, SortingByBlocksKeepsTheOrderOfEquals) {
 TEST(BoxLists, AnEditedPlanForgetsWhatItKnewOfItsTerms) {
     const FloorPlan tiles = FloorPlan::uniform(Region(Point{0}, Point{12}), Point{3}, 3);
     MotionPlan plan{Layout(tiles), Layout(tiles)};
-    plan.copy(0, Region(Point{0}, Point{2}), 1, Region(Point{4}, Point{6}));
+    plan.add_section(0, Region(Point{0}, Point{2}), 1, Region(Point{4}, Point{6}));
     EXPECT_EQ(plan.part(0, 1).size(), 2);
     const MotionPlan before = plan;
-    plan.copy(0, Region(Point{0}, Point{3}), 2, Region(Point{8}, Point{11}));
+    plan.add_section(0, Region(Point{0}, Point{3}), 2, Region(Point{8}, Point{11}));
     EXPECT_EQ(plan.part(0, 2).size(), 3);
     EXPECT_EQ(before.part(0, 2).size(), 0);
     EXPECT_EQ(before.merged(plan).part(0, 1).size(), 4);

@@ -61,7 +61,7 @@ TEST(Conflicts, AgainstCountingElements) {
             const Point lo{5 * to + random.integer(0, 5 - box.extent(0)),
                            random.integer(0, 6 - box.extent(1))};
             const Region target(lo, lo + box.shape());
-            plan.copy(from, box, to, target);
+            plan.add_section(from, box, to, target);
             onto_itself = onto_itself || (from == to && box == target);
             box.for_each([&](const Point& p) { ++reads[p.to_vector()]; });
             target.for_each([&](const Point& p) { ++writes[p.to_vector()]; });
@@ -155,7 +155,7 @@ TEST(Conflicts, SectionsAreNamedInGlobalIndices) {
     Random random(1);
     const Memory array(random);
     MotionPlan plan(array.layout, array.layout);
-    plan.copy(1, Region({6, 2}, {8, 4}), 3, Region({15, 0}, {17, 2}));
+    plan.add_section(1, Region({6, 2}, {8, 4}), 3, Region({15, 0}, {17, 2}));
     const auto parts = plan.outgoing(0);
     const Piece& piece = parts.front().part.pieces.front();
     EXPECT_EQ(plan::section(array.layout, piece, Side::source), Region({6, 2}, {8, 4}));

@@ -79,8 +79,8 @@ MotionPlan ring(std::int64_t blocks) {
     MotionPlan moves(plan, plan);
     for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t next = (b + 1) % blocks;
-        moves.copy(b, Region(Point{b, 0}, Point{b + 1, 1}), next,
-                   Region(Point{next, 0}, Point{next + 1, 1}));
+        moves.add_section(b, Region(Point{b, 0}, Point{b + 1, 1}), next,
+                          Region(Point{next, 0}, Point{next + 1, 1}));
     }
     return moves;
 }

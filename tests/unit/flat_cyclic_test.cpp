@@ -314,7 +314,7 @@ TEST(FlatCyclic, SectionsHalosAndPanelsNeedBoxes) {
                  [&] { panel_broadcast(flat, Region(Point{0, 0}, Point{1, 7}), 0); });
     MotionPlan sections(flat, flat);
     expect_error(ErrorCode::unsupported, [&] {
-        sections.copy(0, Region(Point{0}, Point{1}), 0, Region(Point{0}, Point{1}));
+        sections.add_section(0, Region(Point{0}, Point{1}), 0, Region(Point{0}, Point{1}));
     });
 }
 

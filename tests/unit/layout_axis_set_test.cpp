@@ -2,7 +2,7 @@
 // Periodic index sets: intersect correctly, at a cost that does not depend on the extent.
 #include <map>
 
-#include "datamover/axis_set.hpp"
+#include "datamover/advanced/axis_set.hpp"
 #include "layout_oracle.hpp"
 
 namespace datamover {

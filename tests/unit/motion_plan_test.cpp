@@ -110,7 +110,7 @@ struct HandMade {
             const Region read = random_box(random, from.region(source_block).grown(width));
             if (random.chance(40)) {
                 const Region written = box_of_size(random, allowed, read.size());
-                if (!written.empty()) plan.copy(source_block, read, block, written);
+                if (!written.empty()) plan.add_section(source_block, read, block, written);
                 continue;
             }
             const auto axes = random_axes(random, dims);
@@ -122,7 +122,7 @@ struct HandMade {
                 hi[k] = lo[k] + extent;
                 read_hi[d] = read.lo()[d] + extent;
             }
-            plan.copy(source_block, Region(read.lo(), read_hi), block, Region(lo, hi), axes);
+            plan.add_section(source_block, Region(read.lo(), read_hi), block, Region(lo, hi), axes);
         }
     }
 
@@ -176,13 +176,13 @@ TEST(MotionPlan, ReversedBringsBackWhatItBrought) {
 TEST(MotionPlan, BlockCyclicSectionsMayBeNamedWhereABlockHoldsThemWhole) {
     const Layout dealt = BlockCyclic(Point{12}, "(cyclic(3))", 2);
     MotionPlan plan(dealt, dealt);
-    plan.copy(1, Region(Point{9}, Point{12}), 0, Region(Point{6}, Point{9}));
+    plan.add_section(1, Region(Point{9}, Point{12}), 0, Region(Point{6}, Point{9}));
     Random random(1);
     World from = layout_oracle::make_world(random, dealt), to = from;
     layout_oracle::fill_with_indices(from);
     carry_out(plan, from, to, Way::direct);
     for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(to.at(0, {3 + k}), 9 + k);
-    plan.copy(1, Region(Point{5}, Point{7}), 0, Region(Point{0}, Point{2}));
+    plan.add_section(1, Region(Point{5}, Point{7}), 0, Region(Point{0}, Point{2}));
     expect_error(ErrorCode::out_of_range, [&] { plan.outgoing(1); });
 }
 
@@ -254,7 +254,7 @@ TEST(MotionPlan, SectionsOfRanksArePartsOfAllSections) {
         const Layout tiles = layout_oracle::random_floor_plan(random, Point{8, 8}, nprocs);
         MotionPlan plan = halo(*tiles.floor_plan(), Point{1, 2}, Point{1, 0}, tiles.domain());
         plan = plan.merged(plan.reversed()).merged(redistribute(tiles, tiles, {1, 0}));
-        plan.copy(0, tiles.floor_plan()->region(0), 0, tiles.floor_plan()->region(0));
+        plan.add_section(0, tiles.floor_plan()->region(0), 0, tiles.floor_plan()->region(0));
         std::set<decltype(key(SectionCopy{}))> all, of_pairs, of_sources, of_destinations;
         for (const auto& s : sections_of(plan)) all.insert(key(s));
         for (std::int64_t a = 0; a < nprocs; ++a) {
@@ -355,7 +355,8 @@ TEST(MotionPlan, RefusesWhatDoesNotFit) {
     refused(ErrorCode::invalid_argument, 0, box, 1, turned, Axes{1, 1});
     refused(ErrorCode::invalid_argument, 0, box, 1, turned, Axes{1});
     EXPECT_EQ(plan.size(), 0);
-    expect_error(ErrorCode::unsupported, [&] { MotionPlan(lists, lists).copy(0, box, 0, box); });
+    expect_error(ErrorCode::unsupported,
+                 [&] { MotionPlan(lists, lists).add_section(0, box, 0, box); });
     expect_error(ErrorCode::unsupported, [&] { sections_of(redistribute(lists, halves)); });
     expect_error(ErrorCode::out_of_range, [&] { plan[0]; });
     expect_error(ErrorCode::out_of_range, [&] { plan.erase(-1); });
@@ -368,7 +369,7 @@ TEST(MotionPlan, RefusesWhatDoesNotFit) {
         MotionPlan(halves, FloorPlan::uniform(Region(Point{0}, Point{8}), Point{2}, 3));
     });
     expect_error(ErrorCode::invalid_argument, [&] { MotionPlan(halves, Layout{}); });
-    plan.copy(0, box, 1, turned);
+    plan.add_section(0, box, 1, turned);
     expect_error(ErrorCode::unsupported, [&] { plan.composed(plan); });
 }
 

@@ -157,7 +157,7 @@ TEST(PartChunks, BoxesOfDifferentShapes) {
         const FloorPlan a({source.grown(Point{1, 1, 1})}, {0}, 1);
         const FloorPlan b({destination.grown(Point{1, 1})}, {0}, 1);
         MotionPlan plan{Layout(a), Layout(b)};
-        plan.copy(0, source, 0, destination);
+        plan.add_section(0, source, 0, destination);
         expect_chunks_are_the_part(plan, 0, 0, random.integer(1, 30), MessageOrder::row_major,
                                    random.chance(50) ? ChunkForm::ranges : ChunkForm::tiles);
         if (HasFatalFailure()) return;

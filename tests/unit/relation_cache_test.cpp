@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Relation cache: returns the right relations, stays within its limit, and evicts the relations of
 // an operation together.
-#include "datamover/relation_cache.hpp"
+#include "datamover/advanced/relation_cache.hpp"
 
 #include <gtest/gtest.h>
 

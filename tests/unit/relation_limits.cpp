@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "datamover/advanced/relation_messages.hpp"
 #include "datamover/error.hpp"
-#include "datamover/relation_messages.hpp"
 #include "relation/serial.hpp"
 
 using namespace datamover;

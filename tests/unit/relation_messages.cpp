@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
+#include "datamover/advanced/relation_messages.hpp"
 #include "datamover/error.hpp"
-#include "datamover/relation_messages.hpp"
 
 namespace datamover {
 namespace {

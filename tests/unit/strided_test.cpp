@@ -104,8 +104,8 @@ TEST(StridedSections, OfStepsOfOneAreTheSameAsWithout) {
     const FloorPlan blocks = FloorPlan::uniform(Region({0, 0}, {4, 4}), {2, 1}, 2);
     MotionPlan with(blocks, blocks), without(blocks, blocks);
     const Region top({0, 0}, {2, 4}), bottom({2, 0}, {4, 4});
-    with.copy(0, top, 1, bottom, {}, {1, 1}, {1, 1});
-    without.copy(0, top, 1, bottom);
+    with.add_section(0, top, 1, bottom, {}, {1, 1}, {1, 1});
+    without.add_section(0, top, 1, bottom);
     EXPECT_EQ(with, without);
     EXPECT_EQ(with.to_bytes(), without.to_bytes());
 }
@@ -114,10 +114,10 @@ TEST(StridedSections, OfBlockCyclicPartsLieWhole) {
     const Layout cyclic = BlockCyclic({12}, "(cyclic(4))", 2);
     const Layout packed = FloorPlan({Region({0}, {2})}, {0}, 2);
     MotionPlan plan(cyclic, packed);
-    plan.copy(0, Region({8}, {12}), 0, Region({0}, {2}), {}, {2});
+    plan.add_section(0, Region({8}, {12}), 0, Region({0}, {2}), {}, {2});
     EXPECT_EQ(plan.outgoing(0).front().part.size(), 2);
     MotionPlan apart(cyclic, packed);
-    apart.copy(0, Region({0}, {12}), 0, Region({0}, {2}), {}, {8});
+    apart.add_section(0, Region({0}, {12}), 0, Region({0}, {2}), {}, {8});
     expect_error(ErrorCode::out_of_range, [&] { apart.outgoing(0); });
 }
 
@@ -127,7 +127,7 @@ TEST(StridedSections, AreRefusedWhereTheyDoNotFit) {
     const Region all({0, 0}, {8, 8}), half({0, 0}, {4, 8});
     const auto refused = [&](ErrorCode code, const Region& from, const Region& to,
                              const Point& step, const Point& to_step) {
-        expect_error(code, [&] { plan.copy(0, from, 0, to, {}, step, to_step); });
+        expect_error(code, [&] { plan.add_section(0, from, 0, to, {}, step, to_step); });
     };
     refused(ErrorCode::invalid_argument, all, half, {0, 1}, {});
     refused(ErrorCode::invalid_argument, all, half, {-2, 1}, {});
@@ -137,7 +137,7 @@ TEST(StridedSections, AreRefusedWhereTheyDoNotFit) {
     refused(ErrorCode::mismatch, all, half, {1, 2}, {});
     refused(ErrorCode::mismatch, all, half, {3, 1}, {});
     EXPECT_EQ(plan.size(), 0);
-    plan.copy(0, all, 0, half, {}, {2, 1});
+    plan.add_section(0, all, 0, half, {}, {2, 1});
     EXPECT_EQ(plan.incoming(0).front().part.size(), 32);
     expect_error(ErrorCode::unsupported, [&] { plan.composed(plan); });
     expect_error(ErrorCode::unsupported, [&] { redistribute(blocks, blocks).composed(plan); });
@@ -146,10 +146,10 @@ TEST(StridedSections, AreRefusedWhereTheyDoNotFit) {
 TEST(StridedSections, OfAnySizeCostNothing) {
     const FloorPlan line({Region({0}, {huge})}, {0}), packed({Region({0}, {2})}, {0});
     MotionPlan plan(line, packed);
-    plan.copy(0, Region({0}, {huge}), 0, Region({0}, {2}), {}, {huge - 1});
+    plan.add_section(0, Region({0}, {huge}), 0, Region({0}, {2}), {}, {huge - 1});
     EXPECT_EQ(plan.incoming(0).front().part.size(), 2);
     MotionPlan even(line, line);
-    even.copy(0, Region({0}, {huge}), 0, Region({0}, {huge}), {}, {2}, {2});
+    even.add_section(0, Region({0}, {huge}), 0, Region({0}, {huge}), {}, {2}, {2});
     EXPECT_EQ(even.incoming(0).front().part.size(), huge / 2 + 1);
 }
 

@@ -7,9 +7,9 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_layout* layout,
-        datamover_type type, int64_t elem_bytes, int column_major, const int64_t* ghost_lower,
-        const int64_t* ghost_upper) {
+int datamover_array_create(MPI_Comm comm, const datamover_layout* layout, datamover_type type,
+        int64_t elem_bytes, int column_major, const int64_t* ghost_lower,
+        const int64_t* ghost_upper, datamover_array** array) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(array, "array");
@@ -21,9 +21,9 @@ int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_
     });
 }
 
-int datamover_array_of_blocks(datamover_array** array, const datamover_layout* layout,
-        datamover_type type, int64_t elem_bytes, const datamover_block blocks[],
-        int64_t num_blocks) {
+int datamover_array_of_blocks(const datamover_layout* layout, datamover_type type,
+        int64_t elem_bytes, const datamover_block blocks[], int64_t num_blocks,
+        datamover_array** array) {
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_blocks(value_of(layout, "layout"), type, elem_bytes,
@@ -31,9 +31,9 @@ int datamover_array_of_blocks(datamover_array** array, const datamover_layout* l
     });
 }
 
-int datamover_array_of_const_blocks(datamover_array** array, const datamover_layout* layout,
-        datamover_type type, int64_t elem_bytes, const datamover_block blocks[],
-        int64_t num_blocks) {
+int datamover_array_of_const_blocks(const datamover_layout* layout, datamover_type type,
+        int64_t elem_bytes, const datamover_block blocks[], int64_t num_blocks,
+        datamover_array** array) {
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_blocks(value_of(layout, "layout"), type, elem_bytes,
@@ -41,8 +41,8 @@ int datamover_array_of_const_blocks(datamover_array** array, const datamover_lay
     });
 }
 
-int datamover_in_window(datamover_window_memory** known, MPI_Win window, void* memory,
-        int64_t bytes) {
+int datamover_in_window(MPI_Win window, void* memory, int64_t bytes,
+        datamover_window_memory** known) {
     return guarded([&] {
         given(known, "known");
         hand_out(known, "known", in_window(window, memory, bytes));
@@ -57,8 +57,8 @@ int datamover_array_free(datamover_array** array) {
     return release(array, "array");
 }
 
-int datamover_array_of_matrix(datamover_array** array, const datamover_layout* layout, int64_t rank,
-        const int descriptor[9], datamover_type type, int64_t elem_bytes, void* data) {
+int datamover_array_of_matrix(const datamover_layout* layout, int64_t rank, const int descriptor[9],
+        datamover_type type, int64_t elem_bytes, void* data, datamover_array** array) {
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_matrix(value_of(layout, "layout"), rank, descriptor, type,
@@ -66,9 +66,9 @@ int datamover_array_of_matrix(datamover_array** array, const datamover_layout* l
     });
 }
 
-int datamover_array_of_const_matrix(datamover_array** array, const datamover_layout* layout,
-        int64_t rank, const int descriptor[9], datamover_type type, int64_t elem_bytes,
-        const void* data) {
+int datamover_array_of_const_matrix(const datamover_layout* layout, int64_t rank,
+        const int descriptor[9], datamover_type type, int64_t elem_bytes, const void* data,
+        datamover_array** array) {
     return guarded([&] {
         given(array, "array");
         hand_out(array, "array", part_of_matrix(value_of(layout, "layout"), rank, descriptor, type,

@@ -7,8 +7,8 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
-        const char* distribution, int64_t nprocs, const datamover_block_cyclic_options* options) {
+int datamover_layout_create_block_cyclic(int dims, const int64_t* shape, const char* distribution,
+        int64_t nprocs, const datamover_block_cyclic_options* options, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", BlockCyclic(point(shape, dims, "shape"), text(distribution,
@@ -16,8 +16,8 @@ int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int
     });
 }
 
-int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num_blocks,
-        const int64_t* lo, const int64_t* hi, const int64_t* owners, int64_t nprocs) {
+int datamover_layout_create_floor_plan(int dims, int64_t num_blocks, const int64_t* lo,
+        const int64_t* hi, const int64_t* owners, int64_t nprocs, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan(dims, corners(lo, num_blocks, dims, "lo"), corners(hi,
@@ -25,8 +25,8 @@ int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num
     });
 }
 
-int datamover_layout_with_owners(datamover_layout** layout, const datamover_layout* floor_plan,
-        const int64_t* owners, int64_t nprocs) {
+int datamover_layout_with_owners(const datamover_layout* floor_plan, const int64_t* owners,
+        int64_t nprocs, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", floor_plan_of(value_of(floor_plan,
@@ -35,8 +35,8 @@ int datamover_layout_with_owners(datamover_layout** layout, const datamover_layo
     });
 }
 
-int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t* lo,
-        const int64_t* hi, const int64_t* grid, int64_t nprocs) {
+int datamover_layout_create_uniform(int dims, const int64_t* lo, const int64_t* hi,
+        const int64_t* grid, int64_t nprocs, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan::uniform(region(lo, hi, dims, "lo or hi"), point(grid,
@@ -44,8 +44,8 @@ int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t*
     });
 }
 
-int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* lo,
-        const int64_t* hi, const int64_t* tile, int64_t nprocs, const char* mapping) {
+int datamover_layout_create_tiles(int dims, const int64_t* lo, const int64_t* hi,
+        const int64_t* tile, int64_t nprocs, const char* mapping, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FloorPlan::tiles(region(lo, hi, dims, "lo or hi"), point(tile,
@@ -53,8 +53,8 @@ int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* l
     });
 }
 
-int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
-        int64_t block_elems, int64_t nprocs, const int64_t* owners, int64_t num_owners) {
+int datamover_layout_create_flat_cyclic(int dims, const int64_t* shape, int64_t block_elems,
+        int64_t nprocs, const int64_t* owners, int64_t num_owners, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", FlatCyclic(point(shape, dims, "shape"), block_elems, nprocs,
@@ -67,7 +67,7 @@ int datamover_layout_free(datamover_layout** layout) {
     return release(layout, "layout");
 }
 
-int datamover_layout_duplicate(datamover_layout** duplicate, const datamover_layout* layout) {
+int datamover_layout_duplicate(const datamover_layout* layout, datamover_layout** duplicate) {
     return guarded([&] {
         given(duplicate, "duplicate");
         hand_out(duplicate, "duplicate", value_of(layout, "layout"));
@@ -174,8 +174,8 @@ int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
     });
 }
 
-int datamover_layout_from_descriptor(datamover_layout** layout, const int descriptor[9],
-        const datamover_process_grid* grid, int64_t nprocs) {
+int datamover_layout_from_descriptor(const int descriptor[9], const datamover_process_grid* grid,
+        int64_t nprocs, datamover_layout** layout) {
     return guarded([&] {
         given(layout, "layout");
         hand_out(layout, "layout", ScalapackDescriptor::from_entries(entries_of(descriptor,

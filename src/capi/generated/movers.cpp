@@ -7,9 +7,9 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
-        const datamover_array* source, const datamover_array* destination,
-        const datamover_mover_options* options) {
+int datamover_mover_create(MPI_Comm comm, const datamover_plan* plan, const datamover_array* source,
+        const datamover_array* destination, const datamover_mover_options* options,
+        datamover_mover** mover) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
@@ -21,31 +21,19 @@ int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_
     });
 }
 
-int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move moves[],
-        int64_t num_moves, const datamover_mover_options* options) {
+int datamover_mover_create_set(MPI_Comm comm, const datamover_move moves[], int64_t num_moves,
+        int together, const datamover_mover_options* options, datamover_mover** mover) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(mover, "mover");
-            return held(planned(moves, num_moves), mover_options_of(options));
+            return held(planned(moves, num_moves), together != 0, mover_options_of(options));
         });
-        hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover(comm, of...); },
+        hand_out(mover, "mover", std::apply([&](auto&&... of) { return mover_of_set(comm, of...); },
                 arguments));
     });
 }
 
-int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm,
-        const datamover_move phases[], int64_t num_phases, const datamover_mover_options* options) {
-    return guarded([&] {
-        auto arguments = collectively(comm, [&] {
-            given(mover, "mover");
-            return held(planned(phases, num_phases), mover_options_of(options));
-        });
-        hand_out(mover, "mover", std::apply([&](auto&&... of) { return Mover::in_phases(comm,
-                of...); }, arguments));
-    });
-}
-
-int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
+int datamover_mover_rebind(MPI_Comm comm, datamover_mover* mover, const datamover_array* source,
         const datamover_array* destination) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
@@ -71,11 +59,11 @@ int datamover_mover_test(datamover_mover* mover, int* done) {
 
 int datamover_mover_wait(datamover_mover* mover, double timeout_seconds) {
     return guarded([&] {
-        value_of(mover, "mover").wait(limit_of(timeout_seconds));
+        value_of(mover, "mover").wait(timeout_of(timeout_seconds));
     });
 }
 
-int datamover_mover_move(datamover_mover* mover) {
+int datamover_mover_run(datamover_mover* mover) {
     return guarded([&] {
         value_of(mover, "mover")();
     });
@@ -95,7 +83,7 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair pai
     });
 }
 
-int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds) {
+int datamover_mover_tune(MPI_Comm comm, datamover_mover* mover, double seconds) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             return held(value_of(mover, "mover"), seconds);

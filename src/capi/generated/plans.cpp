@@ -7,8 +7,8 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
-        const datamover_layout* destination, const int* axes) {
+int datamover_redistribute(const datamover_layout* source, const datamover_layout* destination,
+        const int* axes, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", redistribute(value_of(source, "source"), value_of(destination,
@@ -16,9 +16,10 @@ int datamover_redistribute(datamover_plan** plan, const datamover_layout* source
     });
 }
 
-int datamover_redistribute_section(datamover_plan** plan, const datamover_layout* source,
-        const int64_t* source_lo, const int64_t* source_hi, const datamover_layout* destination,
-        const int64_t* destination_lo, const int64_t* destination_hi, const int* axes) {
+int datamover_redistribute_section(const datamover_layout* source, const int64_t* source_lo,
+        const int64_t* source_hi, const datamover_layout* destination,
+        const int64_t* destination_lo, const int64_t* destination_hi, const int* axes,
+        datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", section_redistribution(value_of(source, "source"), source_lo,
@@ -27,10 +28,10 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
     });
 }
 
-int datamover_redistribute_partial(datamover_plan** plan, const datamover_layout* source,
-        const int64_t* source_lo, const int64_t* source_hi, const datamover_layout* destination,
-        const int64_t* destination_lo, const int64_t* destination_hi, const int* axes,
-        int partial) {
+int datamover_redistribute_partial(const datamover_layout* source, const int64_t* source_lo,
+        const int64_t* source_hi, const datamover_layout* destination,
+        const int64_t* destination_lo, const int64_t* destination_hi, const int* axes, int partial,
+        datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", redistribution(value_of(source, "source"), source_lo, source_hi,
@@ -39,9 +40,9 @@ int datamover_redistribute_partial(datamover_plan** plan, const datamover_layout
     });
 }
 
-int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
-        const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
-        const int* wraps, int corners) {
+int datamover_halo(const datamover_layout* floor_plan, const int64_t* lower, const int64_t* upper,
+        const int64_t* periodic_lo, const int64_t* periodic_hi, const int* wraps, int corners,
+        datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", halo(value_of(floor_plan, "floor_plan"), point(lower,
@@ -52,23 +53,22 @@ int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, co
     });
 }
 
-int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floor_plan,
-        const int64_t* lower, const int64_t* upper, const int64_t* periodic_lo,
-        const int64_t* periodic_hi, const int* wraps, int corners, int64_t colours,
-        int64_t colour) {
+int datamover_halo_of_color(const datamover_layout* floor_plan, const int64_t* lower,
+        const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
+        const int* wraps, int corners, int64_t colors, int64_t color, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", halo(value_of(floor_plan, "floor_plan"), point(lower,
                 value_of(floor_plan, "floor_plan").dims(), "lower"), point(upper,
                 value_of(floor_plan, "floor_plan").dims(), "upper"), domain_or_none(periodic_lo,
                 periodic_hi, value_of(floor_plan, "floor_plan").dims()), flags_or_none(wraps,
-                value_of(floor_plan, "floor_plan").dims()), corners != 0, colours, colour));
+                value_of(floor_plan, "floor_plan").dims()), corners != 0, colors, color));
     });
 }
 
-int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_plan,
-        const int64_t* lower, const int64_t* upper, int axis, const int64_t* periodic_lo,
-        const int64_t* periodic_hi, const int* wraps) {
+int datamover_axis_halo(const datamover_layout* floor_plan, const int64_t* lower,
+        const int64_t* upper, int axis, const int64_t* periodic_lo, const int64_t* periodic_hi,
+        const int* wraps, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", axis_halo(value_of(floor_plan, "floor_plan"), point(lower,
@@ -79,8 +79,8 @@ int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_pla
     });
 }
 
-int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* layout,
-        const int64_t* lo, const int64_t* hi, int along) {
+int datamover_panel_broadcast(const datamover_layout* layout, const int64_t* lo, const int64_t* hi,
+        int along, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", panel_broadcast(value_of(layout, "layout"), region(lo, hi,
@@ -88,9 +88,8 @@ int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* lay
     });
 }
 
-int datamover_prolongation(datamover_plan** plan, const datamover_layout* coarse,
-        const datamover_layout* fine, const int64_t* factor,
-        const datamover_level_options* options) {
+int datamover_prolongation(const datamover_layout* coarse, const datamover_layout* fine,
+        const int64_t* factor, const datamover_level_options* options, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", prolongation(value_of(coarse, "coarse"), value_of(fine, "fine"),
@@ -99,9 +98,8 @@ int datamover_prolongation(datamover_plan** plan, const datamover_layout* coarse
     });
 }
 
-int datamover_restriction(datamover_plan** plan, const datamover_layout* fine,
-        const datamover_layout* coarse, const int64_t* factor,
-        const datamover_level_options* options) {
+int datamover_restriction(const datamover_layout* fine, const datamover_layout* coarse,
+        const int64_t* factor, const datamover_level_options* options, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", restriction(value_of(fine, "fine"), value_of(coarse, "coarse"),
@@ -110,8 +108,8 @@ int datamover_restriction(datamover_plan** plan, const datamover_layout* fine,
     });
 }
 
-int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
-        const datamover_layout* destination) {
+int datamover_plan_create(const datamover_layout* source, const datamover_layout* destination,
+        datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", MotionPlan(value_of(source, "source"), value_of(destination,
@@ -119,11 +117,11 @@ int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
     });
 }
 
-int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_t* source_lo,
+int datamover_plan_add_section(datamover_plan* plan, int64_t source_block, const int64_t* source_lo,
         const int64_t* source_hi, int64_t destination_block, const int64_t* destination_lo,
         const int64_t* destination_hi, const int* axes) {
     return guarded([&] {
-        value_of(plan, "plan").copy(source_block, region(source_lo, source_hi, value_of(plan,
+        value_of(plan, "plan").add_section(source_block, region(source_lo, source_hi, value_of(plan,
                 "plan").source().dims(), "source_lo or source_hi"), destination_block,
                 region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
                 "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
@@ -131,12 +129,12 @@ int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_
     });
 }
 
-int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
+int datamover_plan_add_strided_section(datamover_plan* plan, int64_t source_block,
         const int64_t* source_lo, const int64_t* source_hi, const int64_t* source_step,
         int64_t destination_block, const int64_t* destination_lo, const int64_t* destination_hi,
         const int64_t* destination_step, const int* axes) {
     return guarded([&] {
-        value_of(plan, "plan").copy(source_block, region(source_lo, source_hi, value_of(plan,
+        value_of(plan, "plan").add_section(source_block, region(source_lo, source_hi, value_of(plan,
                 "plan").source().dims(), "source_lo or source_hi"), destination_block,
                 region(destination_lo, destination_hi, value_of(plan, "plan").destination().dims(),
                 "destination_lo or destination_hi"), axes_or_none(axes, value_of(plan,
@@ -146,29 +144,29 @@ int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
     });
 }
 
-int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const datamover_plan* b) {
+int datamover_plan_merge(const datamover_plan* a, const datamover_plan* b, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", value_of(a, "a").merged(value_of(b, "b")));
     });
 }
 
-int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth) {
+int datamover_plan_reverse(const datamover_plan* forth, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", value_of(forth, "forth").reversed());
     });
 }
 
-int datamover_plan_adjoint(datamover_plan** plan, const datamover_plan* forth) {
+int datamover_plan_adjoint(const datamover_plan* forth, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", value_of(forth, "forth").adjoint());
     });
 }
 
-int datamover_plan_compose(datamover_plan** plan, const datamover_plan* first,
-        const datamover_plan* next) {
+int datamover_plan_compose(const datamover_plan* first, const datamover_plan* next,
+        datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", value_of(first, "first").composed(value_of(next, "next")));
@@ -212,7 +210,7 @@ int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t cap
     });
 }
 
-int datamover_plan_from_bytes(datamover_plan** plan, const void* bytes, int64_t size_bytes) {
+int datamover_plan_from_bytes(const void* bytes, int64_t size_bytes, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan",
@@ -227,7 +225,7 @@ int datamover_plan_save(const datamover_plan* plan, const char* path) {
     });
 }
 
-int datamover_plan_load(datamover_plan** plan, const char* path) {
+int datamover_plan_load(const char* path, datamover_plan** plan) {
     return guarded([&] {
         given(plan, "plan");
         hand_out(plan, "plan", MotionPlan::load(text(path, "path")));

@@ -7,8 +7,8 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_relation_from_pairs(datamover_relation** relation, int64_t n, const int64_t* source,
-        const int64_t* destination, int64_t source_elem_bytes, int64_t destination_elem_bytes) {
+int datamover_relation_from_pairs(int64_t n, const int64_t* source, const int64_t* destination,
+        int64_t source_elem_bytes, int64_t destination_elem_bytes, datamover_relation** relation) {
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::from_pairs(values(source, n, "source"),
@@ -16,8 +16,8 @@ int datamover_relation_from_pairs(datamover_relation** relation, int64_t n, cons
     });
 }
 
-int datamover_relation_encode(datamover_relation** encoded, const datamover_relation* relation,
-        const char* encoding) {
+int datamover_relation_encode(const datamover_relation* relation, const char* encoding,
+        datamover_relation** encoded) {
     return guarded([&] {
         given(encoded, "encoded");
         hand_out(encoded, "encoded", value_of(relation,
@@ -73,8 +73,8 @@ int datamover_relation_scatter(const datamover_relation* relation, const void* b
     });
 }
 
-int datamover_relation_join(datamover_relation** relation, const datamover_relation* source_half,
-        const datamover_relation* destination_half) {
+int datamover_relation_join(const datamover_relation* source_half,
+        const datamover_relation* destination_half, datamover_relation** relation) {
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::join(value_of(source_half, "source_half"),
@@ -89,8 +89,8 @@ int datamover_relation_to_bytes(const datamover_relation* relation, void* bytes,
     });
 }
 
-int datamover_relation_from_bytes(datamover_relation** relation, const void* bytes,
-        int64_t length) {
+int datamover_relation_from_bytes(const void* bytes, int64_t length,
+        datamover_relation** relation) {
     return guarded([&] {
         given(relation, "relation");
         hand_out(relation, "relation", AddressRelation::from_bytes(bytes_at(bytes, length,

@@ -8,8 +8,8 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_stream_open(datamover_stream** stream, MPI_Comm comm, const char* address,
-        const datamover_stream_options* options) {
+int datamover_stream_create(MPI_Comm comm, const char* address,
+        const datamover_stream_options* options, datamover_stream** stream) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(stream, "stream");
@@ -36,15 +36,19 @@ int datamover_stream_end_step(datamover_stream* stream) {
     });
 }
 
-int datamover_stream_refuse(datamover_stream* stream, int code, const char* message) {
+int datamover_stream_join_as_failed(datamover_stream* stream, int code, const char* message) {
     return guarded([&] {
-        value_of(stream, "stream").refuse(said_error(code, message));
+        value_of(stream, "stream").refuse(error_of(code, message));
     });
 }
 
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds) {
     return guarded([&] {
-        value_of(stream, "stream").close(below_0_is_forever(timeout_seconds));
+        auto arguments = converted(value_of(stream, "stream"), [&] {
+            return held(timeout_of(timeout_seconds));
+        });
+        std::apply([&](auto&&... of) { return value_of(stream, "stream").close(of...); },
+                arguments);
     });
 }
 
@@ -77,8 +81,8 @@ int datamover_stream_manager_free(datamover_stream_manager** manager) {
     return release(manager, "manager");
 }
 
-int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
-        const datamover_source_options* options) {
+int datamover_source_create(MPI_Comm comm, const char* address,
+        const datamover_source_options* options, datamover_stream_source** source) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
             given(source, "source");
@@ -89,7 +93,7 @@ int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, co
     });
 }
 
-int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
+int datamover_source_subscribe(datamover_stream_source* source, int64_t count,
         const char* const* names, const datamover_array* const* arrays) {
     return guarded([&] {
         auto arguments = converted(value_of(source, "source"), [&] {
@@ -100,19 +104,20 @@ int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
     });
 }
 
-int datamover_stream_subscribe_to_all(datamover_stream_source* source) {
+int datamover_source_subscribe_to_all(datamover_stream_source* source) {
     return guarded([&] {
         value_of(source, "source").subscribe_to_all();
     });
 }
 
-int datamover_stream_source_refuse(datamover_stream_source* source, int code, const char* message) {
+int datamover_source_join_as_failed(datamover_stream_source* source, int code,
+        const char* message) {
     return guarded([&] {
-        value_of(source, "source").refuse(said_error(code, message));
+        value_of(source, "source").refuse(error_of(code, message));
     });
 }
 
-int datamover_stream_dropped(const datamover_stream_source* source, int64_t* steps) {
+int datamover_source_dropped(const datamover_stream_source* source, int64_t* steps) {
     return guarded([&] {
         given(steps, "steps");
         *steps = static_cast<std::int64_t>(value_of(source, "source").counters().steps_dropped);

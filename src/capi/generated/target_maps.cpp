@@ -7,31 +7,31 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_target_map_modulo(datamover_target_map** map, int64_t nprocs) {
+int datamover_target_map_create_modulo(int64_t nprocs, datamover_target_map** map) {
     return guarded([&] {
         given(map, "map");
         hand_out(map, "map", TargetMap::modulo(nprocs));
     });
 }
 
-int datamover_target_map_block(datamover_target_map** map, int64_t first_key, int64_t total,
-        int64_t nprocs) {
+int datamover_target_map_create_block(int64_t first_key, int64_t total, int64_t nprocs,
+        datamover_target_map** map) {
     return guarded([&] {
         given(map, "map");
         hand_out(map, "map", TargetMap::block(total, nprocs, first_key));
     });
 }
 
-int datamover_target_map_splitters(datamover_target_map** map, datamover_type type,
-        const void* values, int64_t nprocs) {
+int datamover_target_map_create_splitters(datamover_type type, const void* values, int64_t nprocs,
+        datamover_target_map** map) {
     return guarded([&] {
         given(map, "map");
         hand_out(map, "map", splitters(type, values, nprocs));
     });
 }
 
-int datamover_target_map_cells(datamover_target_map** map, const datamover_cell_box* box,
-        const char* order, const int64_t* owners, int64_t nprocs) {
+int datamover_target_map_create_cells(const datamover_cell_box* box, const char* order,
+        const int64_t* owners, int64_t nprocs, datamover_target_map** map) {
     return guarded([&] {
         given(map, "map");
         hand_out(map, "map", cells(given(box, "box"), order, owners, nprocs));
@@ -45,16 +45,16 @@ int datamover_target_map_ranks(const datamover_target_map* map, const datamover_
     });
 }
 
-int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
-        const datamover_target_map* map, const datamover_keys* keys,
-        const datamover_distribution_options* options) {
+int datamover_migration_create_by_keys(MPI_Comm comm, const datamover_target_map* map,
+        const datamover_keys* keys, const datamover_migration_options* options,
+        datamover_migration** migration) {
     return guarded([&] {
         auto arguments = collectively(comm, [&] {
-            given(distribution, "distribution");
+            given(migration, "migration");
             return held(targets_of(value_of(map, "map"), given(keys, "keys")), options_of(options));
         });
-        hand_out(distribution, "distribution",
-                std::apply([&](auto&&... of) { return Distribution(comm, of...); }, arguments));
+        hand_out(migration, "migration", std::apply([&](auto&&... of) { return Migration(comm,
+                of...); }, arguments));
     });
 }
 

@@ -82,7 +82,7 @@ module datamover_c
         integer(c_int64_t) :: stride_bytes = 0
     end type
 
-    type, bind(c) :: datamover_distribution_options
+    type, bind(c) :: datamover_migration_options
         integer(c_int64_t) :: max_bytes = 0
         type(c_ptr) :: method = c_null_ptr
         integer(c_int) :: any_order = 0
@@ -122,43 +122,43 @@ module datamover_c
             character(kind=c_char), intent(in), optional :: message(*)
             integer(c_int) :: outcome
         end function
-        function datamover_layout_block_cyclic(layout, dims, shape, distribution, nprocs, options) &
-            bind(c) result(outcome)
+        function datamover_layout_create_block_cyclic(dims, shape, distribution, nprocs, options, &
+            layout) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: layout
             integer(c_int), value :: dims
             integer(c_int64_t), intent(in), optional :: shape(*)
             character(kind=c_char), intent(in), optional :: distribution(*)
             integer(c_int64_t), value :: nprocs
             type(datamover_block_cyclic_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: layout
             integer(c_int) :: outcome
         end function
-        function datamover_layout_floor_plan(layout, dims, num_blocks, lo, hi, owners, nprocs) &
-            bind(c) result(outcome)
+        function datamover_layout_create_floor_plan(dims, num_blocks, lo, hi, owners, nprocs, &
+            layout) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: layout
             integer(c_int), value :: dims
             integer(c_int64_t), value :: num_blocks
             integer(c_int64_t), intent(in), optional :: lo(*), hi(*), owners(*)
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: layout
             integer(c_int) :: outcome
         end function
-        function datamover_layout_with_owners(layout, floor_plan, owners, nprocs) &
+        function datamover_layout_with_owners(floor_plan, owners, nprocs, layout) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: layout
             type(c_ptr), value :: floor_plan
             integer(c_int64_t), intent(in), optional :: owners(*)
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: layout
             integer(c_int) :: outcome
         end function
-        function datamover_layout_uniform(layout, dims, lo, hi, grid, nprocs) &
+        function datamover_layout_create_uniform(dims, lo, hi, grid, nprocs, layout) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: layout
             integer(c_int), value :: dims
             integer(c_int64_t), intent(in), optional :: lo(*), hi(*), grid(*)
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: layout
             integer(c_int) :: outcome
         end function
         function datamover_layout_free(layout) bind(c) result(outcome)
@@ -225,37 +225,37 @@ module datamover_c
             integer(c_int64_t), intent(inout), optional :: global(*)
             integer(c_int) :: outcome
         end function
-        function datamover_redistribute_partial(plan, source, source_lo, source_hi, destination, &
-            destination_lo, destination_hi, axes, partial) bind(c) result(outcome)
+        function datamover_redistribute_partial(source, source_lo, source_hi, destination, &
+            destination_lo, destination_hi, axes, partial, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: source
             integer(c_int64_t), intent(in), optional :: source_lo(*), source_hi(*)
             type(c_ptr), value :: destination
             integer(c_int64_t), intent(in), optional :: destination_lo(*), destination_hi(*)
             integer(c_int), intent(in), optional :: axes(*)
             integer(c_int), value :: partial
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
-        function datamover_halo(plan, floor_plan, lower, upper, periodic_lo, periodic_hi, wraps, &
-            corners) bind(c) result(outcome)
+        function datamover_halo(floor_plan, lower, upper, periodic_lo, periodic_hi, wraps, &
+            corners, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: floor_plan
             integer(c_int64_t), intent(in), optional :: lower(*), upper(*), periodic_lo(*), &
                 periodic_hi(*)
             integer(c_int), intent(in), optional :: wraps(*)
             integer(c_int), value :: corners
-            integer(c_int) :: outcome
-        end function
-        function datamover_plan_new(plan, source, destination) bind(c) result(outcome)
-            import
             type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: source, destination
             integer(c_int) :: outcome
         end function
-        function datamover_plan_copy(plan, source_block, source_lo, source_hi, destination_block, &
-            destination_lo, destination_hi, axes) bind(c) result(outcome)
+        function datamover_plan_create(source, destination, plan) bind(c) result(outcome)
+            import
+            type(c_ptr), value :: source, destination
+            type(c_ptr), intent(inout) :: plan
+            integer(c_int) :: outcome
+        end function
+        function datamover_plan_add_section(plan, source_block, source_lo, source_hi, &
+            destination_block, destination_lo, destination_hi, axes) bind(c) result(outcome)
             import
             type(c_ptr), value :: plan
             integer(c_int64_t), value :: source_block
@@ -265,28 +265,28 @@ module datamover_c
             integer(c_int), intent(in), optional :: axes(*)
             integer(c_int) :: outcome
         end function
-        function datamover_plan_merge(plan, a, b) bind(c) result(outcome)
+        function datamover_plan_merge(a, b, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: a, b
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
-        function datamover_plan_reverse(plan, forth) bind(c) result(outcome)
+        function datamover_plan_reverse(forth, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: forth
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
-        function datamover_plan_adjoint(plan, forth) bind(c) result(outcome)
+        function datamover_plan_adjoint(forth, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: forth
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
-        function datamover_plan_compose(plan, first, next) bind(c) result(outcome)
+        function datamover_plan_compose(first, next, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             type(c_ptr), value :: first, next
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
         function datamover_plan_layout(plan, side, layout) bind(c) result(outcome)
@@ -302,10 +302,10 @@ module datamover_c
             character(kind=c_char), intent(in), optional :: path(*)
             integer(c_int) :: outcome
         end function
-        function datamover_plan_load(plan, path) bind(c) result(outcome)
+        function datamover_plan_load(path, plan) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: plan
             character(kind=c_char), intent(in), optional :: path(*)
+            type(c_ptr), intent(inout) :: plan
             integer(c_int) :: outcome
         end function
         function datamover_plan_free(plan) bind(c) result(outcome)
@@ -318,14 +318,15 @@ module datamover_c
             type(c_ptr), intent(inout) :: array
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_mover_new_set(mover, comm, so_far, moves, num_moves, options) &
-            bind(c) result(outcome)
+        function datamover_fortran_mover_create_set(comm, so_far, moves, num_moves, together, &
+            options, mover) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: mover
             integer(c_int), value :: comm, so_far
             type(datamover_move), intent(in), optional :: moves(*)
             integer(c_int64_t), value :: num_moves
+            integer(c_int), value :: together
             type(datamover_mover_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: mover
             integer(c_int) :: outcome
         end function
         function datamover_mover_start(mover) bind(c) result(outcome)
@@ -345,7 +346,7 @@ module datamover_c
             real(c_double), value :: timeout_seconds
             integer(c_int) :: outcome
         end function
-        function datamover_mover_move(mover) bind(c) result(outcome)
+        function datamover_mover_run(mover) bind(c) result(outcome)
             import
             type(c_ptr), value :: mover
             integer(c_int) :: outcome
@@ -355,7 +356,7 @@ module datamover_c
             type(c_ptr), intent(inout) :: mover
             integer(c_int) :: outcome
         end function
-        function datamover_mover_give_up(mover) bind(c) result(outcome)
+        function datamover_mover_abort(mover) bind(c) result(outcome)
             import
             type(c_ptr), intent(inout) :: mover
             integer(c_int) :: outcome
@@ -378,13 +379,13 @@ module datamover_c
             type(datamover_file_options), intent(in), optional :: options
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_stream_open(stream, comm, so_far, address, options) &
+        function datamover_fortran_stream_create(comm, so_far, address, options, stream) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: stream
             integer(c_int), value :: comm, so_far
             character(kind=c_char), intent(in), optional :: address(*)
             type(datamover_stream_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: stream
             integer(c_int) :: outcome
         end function
         function datamover_stream_send(stream, name, array, step) bind(c) result(outcome)
@@ -400,7 +401,7 @@ module datamover_c
             type(c_ptr), value :: stream
             integer(c_int) :: outcome
         end function
-        function datamover_stream_refuse(stream, code, message) bind(c) result(outcome)
+        function datamover_stream_join_as_failed(stream, code, message) bind(c) result(outcome)
             import
             type(c_ptr), value :: stream
             integer(c_int), value :: code
@@ -430,120 +431,120 @@ module datamover_c
             type(c_ptr), intent(inout) :: stream
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_stream_connect(source, comm, so_far, address, options) &
+        function datamover_fortran_source_create(comm, so_far, address, options, source) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: source
             integer(c_int), value :: comm, so_far
             character(kind=c_char), intent(in), optional :: address(*)
             type(datamover_source_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: source
             integer(c_int) :: outcome
         end function
-        function datamover_stream_subscribe(source, count, names, arrays) bind(c) result(outcome)
+        function datamover_source_subscribe(source, count, names, arrays) bind(c) result(outcome)
             import
             type(c_ptr), value :: source
             integer(c_int64_t), value :: count
             type(c_ptr), intent(in) :: names(*), arrays(*)
             integer(c_int) :: outcome
         end function
-        function datamover_stream_source_refuse(source, code, message) bind(c) result(outcome)
+        function datamover_source_join_as_failed(source, code, message) bind(c) result(outcome)
             import
             type(c_ptr), value :: source
             integer(c_int), value :: code
             character(kind=c_char), intent(in), optional :: message(*)
             integer(c_int) :: outcome
         end function
-        function datamover_stream_next(source, timeout_seconds, step) bind(c) result(outcome)
+        function datamover_source_next(source, timeout_seconds, step) bind(c) result(outcome)
             import
             type(c_ptr), value :: source
             real(c_double), value :: timeout_seconds
             integer(c_int64_t), intent(inout) :: step
             integer(c_int) :: outcome
         end function
-        function datamover_stream_has(source, name, has) bind(c) result(outcome)
+        function datamover_source_has(source, name, has) bind(c) result(outcome)
             import
             type(c_ptr), value :: source
             character(kind=c_char), intent(in), optional :: name(*)
             integer(c_int), intent(inout) :: has
             integer(c_int) :: outcome
         end function
-        function datamover_stream_disconnect(source) bind(c) result(outcome)
+        function datamover_source_free(source) bind(c) result(outcome)
             import
             type(c_ptr), intent(inout) :: source
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_distribution_new(distribution, comm, so_far, targets, options) &
+        function datamover_fortran_migration_create(comm, so_far, targets, options, migration) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: distribution
             integer(c_int), value :: comm, so_far
             type(datamover_targets), intent(in), optional :: targets
-            type(datamover_distribution_options), intent(in), optional :: options
+            type(datamover_migration_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: migration
             integer(c_int) :: outcome
         end function
-        function datamover_distribution_elems(distribution, given, received) &
-            bind(c) result(outcome)
+        function datamover_migration_elems(migration, given, received) bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             integer(c_int64_t), intent(inout) :: given, received
             integer(c_int) :: outcome
         end function
-        function datamover_distribution_test(distribution, done) bind(c) result(outcome)
+        function datamover_migration_test(migration, done) bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             integer(c_int), intent(inout) :: done
             integer(c_int) :: outcome
         end function
-        function datamover_distribution_wait(distribution, timeout_seconds) &
-            bind(c) result(outcome)
+        function datamover_migration_wait(migration, timeout_seconds) bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             real(c_double), value :: timeout_seconds
             integer(c_int) :: outcome
         end function
-        function datamover_distribution_free(distribution) bind(c) result(outcome)
+        function datamover_migration_free(migration) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: distribution
+            type(c_ptr), intent(inout) :: migration
             integer(c_int) :: outcome
         end function
-        function datamover_target_map_modulo(map, nprocs) bind(c) result(outcome)
+        function datamover_target_map_create_modulo(nprocs, map) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: map
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: map
             integer(c_int) :: outcome
         end function
-        function datamover_target_map_block(map, first_key, total, nprocs) bind(c) result(outcome)
+        function datamover_target_map_create_block(first_key, total, nprocs, map) &
+            bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: map
             integer(c_int64_t), value :: first_key, total, nprocs
+            type(c_ptr), intent(inout) :: map
             integer(c_int) :: outcome
         end function
-        function datamover_target_map_splitters(map, type, values, nprocs) bind(c) result(outcome)
+        function datamover_target_map_create_splitters(type, values, nprocs, map) &
+            bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: map
             integer(c_int), value :: type
             type(c_ptr), value :: values
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: map
             integer(c_int) :: outcome
         end function
-        function datamover_target_map_cells(map, box, order, owners, nprocs) &
+        function datamover_target_map_create_cells(box, order, owners, nprocs, map) &
             bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: map
             type(datamover_cell_box), intent(in), optional :: box
             character(kind=c_char), intent(in), optional :: order(*)
             integer(c_int64_t), intent(in), optional :: owners(*)
             integer(c_int64_t), value :: nprocs
+            type(c_ptr), intent(inout) :: map
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_distribution_by_keys(distribution, comm, so_far, map, keys, &
-            options) bind(c) result(outcome)
+        function datamover_fortran_migration_create_by_keys(comm, so_far, map, keys, options, &
+            migration) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: distribution
             integer(c_int), value :: comm, so_far
             type(c_ptr), value :: map
             type(datamover_keys), intent(in), optional :: keys
-            type(datamover_distribution_options), intent(in), optional :: options
+            type(datamover_migration_options), intent(in), optional :: options
+            type(c_ptr), intent(inout) :: migration
             integer(c_int) :: outcome
         end function
         function datamover_target_map_free(map) bind(c) result(outcome)
@@ -566,10 +567,10 @@ module datamover_c
             type(c_ptr), intent(inout) :: attached
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_array(array, attached) bind(c) result(outcome)
+        function datamover_fortran_array(attached, array) bind(c) result(outcome)
             import
-            type(c_ptr), intent(inout) :: array
             type(c_ptr), value :: attached
+            type(c_ptr), intent(inout) :: array
             integer(c_int) :: outcome
         end function
         function datamover_fortran_targets(ranks, targets) bind(c) result(outcome)
@@ -593,24 +594,24 @@ module datamover_c
             integer(c_int64_t), intent(inout), optional :: ranks(*)
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_distribution_start(distribution, columns, results) &
+        function datamover_fortran_migration_start(migration, columns, results) &
             bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             type(*), intent(in) :: columns(..), results(..)
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_distribution_move(distribution, columns, results) &
+        function datamover_fortran_migration_move(migration, columns, results) &
             bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             type(*), intent(in) :: columns(..), results(..)
             integer(c_int) :: outcome
         end function
-        function datamover_fortran_distribution_reverse(distribution, values, results, op) &
+        function datamover_fortran_migration_reverse(migration, values, results, op) &
             bind(c) result(outcome)
             import
-            type(c_ptr), value :: distribution
+            type(c_ptr), value :: migration
             type(*), intent(in) :: values(..), results(..)
             character(kind=c_char), intent(in), optional :: op(*)
             integer(c_int) :: outcome

@@ -10,11 +10,12 @@
 
 extern "C" {
 
-int datamover_fortran_mover_new_set(datamover_mover** mover, int comm, int so_far,
-        const datamover_move moves[], int64_t num_moves, const datamover_mover_options* options) {
+int datamover_fortran_mover_create_set(int comm, int so_far, const datamover_move moves[],
+        int64_t num_moves, int together, const datamover_mover_options* options,
+        datamover_mover** mover) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
-    return datamover_mover_new_set(mover, processes, moves, num_moves, options);
+    return datamover_mover_create_set(processes, moves, num_moves, together, options, mover);
 }
 
 int datamover_fortran_save(int comm, int so_far, const char* path, const datamover_array* array,
@@ -31,33 +32,33 @@ int datamover_fortran_load(int comm, int so_far, const char* path, const datamov
     return datamover_load(processes, path, array, options);
 }
 
-int datamover_fortran_stream_open(datamover_stream** stream, int comm, int so_far,
-        const char* address, const datamover_stream_options* options) {
+int datamover_fortran_stream_create(int comm, int so_far, const char* address,
+        const datamover_stream_options* options, datamover_stream** stream) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
-    return datamover_stream_open(stream, processes, address, options);
+    return datamover_stream_create(processes, address, options, stream);
 }
 
-int datamover_fortran_stream_connect(datamover_stream_source** source, int comm, int so_far,
-        const char* address, const datamover_source_options* options) {
+int datamover_fortran_source_create(int comm, int so_far, const char* address,
+        const datamover_source_options* options, datamover_stream_source** source) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
-    return datamover_stream_connect(source, processes, address, options);
+    return datamover_source_create(processes, address, options, source);
 }
 
-int datamover_fortran_distribution_new(datamover_distribution** distribution, int comm, int so_far,
-        const datamover_targets* targets, const datamover_distribution_options* options) {
+int datamover_fortran_migration_create(int comm, int so_far, const datamover_targets* targets,
+        const datamover_migration_options* options, datamover_migration** migration) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
-    return datamover_distribution_new(distribution, processes, targets, options);
+    return datamover_migration_create(processes, targets, options, migration);
 }
 
-int datamover_fortran_distribution_by_keys(datamover_distribution** distribution, int comm,
-        int so_far, const datamover_target_map* map, const datamover_keys* keys,
-        const datamover_distribution_options* options) {
+int datamover_fortran_migration_create_by_keys(int comm, int so_far,
+        const datamover_target_map* map, const datamover_keys* keys,
+        const datamover_migration_options* options, datamover_migration** migration) {
     const MPI_Comm processes = MPI_Comm_f2c(comm);
     if (const int code = datamover_agree(processes, so_far)) return code;
-    return datamover_distribution_by_keys(distribution, processes, map, keys, options);
+    return datamover_migration_create_by_keys(processes, map, keys, options, migration);
 }
 
 }  // extern "C"

@@ -8,23 +8,23 @@ submodule (datamover) datamover_procedures
 
 contains
 
-    module procedure layout_block_cyclic
+    module procedure layout_create_block_cyclic
         integer(c_int64_t), allocatable, target :: c_shape(:), c_grid(:)
-        type(c_ptr) :: made
         type(datamover_block_cyclic_options) :: options
+        type(c_ptr) :: made
         integer(c_int) :: code
         code = 0
         call widen(shape, 0, -1, 'shape', c_shape, code)
         if (present(grid)) call widen(grid, 0, size(shape), 'grid', c_grid, code)
-        made = c_null_ptr
         options%grid = vector_at(c_grid)
         if (present(column_major_grid)) options%column_major_grid = c_flag(column_major_grid)
-        if (code == 0) code = datamover_layout_block_cyclic(made, size(shape), c_shape, &
-            trim(distribution)//c_null_char, int(nprocs, c_int64_t), options)
+        made = c_null_ptr
+        if (code == 0) code = datamover_layout_create_block_cyclic(size(shape), c_shape, &
+            trim(distribution)//c_null_char, int(nprocs, c_int64_t), options, made)
         call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure layout_uniform
+    module procedure layout_create_uniform
         integer(c_int64_t), allocatable, target :: c_lo(:), c_hi(:), c_grid(:)
         type(c_ptr) :: made
         integer(c_int) :: code
@@ -33,8 +33,8 @@ contains
         call widen(hi, 0, size(lo), 'hi', c_hi, code)
         call widen(grid, 0, size(lo), 'grid', c_grid, code)
         made = c_null_ptr
-        if (code == 0) code = datamover_layout_uniform(made, size(lo), c_lo, c_hi, c_grid, &
-            int(nprocs, c_int64_t))
+        if (code == 0) code = datamover_layout_create_uniform(size(lo), c_lo, c_hi, c_grid, &
+            int(nprocs, c_int64_t), made)
         call replace(self%handle, datamover_layout_free, made, code, stat, errmsg)
     end procedure
 
@@ -138,9 +138,9 @@ contains
             'destination_hi', c_destination_hi, code)
         if (present(axes)) call number_axes(axes, dims_of_source, c_axes, code)
         made = c_null_ptr
-        if (code == 0) code = datamover_redistribute_partial(made, source%handle, c_source_lo, &
+        if (code == 0) code = datamover_redistribute_partial(source%handle, c_source_lo, &
             c_source_hi, destination%handle, c_destination_lo, c_destination_hi, c_axes, &
-            c_flag(partial))
+            c_flag(partial), made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -163,20 +163,20 @@ contains
             c_periodic_hi, code)
         if (present(wraps)) call number_flags(wraps, dims_of_layout, 'wraps', c_wraps, code)
         made = c_null_ptr
-        if (code == 0) code = datamover_halo(made, layout%handle, c_lower, c_upper, c_periodic_lo, &
-            c_periodic_hi, c_wraps, c_flag(corners, .true.))
+        if (code == 0) code = datamover_halo(layout%handle, c_lower, c_upper, c_periodic_lo, &
+            c_periodic_hi, c_wraps, c_flag(corners, .true.), made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure plan_between
+    module procedure plan_create
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_new(made, source%handle, destination%handle)
+        code = datamover_plan_create(source%handle, destination%handle, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure plan_copy
+    module procedure plan_add_section
         integer(c_int) :: dims_of_source
         integer(c_int64_t), allocatable, target :: c_source_lo(:), c_source_hi(:)
         integer(c_int) :: dims_of_destination
@@ -193,9 +193,9 @@ contains
         call widen(destination_hi, 0, dims_of_destination, 'destination_hi', c_destination_hi, &
             code)
         if (present(axes)) call number_axes(axes, dims_of_source, c_axes, code)
-        if (code == 0) code = datamover_plan_copy(self%handle, int(source_block, c_int64_t) - 1, &
-            c_source_lo, c_source_hi, int(destination_block, c_int64_t) - 1, c_destination_lo, &
-            c_destination_hi, c_axes)
+        if (code == 0) code = datamover_plan_add_section(self%handle, int(source_block, &
+            c_int64_t) - 1, c_source_lo, c_source_hi, int(destination_block, c_int64_t) - 1, &
+            c_destination_lo, c_destination_hi, c_axes)
         call conclude(code, stat, errmsg)
     end procedure
 
@@ -203,7 +203,7 @@ contains
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_merge(made, a%handle, b%handle)
+        code = datamover_plan_merge(a%handle, b%handle, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -211,7 +211,7 @@ contains
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_reverse(made, forth%handle)
+        code = datamover_plan_reverse(forth%handle, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -219,7 +219,7 @@ contains
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_adjoint(made, forth%handle)
+        code = datamover_plan_adjoint(forth%handle, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -227,7 +227,7 @@ contains
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_compose(made, first%handle, next%handle)
+        code = datamover_plan_compose(first%handle, next%handle, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -239,7 +239,7 @@ contains
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_plan_load(made, trim(path)//c_null_char)
+        code = datamover_plan_load(trim(path)//c_null_char, made)
         call replace(self%handle, datamover_plan_free, made, code, stat, errmsg)
     end procedure
 
@@ -324,29 +324,28 @@ contains
         call conclude(code, stat, errmsg)
     end procedure
 
-    module procedure mover_move
-        call conclude(datamover_mover_move(self%handle), stat, errmsg)
+    module procedure mover_run
+        call conclude(datamover_mover_run(self%handle), stat, errmsg)
     end procedure
 
     module procedure mover_free
         call conclude(datamover_mover_free(self%handle), stat, errmsg)
     end procedure
 
-    module procedure mover_give_up
-        call conclude(datamover_mover_give_up(self%handle), stat, errmsg)
+    module procedure mover_abort
+        call conclude(datamover_mover_abort(self%handle), stat, errmsg)
     end procedure
 
-    module procedure stream_open
+    module procedure stream_create
         character(:), allocatable, target :: c_policy, c_token
-        type(c_ptr) :: made
         type(datamover_stream_options) :: options
+        type(c_ptr) :: made
         integer(c_int) :: code
         code = 0
         if (c_associated(self%handle)) code = refused(datamover_invalid_state, &
             'the stream is open; free it first')
         if (present(policy)) c_policy = trim(policy)//c_null_char
         if (present(token)) c_token = trim(token)//c_null_char
-        made = c_null_ptr
         if (present(pathways)) options%pathways = pathways
         options%policy = text_at(c_policy)
         if (present(queue_steps)) options%queue_steps = queue_steps
@@ -356,8 +355,9 @@ contains
         if (present(timeout)) options%timeout_seconds = timeout
         if (present(shared_memory)) options%no_shared_memory = c_flag(.not. shared_memory)
         if (present(open)) options%open = c_flag(open)
-        code = datamover_fortran_stream_open(made, int(comm, c_int), code, &
-            trim(address)//c_null_char, options)
+        made = c_null_ptr
+        code = datamover_fortran_stream_create(int(comm, c_int), code, trim(address)//c_null_char, &
+            options, made)
         if (code == 0) self%handle = made
         call conclude(code, stat, errmsg)
     end procedure
@@ -392,7 +392,7 @@ contains
         if (code == 0) then
             code = datamover_stream_send(self%handle, trim(name)//c_null_char, c_array, c_step)
         else
-            code = datamover_stream_refuse(self%handle, code, last_message()//c_null_char)
+            code = datamover_stream_join_as_failed(self%handle, code, last_message()//c_null_char)
         end if
         call free_array(c_array)
         call conclude(code, stat, errmsg)
@@ -415,23 +415,23 @@ contains
         call conclude(datamover_stream_free(self%handle))
     end procedure
 
-    module procedure stream_source_connect
+    module procedure stream_source_create
         character(:), allocatable, target :: c_token
-        type(c_ptr) :: made
         type(datamover_source_options) :: options
+        type(c_ptr) :: made
         integer(c_int) :: code
         code = 0
         if (c_associated(self%handle)) code = refused(datamover_invalid_state, &
             'the source is connected; free it first')
         if (present(token)) c_token = trim(token)//c_null_char
-        made = c_null_ptr
         options%token = text_at(c_token)
         if (present(timeout)) options%timeout_seconds = timeout
         if (present(ahead)) options%ahead = ahead
         if (present(shared_memory)) options%no_shared_memory = c_flag(.not. shared_memory)
         if (present(newest)) options%newest = c_flag(newest)
-        code = datamover_fortran_stream_connect(made, int(comm, c_int), code, &
-            trim(address)//c_null_char, options)
+        made = c_null_ptr
+        code = datamover_fortran_source_create(int(comm, c_int), code, trim(address)//c_null_char, &
+            options, made)
         if (code == 0) self%handle = made
         call conclude(code, stat, errmsg)
     end procedure
@@ -442,116 +442,116 @@ contains
         step = datamover_no_step
         c_timeout = -1
         if (present(timeout)) c_timeout = timeout
-        code = datamover_stream_next(self%handle, c_timeout, step)
+        code = datamover_source_next(self%handle, c_timeout, step)
         call conclude(code, stat, errmsg)
     end procedure
 
     module procedure stream_source_has
         integer(c_int) :: c_sent, code
         c_sent = 0
-        code = datamover_stream_has(self%handle, trim(name)//c_null_char, c_sent)
+        code = datamover_source_has(self%handle, trim(name)//c_null_char, c_sent)
         sent = c_sent /= 0
         call conclude(code, stat, errmsg)
     end procedure
 
     module procedure stream_source_free
-        call conclude(datamover_stream_disconnect(self%handle))
+        call conclude(datamover_source_free(self%handle))
     end procedure
 
-    module procedure distribution_to_ranks
+    module procedure migration_create
         type(datamover_targets) :: c_ranks
         character(:), allocatable, target :: c_method
+        type(datamover_migration_options) :: options
         type(c_ptr) :: made
-        type(datamover_distribution_options) :: options
         integer(c_int) :: code
         code = 0
         if (code == 0) code = datamover_fortran_targets(ranks, c_ranks)
         if (present(method)) c_method = trim(method)//c_null_char
-        made = c_null_ptr
         if (present(max_bytes)) options%max_bytes = max_bytes
         options%method = text_at(c_method)
-        code = datamover_fortran_distribution_new(made, int(comm, c_int), code, c_ranks, options)
-        call replace(self%handle, datamover_distribution_free, made, code, stat, errmsg)
+        made = c_null_ptr
+        code = datamover_fortran_migration_create(int(comm, c_int), code, c_ranks, options, made)
+        call replace(self%handle, datamover_migration_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure distribution_by_keys
+    module procedure migration_create_by_keys
         type(datamover_keys) :: c_keys
         character(:), allocatable, target :: c_method
+        type(datamover_migration_options) :: options
         type(c_ptr) :: made
-        type(datamover_distribution_options) :: options
         integer(c_int) :: code
         code = 0
         if (code == 0) code = datamover_fortran_keys(keys, c_keys)
         if (present(method)) c_method = trim(method)//c_null_char
-        made = c_null_ptr
         if (present(max_bytes)) options%max_bytes = max_bytes
         options%method = text_at(c_method)
-        code = datamover_fortran_distribution_by_keys(made, int(comm, c_int), code, map%handle, &
-            c_keys, options)
-        call replace(self%handle, datamover_distribution_free, made, code, stat, errmsg)
+        made = c_null_ptr
+        code = datamover_fortran_migration_create_by_keys(int(comm, c_int), code, map%handle, &
+            c_keys, options, made)
+        call replace(self%handle, datamover_migration_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure distribution_received
+    module procedure migration_received
         integer(c_int64_t) :: c_given
         integer(c_int) :: code
         count = 0
         c_given = 0
-        code = datamover_distribution_elems(self%handle, c_given, count)
+        code = datamover_migration_elems(self%handle, c_given, count)
         call conclude(code, stat, errmsg)
     end procedure
 
-    module procedure distribution_start
-        call conclude(datamover_fortran_distribution_start(self%handle, columns, results), stat, &
+    module procedure migration_start
+        call conclude(datamover_fortran_migration_start(self%handle, columns, results), stat, &
             errmsg)
     end procedure
 
-    module procedure distribution_test
+    module procedure migration_test
         integer(c_int) :: c_done, code
         c_done = 0
-        code = datamover_distribution_test(self%handle, c_done)
+        code = datamover_migration_test(self%handle, c_done)
         done = c_done /= 0
         call conclude(code, stat, errmsg)
     end procedure
 
-    module procedure distribution_wait
+    module procedure migration_wait
         real(c_double) :: c_timeout
         integer(c_int) :: code
         c_timeout = -1
         if (present(timeout)) c_timeout = timeout
-        code = datamover_distribution_wait(self%handle, c_timeout)
+        code = datamover_migration_wait(self%handle, c_timeout)
         call conclude(code, stat, errmsg)
     end procedure
 
-    module procedure distribution_move
-        call conclude(datamover_fortran_distribution_move(self%handle, columns, results), stat, &
+    module procedure migration_move
+        call conclude(datamover_fortran_migration_move(self%handle, columns, results), stat, &
             errmsg)
     end procedure
 
-    module procedure distribution_reverse
+    module procedure migration_reverse
         character(:), allocatable, target :: c_op
         integer(c_int) :: code
         if (present(op)) c_op = trim(op)//c_null_char
-        code = datamover_fortran_distribution_reverse(self%handle, values, results, c_op)
+        code = datamover_fortran_migration_reverse(self%handle, values, results, c_op)
         call conclude(code, stat, errmsg)
     end procedure
 
-    module procedure distribution_free
-        call conclude(datamover_distribution_free(self%handle))
+    module procedure migration_free
+        call conclude(datamover_migration_free(self%handle))
     end procedure
 
-    module procedure target_map_modulo
+    module procedure target_map_create_modulo
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_target_map_modulo(made, int(nprocs, c_int64_t))
+        code = datamover_target_map_create_modulo(int(nprocs, c_int64_t), made)
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
     end procedure
 
-    module procedure target_map_block
+    module procedure target_map_create_block
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
-        code = datamover_target_map_block(made, 1_c_int64_t, total, int(nprocs, c_int64_t))
+        code = datamover_target_map_create_block(1_c_int64_t, total, int(nprocs, c_int64_t), made)
         call replace(self%handle, datamover_target_map_free, made, code, stat, errmsg)
     end procedure
 

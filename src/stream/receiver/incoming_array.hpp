@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "stream/wire/memory_pool.hpp"

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
-#include "datamover/pair_part.hpp"
+#include "datamover/advanced/address_relation.hpp"
+#include "datamover/advanced/pair_part.hpp"
 #include "plan/compile.hpp"
 #include "stream/sender/box.hpp"
 #include "stream/sender/data_sender.hpp"

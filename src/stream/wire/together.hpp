@@ -120,12 +120,12 @@ public:
     virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
 };
 
-/// A timeout in seconds that a caller passed. Throws invalid_argument unless it is positive and
-/// finite.
+/// A timeout in seconds that a caller passed; infinity: none. Throws invalid_argument if it is
+/// negative or not a number.
 inline void check_seconds(const std::optional<double>& seconds) {
-    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+    if (seconds && !(*seconds >= 0))
         throw make_error(ErrorCode::invalid_argument, "timeout is ", *seconds,
-                         " s; it must be above 0 s");
+                         " s; it must not be negative");
 }
 
 /// What `work` throws, as an error that others can be told; none: nothing. Local.

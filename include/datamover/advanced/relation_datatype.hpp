@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/export.h"
 
 namespace datamover DATAMOVER_PUBLIC {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 #include "datamover/element_update.hpp"
 #include "datamover/export.h"
 #include "datamover/side.hpp"

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The object behind C's handle of a distribution, and its options.
+// The object behind C's handle of a migration, and its options.
 #pragma once
 
 #include "datamover/distribute.h"
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "handles.hpp"
 
-struct datamover_distribution {
-    datamover::Distribution value;
+struct datamover_migration {
+    datamover::Migration value;
 };
 
 namespace datamover::capi {
 
 /// NULL: the defaults.
-inline DistributionOptions options_of(const datamover_distribution_options* given_options) {
-    DistributionOptions options;
+inline MigrationOptions options_of(const datamover_migration_options* given_options) {
+    MigrationOptions options;
     if (!given_options) return options;
     options.max_bytes = given_options->max_bytes;
     if (given_options->method) options.carry.method = given_options->method;
@@ -70,13 +70,6 @@ inline std::vector<ElementBuffer> results_of(std::int64_t num_columns,
             {static_cast<std::byte*>(room.data), geometry::multiply(room.elems, elem_bytes), {}});
     }
     return all;
-}
-
-/// The error of a code, with the message of this thread's last call that failed.
-inline Error error_of(int code) {
-    if (code <= DATAMOVER_SUCCESS || code > DATAMOVER_UNSUPPORTED)
-        return make_error(ErrorCode::invalid_argument, "code ", code, " is not an error code");
-    return Error(static_cast<ErrorCode>(code), datamover_error_message());
 }
 
 }  // namespace datamover::capi

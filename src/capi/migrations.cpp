@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface: distributions of single elements.
-#include "distributions.hpp"
+// C interface: migrations of single elements.
+#include "migrations.hpp"
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
@@ -8,20 +8,20 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given_elems,
-                                 int64_t* received) {
+int datamover_migration_elems(const datamover_migration* migration, int64_t* given_elems,
+                              int64_t* received) {
     return guarded([&] {
-        const Distribution& d = value_of(distribution, "distribution");
+        const Migration& d = value_of(migration, "migration");
         std::int64_t& all_received = given(received, "received");
         given(given_elems, "given") = d.elems();
         all_received = d.received();
     });
 }
 
-int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
-                                 const datamover_column* columns, const datamover_room* results) {
+int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
+                              const datamover_column* columns, const datamover_room* results) {
     return guarded([&] {
-        Distribution& d = value_of(distribution, "distribution");
+        Migration& d = value_of(migration, "migration");
         std::vector<ElementColumn> moved;
         std::vector<ElementBuffer> arriving;
         try {

@@ -147,32 +147,31 @@ int datamover_fortran_targets(const datamover_memory* ranks, datamover_targets* 
     return DATAMOVER_SUCCESS;
 }
 
-int datamover_fortran_distribution_start(datamover_distribution* distribution,
-                                         const CFI_cdesc_t* columns, const CFI_cdesc_t* results) {
+int datamover_fortran_migration_start(datamover_migration* migration, const CFI_cdesc_t* columns,
+                                      const CFI_cdesc_t* results) {
     Arrays arrays;
     if (const int code = described(columns, results, arrays))
-        return datamover_distribution_start_refused(distribution, code);
-    return datamover_distribution_start(distribution, arrays.count(), arrays.columns.data(),
-                                        arrays.results.data());
+        return datamover_migration_start_as_failed(migration, code, nullptr);
+    return datamover_migration_start(migration, arrays.count(), arrays.columns.data(),
+                                     arrays.results.data());
 }
 
-int datamover_fortran_distribution_move(datamover_distribution* distribution,
-                                        const CFI_cdesc_t* columns, const CFI_cdesc_t* results) {
+int datamover_fortran_migration_move(datamover_migration* migration, const CFI_cdesc_t* columns,
+                                     const CFI_cdesc_t* results) {
     Arrays arrays;
     if (const int code = described(columns, results, arrays))
-        return datamover_distribution_refuse(distribution, code);
-    return datamover_distribution_move(distribution, arrays.count(), arrays.columns.data(),
-                                       arrays.results.data());
+        return datamover_migration_join_as_failed(migration, code, nullptr);
+    return datamover_migration_move(migration, arrays.count(), arrays.columns.data(),
+                                    arrays.results.data());
 }
 
-int datamover_fortran_distribution_reverse(datamover_distribution* distribution,
-                                           const CFI_cdesc_t* values, const CFI_cdesc_t* results,
-                                           const char* op) {
+int datamover_fortran_migration_reverse(datamover_migration* migration, const CFI_cdesc_t* values,
+                                        const CFI_cdesc_t* results, const char* op) {
     Arrays arrays;
     if (const int code = described(values, results, arrays))
-        return datamover_distribution_refuse(distribution, code);
-    return datamover_distribution_reverse(distribution, arrays.count(), arrays.columns.data(),
-                                          arrays.results.data(), op);
+        return datamover_migration_join_as_failed(migration, code, nullptr);
+    return datamover_migration_reverse(migration, arrays.count(), arrays.columns.data(),
+                                       arrays.results.data(), op);
 }
 
 }  // extern "C"

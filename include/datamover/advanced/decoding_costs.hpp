@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/export.h"
 
 namespace datamover DATAMOVER_PUBLIC {

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Distributions in Fortran: every element is sent to the process that is named for it, and back.
-program distributions
+program migrations
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64
     use datamover
@@ -62,7 +62,7 @@ contains
     ! Columns of several types, with gaps, one of them of three numbers per element; then what was
     ! made of them goes home.
     subroutine columns_while_computing()
-        type(datamover_distribution) :: d
+        type(datamover_migration) :: d
         real(real64), allocatable, asynchronous :: x(:, :), y(:, :), home(:, :)
         integer, allocatable, asynchronous :: ids(:), got(:)
         character(5), allocatable, asynchronous :: names(:), told(:)
@@ -74,7 +74,7 @@ contains
         n = elems_of(rank)
         right = arriving()
         ranks = [(int(target_of(rank, i), int64), i=1, n)]
-        call d%to_ranks(comm, datamover_memory(ranks))
+        call d%create(comm, datamover_memory(ranks))
         call d%received(count)
         call expect(count == size(right), 'how many arrive')
         allocate (x(3, 2 * n), source=-1d0)
@@ -125,7 +125,7 @@ contains
     ! it is p(:)%mass: with p%mass gfortran 12 gives p itself the address of the component.
     subroutine records(method)
         character(*), intent(in) :: method
-        type(datamover_distribution) :: d
+        type(datamover_migration) :: d
         type(particle), allocatable, target :: p(:), q(:)
         real(real64), allocatable, target :: mass(:)
         integer, allocatable :: right(:)
@@ -136,7 +136,7 @@ contains
         do i = 1, size(p)
             p(i) = particle(id_of(rank, i), target_of(rank, i), 0.5d0 * id_of(rank, i))
         end do
-        call d%to_ranks(comm, datamover_memory(p(:)%target), method=method)
+        call d%create(comm, datamover_memory(p(:)%target), method=method)
         call d%received(count)
         allocate (q(count + 2), mass(count))
         call d%move(datamover_memory(p), datamover_memory(q))
@@ -150,7 +150,7 @@ contains
 
     ! Each element goes to two processes; what they make of it is summed.
     subroutine several_ranks()
-        type(datamover_distribution) :: d
+        type(datamover_migration) :: d
         integer, target :: ranks(2, 6), a(6), back(6)
         integer, allocatable, target :: b(:)
         integer(int64) :: count
@@ -160,7 +160,7 @@ contains
             a(i) = 10 * rank + i
         end do
         ranks(:, 5) = [-1, rank]
-        call d%to_ranks(comm, datamover_memory(ranks), max_bytes=64_int64)
+        call d%create(comm, datamover_memory(ranks), max_bytes=64_int64)
         call d%received(count)
         allocate (b(count))
         call d%move(datamover_memory(a), datamover_memory(b))
@@ -179,7 +179,7 @@ contains
         type(datamover_memory), intent(in) :: keys
         integer, intent(in), target, asynchronous :: ids(:)
         integer(int64), intent(in) :: right(:)
-        type(datamover_distribution) :: d
+        type(datamover_migration) :: d
         integer, allocatable, target :: arrived(:)
         integer(int64), allocatable :: told(:)
         integer(int64) :: count
@@ -187,7 +187,7 @@ contains
         allocate (told(size(right)))
         call map%ranks(keys, told)
         call expect(all(told == right), 'ranks of keys')
-        call d%by_keys(comm, map, keys, method='partition')
+        call d%create_by_keys(comm, map, keys, method='partition')
         call d%received(count)
         allocate (arrived(count))
         call d%move(datamover_memory(ids), datamover_memory(arrived))
@@ -207,21 +207,21 @@ contains
         n = 30 + 3 * rank
         allocate (keys(2, n), source=0)
         keys(1, :) = [(mod(i * i + 7 * rank, 50) + 1, i=1, n)]
-        call map%modulo(nprocs)
+        call map%create_modulo(nprocs)
         right = modulo(keys(1, :) - 60, nprocs)
         ids = int(right)
         keys(1, :) = keys(1, :) - 60
         call goes_where(map, datamover_memory(keys(1, :)), ids, right)
         keys(1, :) = keys(1, :) + 60
-        call map%block(50_int64, nprocs)
+        call map%create_block(50_int64, nprocs)
         right = (keys(1, :) - 1) / ((50 + nprocs - 1) / nprocs)
         ids = int(right)
         call goes_where(map, datamover_memory(keys(1, :)), ids, right)
-        call map%splitters([(10 + 5 * i, i=1, nprocs - 1)])
+        call map%create_splitters([(10 + 5 * i, i=1, nprocs - 1)])
         right = [(count([(keys(1, n) >= 10 + 5 * i, i=1, nprocs - 1)]), n=1, size(keys, 2))]
         ids = int(right)
         call goes_where(map, datamover_memory(keys(1, :)), ids, right)
-        call map%splitters([(9.5d0 + 5 * i, i=1, nprocs - 1)])
+        call map%create_splitters([(9.5d0 + 5 * i, i=1, nprocs - 1)])
         call goes_where(map, datamover_memory(keys(1, :)), ids, right)
         call map%free()
         call map%free()
@@ -240,7 +240,7 @@ contains
             x(:, i) = [mod(0.37d0 * i + 0.11d0 * rank, 1d0) * 2 - 1, mod(0.73d0 * i, 1d0) * 6]
         end do
         owners = [(mod(3 * i, nprocs), i=1, 6)]
-        call map%cells([-1d0, 0d0], [1d0, 6d0], [2, 3], nprocs, owners=owners, periodic=.true.)
+        call map%create_cells([-1d0, 0d0], [1d0, 6d0], [2, 3], nprocs, owners=owners, periodic=.true.)
         right = [(owners(int(x(1, i) + 1) * 3 + int(x(2, i) / 2) + 1), i=1, n)]
         ids = int(right)
         ! Wrapped around.
@@ -249,7 +249,7 @@ contains
         x(2, :) = x(2, :) - 12
         ! Hilbert's curve in the plane goes up, across and down.
         cells(:4) = [0, 1, 3, 2]
-        call map%cells([-1d0, 0d0], [1d0, 6d0], [2_int64, 2_int64], nprocs, order='hilbert')
+        call map%create_cells([-1d0, 0d0], [1d0, 6d0], [2_int64, 2_int64], nprocs, order='hilbert')
         right = [(cells(int(x(1, i) + 1) * 2 + int(x(2, i) / 3) + 1) * nprocs / 4, i=1, n)]
         ids = int(right)
         call goes_where(map, datamover_memory(x), ids, right)
@@ -258,7 +258,7 @@ contains
 
     subroutine map_refusals()
         type(datamover_target_map) :: map, never
-        type(datamover_distribution) :: d
+        type(datamover_migration) :: d
         integer, target :: keys(4)
         real(real64), target :: x(3, 4)
         integer(int64) :: told(4)
@@ -268,41 +268,41 @@ contains
         x = 0
         call never%ranks(datamover_memory(keys), told, stat=code)
         call expect(code == datamover_invalid_argument, 'a map that was never made')
-        call map%modulo(0, stat=code)
+        call map%create_modulo(0, stat=code)
         call expect(code == datamover_invalid_argument, 'no processes')
-        call map%block(3_int64, nprocs)
+        call map%create_block(3_int64, nprocs)
         call map%ranks(datamover_memory(keys), told)
         call expect(told(4) == datamover_no_target, 'no target')
         call map%ranks(datamover_memory(keys(:3)), told, stat=code, errmsg=text)
         call expect(code == datamover_mismatch .and. index(text, '3 elements') > 0, 'ranks: '//text)
         call map%ranks(datamover_memory(x), told, stat=code)
         call expect(code == datamover_mismatch, 'three numbers for one')
-        call map%splitters(['a', 'b'], stat=code)
+        call map%create_splitters(['a', 'b'], stat=code)
         call expect(code == datamover_invalid_argument, 'splitters that are no numbers')
-        call map%splitters([2d0, 1d0], stat=code)
+        call map%create_splitters([2d0, 1d0], stat=code)
         call expect(code == datamover_invalid_argument, 'splitters that fall')
-        call map%cells([0d0], [1d0, 2d0], [1], nprocs, stat=code)
+        call map%create_cells([0d0], [1d0, 2d0], [1], nprocs, stat=code)
         call expect(code == datamover_mismatch, 'corners of two spaces')
-        call map%cells([0d0], [1d0], [3], nprocs, owners=[0, 0], stat=code)
+        call map%create_cells([0d0], [1d0], [3], nprocs, owners=[0, 0], stat=code)
         call expect(code == datamover_mismatch, 'too few owners')
-        call map%cells([0d0], [1d0], [3], nprocs, order='zigzag', stat=code, errmsg=text)
+        call map%create_cells([0d0], [1d0], [3], nprocs, order='zigzag', stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'zigzag') > 0, 'an order')
         if (rank > 0) keys(4) = 1
-        call d%by_keys(comm, map, datamover_memory(keys), stat=code, errmsg=text)
+        call d%create_by_keys(comm, map, datamover_memory(keys), stat=code, errmsg=text)
         call expect(code == datamover_out_of_range .and. index(text, 'no target') > 0, &
             'a key outside: '//text)
         if (rank == nprocs - 1) then
-            call d%by_keys(comm, map, datamover_memory(told(1)), stat=code)
+            call d%create_by_keys(comm, map, datamover_memory(told(1)), stat=code)
         else
             keys(4) = 1
-            call d%by_keys(comm, map, datamover_memory(keys), stat=code)
+            call d%create_by_keys(comm, map, datamover_memory(keys), stat=code)
         end if
         call expect(code == datamover_mismatch, 'a number is no array')
         call map%free()
     end subroutine
 
     subroutine refusals()
-        type(datamover_distribution) :: d, never
+        type(datamover_migration) :: d, never
         integer, target :: ranks(4), a(4), b(8), c(4)
         real(real64), target :: reals(4), x(2, 4), y(2, 4)
         integer, allocatable, target :: not_there(:)
@@ -316,23 +316,23 @@ contains
         call never%received(count, stat=code)
         call expect(code == datamover_invalid_argument, 'never made')
         if (last) ranks(3) = nprocs
-        call d%to_ranks(comm, datamover_memory(ranks), stat=code, errmsg=text)
+        call d%create(comm, datamover_memory(ranks), stat=code, errmsg=text)
         call expect(code == datamover_out_of_range, 'no such rank: '//text)
         ranks = rank
         if (last) then
-            call d%to_ranks(comm, datamover_memory(not_there), stat=code, errmsg=text)
+            call d%create(comm, datamover_memory(not_there), stat=code, errmsg=text)
         else
-            call d%to_ranks(comm, datamover_memory(ranks), stat=code, errmsg=text)
+            call d%create(comm, datamover_memory(ranks), stat=code, errmsg=text)
         end if
         call expect(code == datamover_invalid_argument .and. index(text, 'not allocated') > 0, &
             'no ranks: '//text)
         reals = 0
-        call d%to_ranks(comm, datamover_memory(reals), stat=code, errmsg=text)
+        call d%create(comm, datamover_memory(reals), stat=code, errmsg=text)
         call expect(code == datamover_wrong_type, 'real ranks')
-        call d%to_ranks(comm, datamover_memory(ranks), method='magic', stat=code, errmsg=text)
+        call d%create(comm, datamover_memory(ranks), method='magic', stat=code, errmsg=text)
         call expect(code == datamover_invalid_argument .and. index(text, 'magic') > 0, &
             'a method: '//text)
-        call d%to_ranks(comm, datamover_memory(ranks))
+        call d%create(comm, datamover_memory(ranks))
         call d%wait(stat=code)
         call expect(code == datamover_invalid_state, 'waited for nothing')
 

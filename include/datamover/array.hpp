@@ -16,7 +16,7 @@
 namespace datamover DATAMOVER_PUBLIC {
 
 /// Properties of an array besides its layout, all with defaults.
-struct XArrayOptions {
+struct ArrayOptions {
     ScalarType type = ScalarType::opaque;  ///< needed only for updates
     ElementOrder order = ElementOrder::row_major;
     /// Extra elements per side of each dimension of each block.
@@ -27,14 +27,14 @@ struct XArrayOptions {
 /// allocation that the processes of a node can access (private memory if shared memory is too
 /// small). Contents are initially undefined. Copies refer to the same memory, which is returned to
 /// a pool, locally, with the last copy and the last mover bound to it. Source: KeLP's XArray.
-class XArray {
+class Array {
 public:
-    XArray() = default;
+    Array() = default;
     /// Allocate an array of elements of `elem_bytes` bytes. The size of `comm` must be the layout's
     /// nprocs. Throws mismatch, invalid_argument, no_memory, on all processes or on none.
     /// Collective over `comm`.
-    XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
-           const XArrayOptions& options = {});
+    Array(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
+          const ArrayOptions& options = {});
 
     const Layout& layout() const { return layout_; }
     const ArrayPart& part() const { return part_; }
@@ -48,7 +48,8 @@ public:
     std::byte* origin(std::int64_t block) const;
     /// Return the elements of a local block by index: `auto u = array.grid<double>(block); u(i, j,
     /// k) = 1;`. Throws wrong_type if T does not have the size of an element, out_of_range if this
-    /// process does not hold the block, invalid_state if the array was freed. Local, O(dimensions).
+    /// process does not hold the block, invalid_state if the array was closed. Local,
+    /// O(dimensions).
     template <class T>
     GridView<T> grid(std::int64_t block) const {
         const GridView<std::byte> bytes = byte_grid(block, sizeof(T));
@@ -68,7 +69,7 @@ public:
     }
     bool holds(std::int64_t block) const { return part_.memory.find(block) != nullptr; }
     /// Release this reference to the memory. Local.
-    void free();
+    void close();
 
 private:
     std::optional<std::int64_t> only_block() const;

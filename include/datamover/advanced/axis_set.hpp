@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 #include "datamover/export.h"
 
 namespace datamover DATAMOVER_PUBLIC {

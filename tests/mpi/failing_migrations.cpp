@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failure of one MPI call of a distribution on one process.
+// Failure of one MPI call of a migration on one process.
 //
 // Every process is a node of its own here, so that all elements are sent by messages.
 #include "failing_mpi.hpp"
@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 
 namespace datamover {
 namespace {
@@ -49,8 +49,8 @@ public:
         TargetList targets;
         targets.elems = elems;
         targets.data = ranks.data();
-        free_ = Distribution(comm, targets);
-        bounded_ = Distribution(comm, targets, {100, {}});
+        free_ = Migration(comm, targets);
+        bounded_ = Migration(comm, targets, {100, {}});
     }
 
     void run(int round) {
@@ -64,7 +64,7 @@ protected:
     virtual void move_all() = 0;
     ~Moves() = default;
 
-    void move(Distribution& d, const char* method, bool stable) {
+    void move(Migration& d, const char* method, bool stable) {
         const ElementColumn column{given_.data(), sizeof(std::int64_t)};
         auto &first = lasting(right_.size()), &second = lasting(right_.size());
         const std::vector<ElementColumn> columns{column, column};
@@ -73,7 +73,7 @@ protected:
         EXPECT_EQ(first, second) << method;
         expect_arrived(first, stable);
     }
-    void move_in_place(Distribution& d, const char* method, bool stable) {
+    void move_in_place(Migration& d, const char* method, bool stable) {
         auto& data = lasting(std::max(given_.size(), right_.size()));
         std::copy(given_.begin(), given_.end(), data.begin());
         d.move_in_place(data.data(), sizeof(std::int64_t), static_cast<std::int64_t>(data.size()),
@@ -81,7 +81,7 @@ protected:
         data.resize(right_.size());
         expect_arrived(data, stable);
     }
-    void reverse(Distribution& d) {
+    void reverse(Migration& d) {
         const std::vector<ElementColumn> values(2, {right_.data(), sizeof(std::int64_t)});
         auto &first = lasting(given_.size()), &second = lasting(given_.size());
         const std::vector<ElementBuffer> results{buffer(first), buffer(second)};
@@ -90,7 +90,7 @@ protected:
         EXPECT_EQ(second, given_);
     }
 
-    Distribution free_, bounded_;
+    Migration free_, bounded_;
 
 private:
     static ElementBuffer buffer(std::vector<std::int64_t>& values) {

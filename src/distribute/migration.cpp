@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributions of single elements: each element goes to its target process, and results come
+// Migrations of single elements: each element goes to its target process, and results come
 // back.
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,10 +12,10 @@
 
 #include "agreement.hpp"
 #include "distribute/alternative.hpp"
-#include "distribution_state.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "method_choice.hpp"
+#include "migration_state.hpp"
 #include "mpi/all_to_all.hpp"
 #include "overlaps.hpp"
 #include "started_move.hpp"
@@ -26,8 +26,7 @@ namespace {
 using distribute::State;
 
 State& bound(const std::shared_ptr<State>& state) {
-    if (!state)
-        throw Error(ErrorCode::invalid_state, "the distribution was made without arguments");
+    if (!state) throw Error(ErrorCode::invalid_state, "the migration was made without arguments");
     return *state;
 }
 
@@ -35,7 +34,7 @@ State& bound(const std::shared_ptr<State>& state) {
 void check_idle(const State& s) {
     if (s.started)
         throw Error(ErrorCode::invalid_state,
-                    "a move of this distribution is in flight; wait for it first");
+                    "a move of this migration is in flight; wait for it first");
 }
 
 std::vector<std::int64_t> sizes_of(std::span<const ElementColumn> columns) {
@@ -169,12 +168,12 @@ void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
     s.orders.record(ArrivedBy::move, delivery);
 }
 
-/// Throws where a distribution was asked for what start does not do.
+/// Throws where a migration was asked for what start does not do.
 void check_startable(const State& s) {
     const std::string& method = s.options.carry.method;
     if (method != "auto" && method != "partition")
         throw make_error(ErrorCode::unsupported,
-                         "start moves by partition, this distribution was made for ", method);
+                         "start moves by partition, this migration was made for ", method);
 }
 
 /// Ends the move in flight where `work` says so, or it fails; after a timeout it is still there.
@@ -204,13 +203,13 @@ CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>&
 
 }  // namespace
 
-Distribution::State::State(mpi::ProcessGroupPtr of_group,
-                           std::shared_ptr<distribute::NodeChannel> of_channel,
-                           distribute::NodeSlot& slot, const TargetList& targets,
-                           const DistributionOptions& given)
+Migration::State::State(mpi::ProcessGroupPtr of_group,
+                        std::shared_ptr<distribute::NodeChannel> of_channel,
+                        distribute::NodeSlot& slot, const TargetList& targets,
+                        const MigrationOptions& given)
     : group(std::move(of_group)),
       channel(std::move(of_channel)),
-      number(channel->next_distribution()),
+      number(channel->next_migration()),
       options(given),
       elems(targets.elems),
       per_elem(targets.targets_per_elem),
@@ -244,8 +243,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
                               static_cast<std::int64_t>(3 * recv_counts.size() + row_starts.size());
 }
 
-Distribution::Distribution(MPI_Comm comm, const TargetList& targets,
-                           const DistributionOptions& options) {
+Migration::Migration(MPI_Comm comm, const TargetList& targets, const MigrationOptions& options) {
     auto group = mpi::ProcessGroup::of(comm);
     auto channel = distribute::NodeChannel::of(*group);
     const distribute::SlotClaim claim(channel);
@@ -253,21 +251,21 @@ Distribution::Distribution(MPI_Comm comm, const TargetList& targets,
                                      options);
 }
 
-std::int64_t Distribution::elems() const {
+std::int64_t Migration::elems() const {
     return bound(state_).elems;
 }
-std::int64_t Distribution::received() const {
+std::int64_t Migration::received() const {
     return bound(state_).received();
 }
-std::span<const std::int64_t> Distribution::send_counts() const {
+std::span<const std::int64_t> Migration::send_counts() const {
     return bound(state_).send_counts;
 }
-std::span<const std::int64_t> Distribution::receive_counts() const {
+std::span<const std::int64_t> Migration::receive_counts() const {
     return bound(state_).recv_counts;
 }
-DistributionCounters Distribution::counters() const {
+MigrationCounters Migration::counters() const {
     const State& s = bound(state_);
-    DistributionCounters counters = s.counters;
+    MigrationCounters counters = s.counters;
     counters.plan_bytes += s.orders.kept_bytes();
     counters.staged_bytes = s.last_move.staged_bytes;
     counters.messages = s.last_move.messages;
@@ -275,15 +273,14 @@ DistributionCounters Distribution::counters() const {
     return counters;
 }
 
-ElementBuffer Distribution::allocate(std::int64_t bytes) const {
+ElementBuffer Migration::allocate(std::int64_t bytes) const {
     State& s = bound(state_);
     const auto memory = s.group->pool().allocate(bytes);
     return {memory->data, bytes, memory};
 }
 
-void Distribution::move(std::span<const ElementColumn> columns,
-                        std::span<const ElementBuffer> results,
-                        const std::optional<CarryOptions>& given) {
+void Migration::move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
+                     const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
@@ -298,8 +295,8 @@ void Distribution::move(std::span<const ElementColumn> columns,
     carry_all(s, claim.slot(), how, full, results);
 }
 
-std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> columns,
-                                              const std::optional<CarryOptions>& given) {
+std::vector<ElementBuffer> Migration::move(std::span<const ElementColumn> columns,
+                                           const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
@@ -319,13 +316,13 @@ std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> col
     return results;
 }
 
-void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
-                                 const std::optional<CarryOptions>& how) {
+void Migration::move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
+                              const std::optional<CarryOptions>& how) {
     move_in_place(ElementColumn{data, elem_bytes}, capacity_elems, how);
 }
 
-void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
-                                 const std::optional<CarryOptions>& given) {
+void Migration::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
+                              const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
     const CarryOptions how = in_place_options(s, given);
     const std::int64_t bytes = buffer.elem_bytes;
@@ -371,8 +368,8 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
     s.orders.record(ArrivedBy::move_in_place, delivery);
 }
 
-void Distribution::reverse(std::span<const ElementColumn> values,
-                           std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
+void Migration::reverse(std::span<const ElementColumn> values,
+                        std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
     State& s = bound(state_);
     std::vector<ElementColumn> full;
     std::optional<distribute::Delivery> delivery;
@@ -405,13 +402,13 @@ void Distribution::reverse(std::span<const ElementColumn> values,
     }
 }
 
-void Distribution::reverse(const ElementColumn& values, const ElementBuffer& result, Op op,
-                           ArrivedBy by) {
+void Migration::reverse(const ElementColumn& values, const ElementBuffer& result, Op op,
+                        ArrivedBy by) {
     reverse({&values, 1}, {&result, 1}, op, by);
 }
 
-void Distribution::start(std::span<const ElementColumn> columns,
-                         std::span<const ElementBuffer> results) {
+void Migration::start(std::span<const ElementColumn> columns,
+                      std::span<const ElementBuffer> results) {
     State& s = bound(state_);
     check_idle(s);
     distribute::StartArguments arguments;
@@ -425,7 +422,7 @@ void Distribution::start(std::span<const ElementColumn> columns,
     s.started = std::make_shared<distribute::StartedMove>(s, std::move(arguments));
 }
 
-std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> columns) {
+std::vector<ElementBuffer> Migration::start(std::span<const ElementColumn> columns) {
     State& s = bound(state_);
     check_idle(s);
     std::vector<ElementBuffer> results;
@@ -441,37 +438,37 @@ std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> co
     return results;
 }
 
-void Distribution::start_refused(const Error& error) {
+void Migration::start_refused(const Error& error) {
     State& s = bound(state_);
     check_idle(s);
     s.started = std::make_shared<distribute::StartedMove>(
         s, distribute::StartArguments{{error, {}}, {}, {}});
 }
 
-bool Distribution::test() {
+bool Migration::test() {
     State& s = bound(state_);
     bool complete = false;
     ending_a_move(s, "test", [&](distribute::StartedMove& move) { complete = move.test(); });
     return complete;
 }
 
-void Distribution::wait(std::optional<double> timeout_seconds) {
+void Migration::wait(std::optional<double> timeout_seconds) {
     ending_a_move(bound(state_), "wait",
                   [&](distribute::StartedMove& move) { move.wait(timeout_seconds); });
 }
 
-bool Distribution::in_flight() const {
+bool Migration::in_flight() const {
     return bound(state_).started != nullptr;
 }
 
-void Distribution::refuse(const Error& error) {
+void Migration::refuse(const Error& error) {
     State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
     distribute::agree(s, claim.slot(), {error, {}},
                       distribute::Call("refusal", s.options.carry, s.number));
 }
 
-std::vector<MethodTime> Distribution::measured_methods() const {
+std::vector<MethodTime> Migration::measured_methods() const {
     State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
     distribute::agree(s, claim.slot(), {}, explaining(s));
@@ -479,7 +476,7 @@ std::vector<MethodTime> Distribution::measured_methods() const {
     return distribute::method_times(s, claim.slot()).times;
 }
 
-std::string Distribution::chosen_method(std::int64_t elem_bytes, bool in_place) const {
+std::string Migration::chosen_method(std::int64_t elem_bytes, bool in_place) const {
     State& s = bound(state_);
     const auto mine = distribute::local_error_of(*s.group, [&] {
         if (elem_bytes < 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Invalid arguments of a distribution: rejected on every process, whichever process passes them.
+// Invalid arguments of a migration: rejected on every process, whichever process passes them.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
 #include "mpi_test.hpp"
 
@@ -47,7 +47,7 @@ TargetList targets_of(const std::vector<std::int32_t>& ranks) {
 class DistributionArguments : public ::testing::Test {
 protected:
     std::vector<std::int32_t> ranks_ = std::vector<std::int32_t>(elems, mpi_test::world_rank());
-    Distribution distribution_{MPI_COMM_WORLD, targets_of(ranks_)};
+    Migration migration_{MPI_COMM_WORLD, targets_of(ranks_)};
     std::array<double, elems> values_{}, result_{};
 
     ElementColumn column() const { return {values_.data(), sizeof(double)}; }
@@ -59,8 +59,8 @@ protected:
                             const ElementBuffer& bad_buffer) {
         const ElementColumn c = is_guilty() ? bad_column : column();
         const ElementBuffer b = is_guilty() ? bad_buffer : buffer();
-        expect_refused(code, [&] { distribution_.move({&c, 1}, {&b, 1}); });
-        expect_refused(code, [&] { distribution_.reverse(c, b); });
+        expect_refused(code, [&] { migration_.move({&c, 1}, {&b, 1}); });
+        expect_refused(code, [&] { migration_.reverse(c, b); });
     }
 
     /// Nothing is left over that could disturb the next move.
@@ -68,7 +68,7 @@ protected:
         std::iota(values_.begin(), values_.end(), 1.0);
         const ElementColumn c = column();
         const ElementBuffer b = buffer();
-        distribution_.move({&c, 1}, {&b, 1});
+        migration_.move({&c, 1}, {&b, 1});
         EXPECT_EQ(result_, values_);
     }
 };
@@ -77,11 +77,11 @@ TEST_F(DistributionArguments, MemoryThatIsNone) {
     expect_both_refuse(ErrorCode::invalid_argument, {nullptr, 8}, buffer());
     expect_both_refuse(ErrorCode::invalid_argument, column(), {nullptr, sizeof result_, {}});
     expect_refused(ErrorCode::invalid_argument, [&] {
-        distribution_.move_in_place(is_guilty() ? nullptr : result_.data(), 8, elems);
+        migration_.move_in_place(is_guilty() ? nullptr : result_.data(), 8, elems);
     });
     TargetList targets = targets_of(ranks_);
     if (is_guilty()) targets.data = nullptr;
-    expect_refused(ErrorCode::invalid_argument, [&] { Distribution(MPI_COMM_WORLD, targets); });
+    expect_refused(ErrorCode::invalid_argument, [&] { Migration(MPI_COMM_WORLD, targets); });
 }
 
 TEST_F(DistributionArguments, SizesBeyond64Bits) {
@@ -97,9 +97,9 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
         columns.fill({values_.data(), half, 0});
         return columns;
     }();
-    expect_refused(ErrorCode::out_of_range, [&] { distribution_.move(eight); });
+    expect_refused(ErrorCode::out_of_range, [&] { migration_.move(eight); });
     expect_refused(ErrorCode::out_of_range, [&] {
-        distribution_.move_in_place(result_.data(), is_guilty() ? huge : 8, elems);
+        migration_.move_in_place(result_.data(), is_guilty() ? huge : 8, elems);
     });
     for (const auto& [count, each] :
          {std::pair{huge, huge}, std::pair{huge, std::int64_t{1}}, std::pair{elems, huge}}) {
@@ -108,7 +108,7 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
             targets.elems = count;
             targets.targets_per_elem = each;
         }
-        expect_refused(ErrorCode::out_of_range, [&] { Distribution(MPI_COMM_WORLD, targets); });
+        expect_refused(ErrorCode::out_of_range, [&] { Migration(MPI_COMM_WORLD, targets); });
     }
     const std::vector<std::int64_t> starts{0, huge};
     TargetList targets = targets_of({});
@@ -117,9 +117,9 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
         targets.elems = 1;
         targets.row_starts = starts;
     }
-    expect_refused(ErrorCode::out_of_range, [&] { Distribution(MPI_COMM_WORLD, targets); });
+    expect_refused(ErrorCode::out_of_range, [&] { Migration(MPI_COMM_WORLD, targets); });
     targets.elems = is_guilty() ? std::numeric_limits<std::int64_t>::max() : 0;
-    expect_refused(ErrorCode::invalid_argument, [&] { Distribution(MPI_COMM_WORLD, targets); });
+    expect_refused(ErrorCode::invalid_argument, [&] { Migration(MPI_COMM_WORLD, targets); });
 }
 
 TEST_F(DistributionArguments, StridesBeyondAllMemory) {
@@ -127,7 +127,7 @@ TEST_F(DistributionArguments, StridesBeyondAllMemory) {
         expect_both_refuse(ErrorCode::out_of_range, {values_.data(), 8, stride}, buffer());
         TargetList targets = targets_of(ranks_);
         if (is_guilty()) targets.stride_bytes = stride;
-        expect_refused(ErrorCode::out_of_range, [&] { Distribution(MPI_COMM_WORLD, targets); });
+        expect_refused(ErrorCode::out_of_range, [&] { Migration(MPI_COMM_WORLD, targets); });
     }
 }
 
@@ -139,19 +139,19 @@ TEST_F(DistributionArguments, BuffersThatShareMemory) {
     expect_both_refuse(ErrorCode::invalid_argument, column(), last);
     const std::array<ElementColumn, 2> columns{column(), column()};
     const std::array<ElementBuffer, 2> results{buffer(), buffer()};
-    expect_refused(ErrorCode::invalid_argument, [&] { distribution_.move(columns, results); });
-    expect_refused(ErrorCode::invalid_argument, [&] { distribution_.reverse(columns, results); });
+    expect_refused(ErrorCode::invalid_argument, [&] { migration_.move(columns, results); });
+    expect_refused(ErrorCode::invalid_argument, [&] { migration_.reverse(columns, results); });
 }
 
 TEST_F(DistributionArguments, AMethodThatIsNone) {
     const TargetList targets = targets_of(ranks_);
     for (const char* method : {"magic", "", "Auto"}) {
-        DistributionOptions options;
+        MigrationOptions options;
         options.carry.method = method;
         expect_refused(ErrorCode::invalid_argument,
-                       [&] { Distribution(MPI_COMM_WORLD, targets, options); });
+                       [&] { Migration(MPI_COMM_WORLD, targets, options); });
         if (!is_guilty()) options.carry.method = "auto";
-        EXPECT_NE(code_of([&] { Distribution(MPI_COMM_WORLD, targets, options); }), 0);
+        EXPECT_NE(code_of([&] { Migration(MPI_COMM_WORLD, targets, options); }), 0);
     }
 }
 
@@ -163,7 +163,7 @@ TEST_F(DistributionArguments, ExceptionsOfTheCaller) {
             if (is_guilty()) raise();
             std::fill(ranks, ranks + count, mpi_test::world_rank());
         };
-        Distribution(MPI_COMM_WORLD, targets);
+        Migration(MPI_COMM_WORLD, targets);
     };
     const auto raise_runtime = [] { throw std::runtime_error("mine"); };
     const auto raise_number = [] { throw 7; };
@@ -185,7 +185,7 @@ TEST_F(DistributionArguments, KeysWithoutTargetAreToldFromNumbersGiven) {
         std::fill(ranks, ranks + count, is_guilty() ? TargetMap::no_target : 0);
     };
     try {
-        Distribution(MPI_COMM_WORLD, targets);
+        Migration(MPI_COMM_WORLD, targets);
         FAIL() << "nothing was thrown";
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::out_of_range);
@@ -197,10 +197,10 @@ TEST_F(DistributionArguments, StridesOfZeroAndBelow) {
     std::iota(values_.begin(), values_.end(), 1.0);
     const ElementBuffer b = buffer();
     const ElementColumn one{values_.data() + 2, sizeof(double), 0};
-    distribution_.move({&one, 1}, {&b, 1});
+    migration_.move({&one, 1}, {&b, 1});
     for (const double value : result_) EXPECT_EQ(value, 3);
     const ElementColumn backwards{values_.data() + elems - 1, sizeof(double), -8};
-    distribution_.move({&backwards, 1}, {&b, 1});
+    migration_.move({&backwards, 1}, {&b, 1});
     for (std::size_t i = 0; i < elems; ++i) EXPECT_EQ(result_[i], values_[elems - 1 - i]);
 }
 

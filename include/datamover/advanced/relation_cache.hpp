@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/export.h"
 
 namespace datamover DATAMOVER_PUBLIC {

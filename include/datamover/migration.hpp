@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Distributions of single elements: each element is moved to its target process, and results are
+// Migrations of single elements: each element is moved to its target process, and results are
 // returned.
 #pragma once
 
@@ -32,8 +32,8 @@ struct CarryOptions {
     bool stable = true;
 };
 
-/// Options of a distribution, all with defaults.
-struct DistributionOptions {
+/// Options of a migration, all with defaults.
+struct MigrationOptions {
     /// Limit of the extra memory that a move, a move in place or a reverse may use on this process
     /// for elements that need a buffer, in bytes; 0: no limit. The operation then works in rounds,
     /// with at least one element per process in each. If processes pass different limits, reverse
@@ -44,7 +44,7 @@ struct DistributionOptions {
     CarryOptions carry{};
 };
 
-/// The call whose arrival order the values of a reverse have, if a distribution has delivered in
+/// The call whose arrival order the values of a reverse have, if a migration has delivered in
 /// two orders.
 enum class ArrivedBy : std::uint8_t {
     any,            ///< all moves so far had the same order
@@ -60,8 +60,8 @@ struct MethodTime {
     double seconds = 0;
 };
 
-/// Counters of a distribution on this process.
-struct DistributionCounters {
+/// Counters of a migration on this process.
+struct MigrationCounters {
     std::int64_t moves = 0;         ///< completed moves and reverses
     std::int64_t plan_bytes = 0;    ///< memory kept between moves
     std::int64_t staged_bytes = 0;  ///< extra memory of the last move or reverse
@@ -79,21 +79,21 @@ struct DistributionCounters {
 /// that stay are copied once. No index is sent with the data.
 ///
 /// Functions marked collective are collective over the communicator, in the same order on all
-/// processes. Only one thread at a time may use a distribution. Several threads may use the
-/// distributions of one communicator if they make their collective calls and starts one after the
+/// processes. Only one thread at a time may use a migration. Several threads may use the
+/// migrations of one communicator if they make their collective calls and starts one after the
 /// other. Once a process has failed (mpi; timeout if a deadline is set, see progress.hpp; an
 /// interrupt) all others throw peer_failed from their wait or from their next call. Source:
 /// M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes.
-class Distribution {
+class Migration {
 public:
-    Distribution() = default;
-    /// Plan a distribution: read every target once and exchange counts. The targets are not needed
+    Migration() = default;
+    /// Plan a migration: read every target once and exchange counts. The targets are not needed
     /// afterwards. Throws, on all processes: out_of_range for a target outside the communicator
     /// (naming the process and its first such element), invalid_argument (unknown method),
     /// wrong_type, no_memory, mpi; mismatch if processes pass different `options.carry`. An
     /// exception from `targets.evaluate` is thrown here, and reported on all processes. Collective.
     /// O(entries) + O(processes) memory.
-    Distribution(MPI_Comm comm, const TargetList& targets, const DistributionOptions& options = {});
+    Migration(MPI_Comm comm, const TargetList& targets, const MigrationOptions& options = {});
 
     std::int64_t elems() const;     ///< number on this process
     std::int64_t received() const;  ///< number that arrive at this process
@@ -112,7 +112,7 @@ public:
     /// - wrong_type;
     /// - out_of_range (sizes beyond 64 bits);
     /// - unsupported ("sort" with max_bytes, too many elements for MPI's counts);
-    /// - invalid_state if a started move of this distribution is in flight on any process.
+    /// - invalid_state if a started move of this migration is in flight on any process.
     ///
     /// Collective.
     void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
@@ -124,12 +124,12 @@ public:
     /// Begin a move in stable order with "partition", without waiting for another process. With a
     /// progress thread (progress.hpp) it advances by itself, otherwise in every test and wait of
     /// this process. Columns and results must exist and must not be accessed until the move is
-    /// complete. At most one move per distribution is in flight. All processes must start moves in
+    /// complete. At most one move per migration is in flight. All processes must start moves in
     /// the same order, and may wait for them in any order. If the eighth start before this one
     /// began a move that is not complete, this call completes that one first.
     ///
     /// If the arguments are invalid on any process, test and wait throw on all, and nothing is
-    /// moved; the errors are those of `move`, and unsupported if the distribution was made for
+    /// moved; the errors are those of `move`, and unsupported if the migration was made for
     /// another method. Throws invalid_state if a move is in flight, or eight on the communicator;
     /// peer_failed.
     void start(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
@@ -194,7 +194,7 @@ public:
     /// Collective.
     std::string chosen_method(std::int64_t elem_bytes, bool in_place = false) const;
 
-    DistributionCounters counters() const;
+    MigrationCounters counters() const;
 
     struct State;
 

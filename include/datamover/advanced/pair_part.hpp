@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "datamover/axis_table.hpp"
+#include "datamover/advanced/axis_table.hpp"
 #include "datamover/export.h"
 #include "datamover/region.hpp"
 #include "datamover/side.hpp"

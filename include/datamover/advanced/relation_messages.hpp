@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/export.h"
 
 namespace datamover DATAMOVER_PUBLIC {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of a distribution between set-up and moves.
+// The state of a migration between set-up and moves.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arrival_order.hpp"
-#include "datamover/distribution.hpp"
+#include "datamover/migration.hpp"
 #include "mover/round.hpp"
 #include "mpi/process_group.hpp"
 #include "node_channel.hpp"
@@ -26,7 +26,7 @@ struct SourceRun {
 
 class StartedMove;
 
-/// Of the last move, for DistributionCounters. Counted by the thread that pushes it on, and read by
+/// Of the last move, for MigrationCounters. Counted by the thread that pushes it on, and read by
 /// the program meanwhile.
 struct MoveCounters {
     std::atomic<std::int64_t> staged_bytes{0}, messages{0}, rounds{0};
@@ -36,16 +36,15 @@ struct MoveCounters {
 
 namespace datamover {
 
-struct [[gnu::visibility("hidden")]] Distribution::State {
-    /// Collective; throws what `Distribution` does.
+struct [[gnu::visibility("hidden")]] Migration::State {
+    /// Collective; throws what `Migration` does.
     State(mpi::ProcessGroupPtr group, std::shared_ptr<distribute::NodeChannel> channel,
-          distribute::NodeSlot& slot, const TargetList& targets,
-          const DistributionOptions& options);
+          distribute::NodeSlot& slot, const TargetList& targets, const MigrationOptions& options);
 
     mpi::ProcessGroupPtr group;
     std::shared_ptr<distribute::NodeChannel> channel;
-    std::int64_t number;  ///< among the distributions of the communicator
-    DistributionOptions options;
+    std::int64_t number;  ///< among the migrations of the communicator
+    MigrationOptions options;
     std::int64_t elems = 0;
     std::int64_t per_elem = 1;
     std::vector<std::int64_t> row_starts;
@@ -53,8 +52,8 @@ struct [[gnu::visibility("hidden")]] Distribution::State {
     std::vector<std::int64_t> send_counts, recv_counts;  ///< per rank
     std::vector<std::int64_t> recv_starts;               ///< per rank, and the sum at the end
     std::int64_t dropped = 0;
-    std::int64_t limit_bytes = 0;   ///< the smallest max_bytes of all processes; 0: none
-    DistributionCounters counters;  ///< but those of the last move
+    std::int64_t limit_bytes = 0;  ///< the smallest max_bytes of all processes; 0: none
+    MigrationCounters counters;    ///< but those of the last move
     distribute::MoveCounters last_move;
     distribute::ArrivalOrders orders;
     std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
