@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
+from datamover.files import addresses, consolidated, formats, hdf5, names, series_lock, zarr_group
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
@@ -87,6 +87,7 @@ class LocalPlace:
     def check(self) -> None:
         """Check, before anything is written, that the output can be created."""
         check_places(*self._said)
+        series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
@@ -104,7 +105,8 @@ class LocalPlace:
         return functions.open_reader(self.path, options)
 
     def finish(self, writer: Any) -> None:
-        """Give the output its name."""
+        """Give the output its name, unless a series was opened there in the meantime."""
+        series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
 
     def give_back(self) -> None:
