@@ -27,7 +27,7 @@ class Output:
 
     def is_for_processes(self) -> None:
         """Name the output of the processes that this one starts, so that it can remove it."""
-        self._token = os.environ[launch.MOVE_TOKEN] = os.urandom(6).hex()
+        self._token = os.environ[launch.MOVE_TOKEN] = launch.new_token()
 
     def clean_up(self) -> None:
         """Remove what killed or failed processes have left at a path."""

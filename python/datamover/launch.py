@@ -51,6 +51,8 @@ SINGLETON_PREFIXES = (
 
 #: Set by the process that starts the other processes of a move, so that it can clean up after them.
 MOVE_TOKEN = "DATAMOVER_MOVE_TOKEN"
+#: Names this start of this machine's kernel, all of whose processes see each other's file locks.
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
 
@@ -333,6 +335,24 @@ def is_terminal(stderr: bool = False) -> bool:
     if widths is None:
         return (sys.stderr if stderr else sys.stdout).isatty()
     return int(widths.split(",")[1 if stderr else 0]) > 0
+
+
+def new_token() -> str:
+    """Return 12 hexadecimal digits for the name of an unfinished output; 6 name the kernel.
+
+    If those are the kernel's own, a free lock proves that nobody writes the output. Locks of other
+    machines may be invisible here.
+    """
+    return boot_word() + os.urandom(3).hex()
+
+
+@functools.cache
+def boot_word() -> str:
+    """Return 6 hexadecimal digits that are the same for all processes of this kernel."""
+    try:
+        return Path(BOOT_ID_FILE).read_text()[:6]
+    except OSError:
+        return os.urandom(3).hex()
 
 
 def too_many(nprocs: int) -> str:

@@ -474,6 +474,32 @@ def test_a_shape_that_is_not_the_layouts_is_refused_and_nothing_moves(comm):
     assert x.local_array.ravel().tolist() == [5, 4, 3, 2, 1, 0]
 
 
+@pytest.mark.parametrize("wrong", ["too many", "too few"])
+def test_locals_that_are_not_at_their_locations(comm, wrong):
+    boxes = [((rank,), (rank + 1,)) for rank in range(comm.size)]
+    x = foreign.Partitioned((comm.size,), boxes, range(comm.size), [np.zeros(1)], comm.rank)
+    assert dm.layout_of(x, comm=comm).owner(comm.size - 1) == comm.size - 1
+    table = x.__partitioned__
+    if comm.rank == 0:
+        if wrong == "too few":
+            table["locals"] = []
+        else:
+            table["partitions"][(0,)]["location"] = [comm.size]
+    with pytest.raises(dm.Mismatch, match=r"process 0: part \(0,\) is (not )?in 'locals'"):
+        dm.layout_of(x, comm=comm)
+    for part in table["partitions"].values():  # names of hosts are not compared
+        part["location"] = ["node1"]
+    table["locals"] = [(comm.rank,)]
+    dm.layout_of(x, comm=comm)
+
+
+def test_a_communicator_that_is_invalid_on_one_process(comm):
+    x = foreign.IS(comm, [comm.rank])
+    given = MPI.COMM_NULL if comm.rank == comm.size - 1 else comm
+    with pytest.raises(dm.errors.InvalidArgument, match=r"comm is MPI\.COMM_NULL"):
+        dm.layout_of(x, shape=comm.size, comm=given)
+
+
 def test_our_arrays_go_out_as_partitioned(comm, rng):
     for words, grid in (("(block, *)", (comm.size, 1)), ("(*, block)", (1, comm.size))):
         layout = dm.BlockCyclic((7, 5), words, nprocs=comm.size)

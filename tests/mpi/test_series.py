@@ -228,6 +228,40 @@ def test_an_error_of_all_leaves_the_communicator_as_it_is(comm, place):
     own.Free()
 
 
+@pytest.mark.parametrize("inside", ["", "/u"])
+def test_an_open_series_is_not_replaced_by_others(comm, place, inside):
+    layout = dm.BlockCyclic((4 * comm.size, 6), "(block, *)", nprocs=comm.size)
+    field, path = Field(comm, layout), f"{place}/run.zarr"
+    if comm.rank == 0:
+        np.save(f"{place}/x.npy", np.zeros((9, 9)))
+    comm.barrier()
+
+    def moved():
+        options = {"overwrite": True, "overwrite_group": True}
+        dm.files.move(f"{place}/x.npy", path + inside, output_format="zarr", comm=comm, **options)
+
+    with dm.series(path, {"u": field.array}, comm=comm) as run:
+        field.set(0)
+        run.append(time=0)
+        words = "run.zarr is being written by process [0-9]+ on "
+        refused(comm, dm.errors.IoFailed, words, moved)
+        if not inside:
+            save = {"u": (np.zeros((4, 6)), layout)}
+            refused(
+                comm,
+                dm.errors.IoFailed,
+                words,
+                lambda: dm.save(path, save, comm=comm, overwrite=True),
+            )
+        field.set(1)
+        run.append(time=1)
+    if comm.rank == 0:
+        np.testing.assert_array_equal(read(path)["u"].values, [field.expected(k) for k in (0, 1)])
+    comm.barrier()
+    moved()  # it is closed
+    comm.barrier()
+
+
 def test_ghosts_stay_out(comm, rng, place):
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=comm.size)
     u = dm.Array(blocks, "f8", ghost=1, comm=comm)

@@ -19,6 +19,7 @@ import pytest
 import zarr
 from mpi4py import MPI
 
+from datamover import launch
 from datamover.files import intermediate, move
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
@@ -233,11 +234,24 @@ def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, 
         process.wait()
 
 
-def test_an_intermediate_of_one_that_was_killed_is_removed_by_a_move_without_any(tmp_path, caplog):
+def test_what_killed_ones_of_this_machine_left_is_removed_by_any_move(tmp_path, caplog):
+    from datamover.files import placing
+
     np.save(tmp_path / "a.npy", np.arange(6.0))
-    left = tmp_path / f".{intermediate.NAME}.0123456789ab.partial"
-    left.mkdir()
-    (left / "chunks.1").write_bytes(b"of a process that was killed")
+    left = [intermediate.NAME, "c.zarr"]
+    left = [placing.temporary_path(str(tmp_path / name), launch.new_token()) for name in left]
+    for path in left:
+        os.mkdir(path)
+    old = placing.temporary_path(str(tmp_path / "d.npy"), launch.new_token())
+    (tmp_path / f"{old}.old").write_text("replaced in two steps")
+    elsewhere = placing.temporary_path(str(tmp_path / "c.npy"), "0123456789ab")
+    os.close(placing.claim(elsewhere, is_directory=False))
+    alive = placing.temporary_path(str(tmp_path / "e.npy"), launch.new_token())
+    lock = placing.claim(alive, is_directory=False)
     move(tmp_path / "a.npy", tmp_path / "b.npy")
-    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy"]
-    assert left.name in caplog.text
+    kept = map(os.path.basename, (elsewhere, alive))
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.npy", "b.npy", "d.npy", *kept])
+    assert (tmp_path / "d.npy").read_text() == "replaced in two steps"
+    assert all(path in caplog.text for path in (*left, old))
+    assert alive not in caplog.text and elsewhere not in caplog.text
+    os.close(lock)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, Unsupported, WrongType
 from datamover.layouts import Layout
@@ -139,6 +139,8 @@ def layout_of(
 
     if comm is None:
         comm = _communicator(x, ghosts)
+    else:
+        address_of(comm, _refuse, x)  # the others may have passed a valid one
     if comm is None:
         return describe()
     return settled(comm, describe, partners)

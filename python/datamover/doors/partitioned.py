@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.errors import Unsupported
+from datamover.errors import Mismatch, Unsupported
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
 
 from .parts import Boxes, Shape, world
@@ -27,7 +27,9 @@ def describe(x: Any, _shape: Shape | None) -> Boxes:
     for _, part in _own(table):
         start, shape = part["start"], part["shape"]
         boxes.append((start, [a + n for a, n in zip(start, shape, strict=True)]))
-    return Boxes(table["shape"], boxes, replicated=True)
+    return Boxes(
+        table["shape"], boxes, replicated=True, check_rank=lambda rank: _check_locals(table, rank)
+    )
 
 
 def comm_of(x: Any, _ghosts: bool) -> Any:
@@ -53,6 +55,21 @@ def _table(x: Any) -> Any:
 def _own(table: Any) -> list[tuple[Any, Any]]:
     """Give the parts of this process, in order of their positions."""
     return [(position, table["partitions"][position]) for position in sorted(table["locals"])]
+
+
+def _check_locals(table: Any, rank: int) -> None:
+    """Compare `locals` with the locations of all parts, if these are ranks."""
+    own = set(table["locals"])
+    for position, part in table["partitions"].items():
+        ranks = part.get("location")
+        if ranks is None or not all(isinstance(r, (int, np.integer)) for r in ranks):
+            continue  # names of hosts
+        if (rank in ranks) != (position in own):
+            held, found = ("not in", "is") if rank in ranks else ("in", "is not")
+            raise Mismatch(
+                f"process {rank}: part {position} is {held} 'locals' of __partitioned__, but "
+                f"{rank} {found} among its locations {list(ranks)}"
+            )
 
 
 def table_of(array: Array) -> dict[str, Any]:

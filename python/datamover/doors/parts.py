@@ -45,12 +45,15 @@ class Boxes:
         Whether several processes may hold the same box.
     stacked : int, optional
         A dimension along which the boxes, which start at 0, follow each other in order of rank.
+    check_rank : callable, optional
+        Called with the rank of this process; raises if the boxes are those of another.
     """
 
     shape: Shape
     boxes: Sequence[tuple[Sequence[int], Sequence[int]]]
     replicated: bool = False
     stacked: int | None = None
+    check_rank: Callable[[int], None] | None = None
 
     def __post_init__(self) -> None:
         self.shape = integers(self.shape, "a shape")
@@ -126,6 +129,8 @@ def _header(mine: Any, comm: MPI.Comm, partners: Sequence[Layout]) -> list[int]:
     if isinstance(mine, Boxes):
         if not mine.shape:
             raise InvalidArgument("an array without dimensions does not have a layout")
+        if mine.check_rank is not None:
+            mine.check_rank(comm.rank)
         dims = len(mine.shape)
         if any({len(start), len(stop)} != {dims} for start, stop in mine.boxes):
             raise Mismatch(f"parts of an array of shape {mine.shape} must have {dims} dimensions")

@@ -27,6 +27,7 @@ from datamover.files.ordinary_layout import Layout
 from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import ZarrTraits
+from datamover.launch import new_token
 
 
 def _codec(config: dict[str, Any] | None) -> Any:
@@ -152,7 +153,7 @@ class OrdinaryArray(ChunkedArray):
         """
         from datamover.files import placing
 
-        beside = placing.temporary_path(self._beside(), os.urandom(6).hex())
+        beside = placing.temporary_path(self._beside(), new_token())
         lock = placing.claim(beside, is_directory=False)
         try:
             self._write_file(beside, [data])

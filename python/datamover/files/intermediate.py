@@ -59,12 +59,6 @@ def place_in(directory: str, token: str) -> placing.LocalPlace:
     return placing.LocalPlace(None, os.path.join(directory, NAME), token, False, False, None)
 
 
-def remove_leftovers(directory: str) -> None:
-    """Remove intermediates of processes that were killed, if the directory can be read."""
-    with contextlib.suppress(OSError):
-        placing.tell_of_leftovers(placing.remove_leftovers(os.path.join(directory, NAME)))
-
-
 def clean_up(directory: str, token: str) -> None:
     """Remove the intermediate of processes that were killed, if there is one."""
     base = os.path.join(directory, NAME)

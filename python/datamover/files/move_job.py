@@ -130,8 +130,6 @@ class Job:
             self.plan(free_bytes)
             if self.move_plan and self.move_plan.lack:
                 raise IoFailed(f"not enough space for the intermediate: {self.move_plan.lack}")
-            if self.is_first:
-                intermediate.remove_leftovers(self.temporary)
             if self.is_first and not is_made:
                 self.place.claim(self.format.is_directory)
                 hdf5_types.tell_of_change(self.spec)

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses, consolidated, formats, hdf5, names, zarr_group
+from datamover.files import addresses, consolidated, formats, hdf5, names, series_lock, zarr_group
 from datamover.files.agreement import together
-from datamover.launch import MOVE_TOKEN
+from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ log = logging.getLogger("datamover")
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
+#: Hidden names of outputs that are not complete, and of old ones that are replaced.
+HIDDEN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{12})\.partial(\.old)?", re.DOTALL)
 #: Errors of file systems, kernels and C libraries that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
@@ -39,7 +41,7 @@ def token(address: int | None) -> str:
 
     `address` is that of the communicator; None if this process is alone.
     """
-    mine = os.environ.get(MOVE_TOKEN) or os.urandom(6).hex()
+    mine = os.environ.get(MOVE_TOKEN) or new_token()
     if address is None:
         return mine
     return bytes(gathered(address, list(mine.encode()))[0].tolist()).decode()
@@ -87,6 +89,7 @@ class LocalPlace:
     def check(self) -> None:
         """Check, before anything is written, that the output can be created."""
         check_places(*self._said)
+        series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
         """Create the empty unfinished output; remove leftovers of killed moves."""
@@ -104,7 +107,8 @@ class LocalPlace:
         return functions.open_reader(self.path, options)
 
     def finish(self, writer: Any) -> None:
-        """Give the output its name."""
+        """Give the output its name, unless a series was opened there in the meantime."""
+        series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
 
     def give_back(self) -> None:
@@ -356,7 +360,7 @@ def _sync_directory(directory: str) -> None:
 def replace_file(path: str, data: bytes) -> None:
     """Replace a small file atomically and sync it, so that others see the old or the new one."""
     tell_of_leftovers(remove_leftovers(path))
-    temporary = temporary_path(path, os.urandom(6).hex())
+    temporary = temporary_path(path, new_token())
     lock = claim(temporary, is_directory=False)
     try:
         shutil.copymode(path, temporary)
@@ -427,15 +431,18 @@ def _is_still(fd: int, path: str) -> bool:
 
 
 def remove_leftovers(output: str) -> list[str]:
-    """Remove unlocked leftovers of moves to the same output; return the names removed."""
-    directory, name = os.path.split(output)
-    pattern = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{12}\.partial(\.old)?")
-    found = {
-        os.path.join(directory, entry.removesuffix(".old"))
-        for entry in os.listdir(directory)
-        if pattern.fullmatch(entry)
-    }
-    return [temporary for temporary in sorted(found) if _remove_if_left(temporary, output)]
+    """Remove unlocked leftovers next to an output; return the names removed.
+
+    These are the output's own, and those of other outputs if a process of this kernel left them.
+    """
+    directory, own = os.path.split(output)
+    found = {}
+    for entry in os.listdir(directory):
+        parts = HIDDEN.fullmatch(entry)
+        if parts and (parts["name"] == own or parts["token"].startswith(boot_word())):
+            temporary = os.path.join(directory, entry.removesuffix(".old"))
+            found[temporary] = os.path.join(directory, parts["name"])
+    return [temporary for temporary, of in sorted(found.items()) if _remove_if_left(temporary, of)]
 
 
 def tell_of_leftovers(removed: list[str]) -> None:
@@ -468,7 +475,10 @@ def _remove_if_left(temporary: str, output: str) -> bool:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:  # another process writes it, or this file system has no locks
                 return False
-        clean_up(temporary, output)
+        try:
+            clean_up(temporary, output)
+        except OSError:  # another user's
+            return False
     return True
 
 
@@ -524,7 +534,7 @@ def _set_aside(path: str) -> str:
     if not os.path.isdir(path) or os.path.islink(path) or not path.endswith(".partial"):
         return path
     name = path.removesuffix(".partial").rpartition(".")[0]
-    aside = f"{name}.{os.urandom(6).hex()}.partial"
+    aside = f"{name}.{new_token()}.partial"
     try:
         os.rename(path, aside)
     except OSError:

@@ -9,11 +9,7 @@ group's consolidated metadata is replaced.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import os
-import socket
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -24,7 +20,7 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
-from datamover.files import names, placing
+from datamover.files import names, placing, series_lock
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec
 from datamover.files.growing_array import StepWriter, create
@@ -189,8 +185,6 @@ class Series(Unfinished):
         self._variables: list[Variable] = []
         self._moves: list[StagedMoves] = []  # of the chunks that are not within blocks
         self._coordinates: dict[str, str] | None = None  # dtypes by name; None: no step yet
-        directory, name = os.path.split(path)
-        self._lock_path = os.path.join(directory, f".{name}.lock")
         self.closed = False
 
     def _open(
@@ -209,7 +203,7 @@ class Series(Unfinished):
             ]
         with together(self._comm):
             if self._comm.rank == 0:
-                self._take_lock()
+                self._lock = series_lock.take(self.path)
                 if resume:
                     self._cut_back(rechunk)
                 else:
@@ -238,21 +232,6 @@ class Series(Unfinished):
         except FileNotFoundError as e:
             raise IoFailed(f"{self.path} is not a Zarr group: there is no series to resume") from e
 
-    def _take_lock(self) -> None:
-        """Hold the lock of the only writer until this process ends or closes the series."""
-        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as e:
-            who = os.read(fd, 200).decode(errors="replace") or "another process"
-            os.close(fd)
-            if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise IoFailed(f"{self._lock_path} cannot be locked: {e.strerror}") from e
-            raise IoFailed(f"{self.path} is being written by {who}") from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
-        self._lock = fd
-
     def _create(self, overwrite: bool) -> None:
         """Create the group with empty arrays in place of an old one. By the first process."""
         import zarr
@@ -262,14 +241,15 @@ class Series(Unfinished):
         place = placing.LocalPlace(
             None, self.path, placing.token(None), overwrite, overwrite_group=True, member=None
         )
-        place.check()
+        # Not by the methods of `place`, which refuse a path whose series is open, as this one is.
+        placing.check_place(self.path, overwrite, overwrite_group=True)
         try:
             place.claim(is_directory=True)
             zarr.create_group(place.path)
             for variable in self._variables:
                 variable.create(place.path)
             _consolidate(place.path)
-            place.finish(None)
+            placing.place(place.path, self.path, overwrite)
         finally:
             place.give_back()
 
@@ -389,9 +369,7 @@ class Series(Unfinished):
         while self._moves:
             self._moves.pop().close()
         if self._lock is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._lock_path)
-            os.close(self._lock)
+            series_lock.release(self.path, self._lock)
             self._lock = None
 
     def __repr__(self) -> str:

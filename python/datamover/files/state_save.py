@@ -241,7 +241,7 @@ class Saving(Unfinished):
         """
         if self._writing is None:
             raise InvalidState(f"wait() was already called for this save of {self._output}")
-        self._written.wait()  # an interrupt of it leaves it to be waited for again
+        self._finish_writing()  # an interrupt of it leaves it to be waited for again
         try:
             self._end()
         finally:
@@ -252,7 +252,6 @@ class Saving(Unfinished):
         return self._writing is None
 
     def _end(self) -> None:
-        self._written.wait()
         with together(self._comm):
             if self._writing.failure is not None:
                 raise self._writing.failure

@@ -55,7 +55,7 @@ class Unfinished:
         raise NotImplementedError
 
     def _end(self) -> None:
-        """Complete what it makes. Collective."""
+        """Complete what it makes, after `_finish_writing`. Collective."""
         raise NotImplementedError
 
     def _finish_writing(self) -> None:
@@ -95,10 +95,10 @@ class Unfinished:
         if self._is_over:
             return
         try:
+            self._finish_writing()
             if kind is None:
                 self._end()
             else:
-                self._finish_writing()
                 leave_block(self._ends_on, self._place_of_end, error)
                 self._stop()
         finally:
