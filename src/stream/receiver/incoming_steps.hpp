@@ -40,8 +40,6 @@ struct StreamHabits {
     /// It announces no step that has all arrays that are wanted, where each was in one that it has
     /// announced: their messages say what there is to say.
     bool tells_by_messages = false;
-    /// Its first process hears over data connections to it what was taken.
-    bool hears_taken_by_data = false;
 };
 
 class IncomingSteps final : public MessageFinder {
@@ -100,6 +98,8 @@ public:
     /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
     void check_names() const;
     bool has_ready() const { return !ready_.empty(); }
+    /// Whether the stream has confirmed to the first process what is wanted, or has ended.
+    bool is_subscribed() const { return is_subscribed_ || has_ended_; }
     /// Whether the stream has told why its connections end.
     bool was_told() const { return was_told_; }
 
@@ -180,11 +180,11 @@ private:
     std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
-    std::vector<std::uint64_t> unsaid_;  ///< places taken
-    std::uint64_t unsaid_bytes_ = 0;     ///< of one sending process, at most
+    std::uint64_t unsaid_ = 0;        ///< steps taken
+    std::uint64_t unsaid_bytes_ = 0;  ///< of one sending process, at most
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
-    bool was_told_ = false;
+    bool was_told_ = false, is_subscribed_ = false;
     std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
 };
 

@@ -125,10 +125,14 @@ Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
     return foreseen;
 }
 
-/// Whether sending processes may send a step that is not in the queue yet.
-bool Audience::is_foreseen(const Consumer& consumer, std::int64_t place) const {
-    return std::ranges::find(foreseen_.to, Decision::Place(consumer.key, place)) !=
-           foreseen_.to.end();
+/// The place after the last step that a process of a consumer can have taken. Messages are sent
+/// before all processes have granted their step, and before this process has added it to the queue.
+std::int64_t Audience::end_of_sent(const Consumer& consumer) const {
+    if (!consumer.hears_by_messages) return consumer.queue.next_place();
+    std::int64_t end = consumer.queue.end_place();
+    for (const auto& [key, place] : foreseen_.to)
+        if (key == consumer.key) end = std::max(end, place + 1);
+    return end;
 }
 
 Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequence) const {
@@ -169,7 +173,7 @@ Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequenc
 bool Audience::admits_nobody() const {
     std::int64_t active = 0;
     for (const auto& [key, consumer] : consumers_) {
-        if (consumer->is_ready() && !consumer->is_active) return false;
+        if (consumer->is_ready()) return false;
         active += consumer->gets_steps();
     }
     return arrays_known_ && active >= least_;
@@ -240,7 +244,7 @@ bool Audience::admit() {
     std::vector<ConsumerPtr> ready;
     for (const ConsumerPtr& consumer : consumers()) {
         active += consumer->gets_steps();
-        if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
+        if (consumer->is_ready()) ready.push_back(consumer);
     }
     if (active + static_cast<std::int64_t>(ready.size()) < least_) return false;
     least_ = 0;
