@@ -76,7 +76,7 @@ def copy(
     array([[2., 8.],
            [2., 8.],
            [2., 8.]])
-    >>> dm.add_section(np.ones(3), b[:, 0], op="add", destination_index=[2, 2, 0])
+    >>> dm.advanced.copy(np.ones(3), b[:, 0], op="add", destination_index=[2, 2, 0])
     >>> b[:, 0]
     array([3., 2., 4.])
     """

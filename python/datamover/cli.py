@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from datamover import launch, move_command
+from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
-from datamover.errors import Error, InvalidArgument
+from datamover.errors import InvalidArgument
 
 app = typer.Typer(
     name="datamover",
@@ -22,9 +19,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-#: Seconds between two updates of the display of a recording.
-SHOWN_SECONDS = 0.2
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -133,7 +127,7 @@ def explain(
     from datamover.explanation_tables import as_tables
     from datamover.picture import check_drawable, draw
 
-    with _errors_to_exit():
+    with stream_command.errors_to_exit():
         if png_file is not None:
             check_drawable(png_file)
         _check_sizes(
@@ -173,105 +167,7 @@ def move(ctx: typer.Context) -> None:
     raise typer.Exit(move_command.run(ctx.args))
 
 
-@app.command()
-def stream(
-    address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help='Address, such as "tcp://127.0.0.1:5777".')
-    ],
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="zarr:PATH", help="Record the steps to a new Zarr group."),
-    ] = None,
-    info: Annotated[bool, typer.Option("--info", metavar="", help="Show the arrays.")] = False,
-    frames: Annotated[
-        str | None,
-        typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows the stream."),
-    ] = None,
-    open_: Annotated[
-        bool,
-        typer.Option("--open", metavar="", help="Serve the page without a token."),
-    ] = False,
-    array: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this array; repeat for several arrays."),
-    ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to record.")] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Timeout for the stream, and for each step."),
-    ] = None,
-) -> None:
-    """Record, inspect or view a stream from another program.
-
-    By default, the token of a stream of the same user on this machine is used. For any other
-    stream, set the environment variable DATAMOVER_STREAM_TOKEN.
-    """
-    from datamover.stream import recorder
-
-    with _errors_to_exit():
-        if info + (to is not None) + (frames is not None) != 1:
-            raise InvalidArgument("pass exactly one of --to, --frames and --info")
-        if frames is not None:
-            _show(address, frames, array or [], steps, timeout, open_)
-        elif open_:
-            raise InvalidArgument("--open needs --frames")
-        elif info:
-            if steps is not None or array:
-                raise InvalidArgument("--info cannot be combined with --steps or --array")
-            with _telling(address):
-                said = recorder.describe(address, timeout)
-            typer.echo(said)
-        else:
-            with _telling(address) as tell:
-                recorded = recorder.record(address, to, array or [], steps, timeout, tell)
-            typer.echo(recorded)
-
-
-@contextlib.contextmanager
-def _telling(address: str) -> Iterator[Callable[[Any], None]]:
-    """Show the progress of a recording on a terminal, and its result if it is interrupted."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    so_far, shown_at = None, 0.0
-
-    def tell(recorded: Any) -> None:
-        nonlocal so_far, shown_at
-        so_far = recorded
-        if time.monotonic() > shown_at + SHOWN_SECONDS:
-            shown_at = time.monotonic()
-            status.update(escape(f"recorded {recorded}"))
-
-    try:
-        with Console(stderr=True).status(escape(f"waiting for {address}")) as status:
-            yield tell
-    except BaseException:
-        if so_far is not None:
-            typer.echo(f"recorded until then: {so_far}", err=True)
-        raise
-
-
-def _show(
-    address: str,
-    at: str,
-    names: list[str],
-    steps: int | None,
-    timeout: float | None,
-    open_to_all: bool,
-) -> None:
-    from datamover.stream import frames
-
-    if steps is not None or timeout is not None or len(names) > 1:
-        raise InvalidArgument(
-            "--frames cannot be combined with --steps, --timeout, or more than one --array"
-        )
-    frames.show(
-        address,
-        at,
-        names[0] if names else None,
-        lambda page: typer.echo(f"the page is at {page}"),
-        open_to_all=open_to_all,
-    )
+app.add_typer(stream_command.app, name="stream")
 
 
 @app.command(context_settings=_PASSED_ON)
@@ -288,16 +184,6 @@ def application(ctx: typer.Context) -> None:
     from datamover.apps import command
 
     command.run(ctx.args)
-
-
-@contextlib.contextmanager
-def _errors_to_exit() -> Iterator[None]:
-    """Print an error of the library or the system, and exit with 1."""
-    try:
-        yield
-    except (Error, OSError) as e:
-        move_command.print_error(e)
-        raise typer.Exit(1) from e
 
 
 def main() -> None:

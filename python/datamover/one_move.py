@@ -32,7 +32,8 @@ def execute_once(
 ) -> Any:
     """Execute a plan between arrays; see `MotionPlan.__call__`. Collective."""
     if out is None:
-        is_halo = len(plan) > 0 and all(isinstance(term, HaloExchange) for term in plan)
+        terms = (plan[i] for i in range(len(plan)))  # iterating over a plan expands it to sections
+        is_halo = len(plan) > 0 and all(isinstance(term, HaloExchange) for term in terms)
         out = source if is_halo else _made_for(plan, source, comm)
     with Mover(plan, source, out, comm=comm, **options) as mover:
         mover.run()

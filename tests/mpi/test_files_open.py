@@ -765,7 +765,7 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
         mover.start()
         assert mover.test() and not mover.in_flight
         mover.close()
-        with pytest.raises(dm.errors.InvalidState, match="freed"):
+        with pytest.raises(dm.errors.InvalidState, match="closed"):
             mover.start()
 
 

@@ -96,7 +96,7 @@ def test_everybody_has_a_copy_already(comm, rng, local_rng):
     shape = (7, 5)
     copies = dm.BlockCyclic(shape, "(*, *)", comm.size, replicas=comm.size)
     rows = dm.BlockCyclic(shape, "(block, *)", comm.size)
-    counters = move(rng, local_rng, dm.redistribute(copies, rows), shape, "auto", comm=comm)
+    counters = move(comm, rng, local_rng, dm.redistribute(copies, rows), shape, "auto")
     assert counters["messages_sent"] == counters["messages_received"] == 0
 
 
@@ -108,7 +108,7 @@ def test_relabelled_layouts_hold_the_same_array(comm, rng, local_rng, cases):
             drawn.layout(rng, shape, comm.size), drawn.layout(rng, shape, comm.size), relabel=True
         )
         assert plan.destination == layout
-        move(rng, local_rng, plan, shape, "auto", comm=comm)
+        move(comm, rng, local_rng, plan, shape, "auto")
         crossing = sum(n for p, n in plan.outgoing(comm.rank).items() if p != comm.rank)
         assert comm.allreduce(crossing) == after <= before
 

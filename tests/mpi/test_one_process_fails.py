@@ -468,7 +468,7 @@ def unknown_on_last(comm):
 
 def test_what_is_given_by_name_is_said(comm, plan):
     a, b = dm.Array(plan.source, comm=comm), dm.Array(plan.destination, comm=comm)
-    with pytest.raises(dm.errors.WrongType, match=r"by name are given op=, .*, comm="):
+    with pytest.raises(dm.errors.WrongType, match=r"by name are given together=, .*, comm="):
         dm.Mover(plan, a, b, comm)
 
 

@@ -179,7 +179,11 @@ def test_versions_without_an_mpi(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "options"),
-    [("move", ["--overwrite", "--dry-run"]), ("stream", ["--info"]), ("app summa", ["--twin"])],
+    [
+        ("move", ["--overwrite", "--dry-run"]),
+        ("stream view", ["--open"]),
+        ("app summa", ["--twin"]),
+    ],
 )
 def test_help_shows_no_value_behind_an_option_that_takes_none(words, options):
     lines = here(*words.split(), "--help").stdout.splitlines()

@@ -587,17 +587,9 @@ def test_wrong_addresses_are_errors():
     run(twice())
 
 
-@pytest.mark.parametrize(
-    "options", [["--info"], ["--to", "zarr:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
-)
-def test_options_that_do_not_go_together(options):
-    arguments = ["stream", "tcp://127.0.0.1:9", "--frames", PAGE, *options]
-    assert CliRunner().invoke(cli.app, arguments).exit_code == 1
-
-
 def test_without_aiohttp_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(frames, "web", None)
-    done = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:9", "--frames", PAGE])
+    done = CliRunner().invoke(cli.app, ["stream", "view", "tcp://127.0.0.1:9", "--page", PAGE])
     assert done.exit_code == 1 and "pip install 'datamover[frames]'" in done.output
 
 

@@ -229,8 +229,8 @@ class TestRelation:
         last = np.array([2**64 - 1], "u8")
         a, b = np.arange(5.0), np.zeros(5)
         for call in [
-            lambda: dm.add_section(a, b, source_index=[0], destination_index=last),
-            lambda: dm.add_section(a, b, source_index=last, destination_index=[0]),
+            lambda: dm.advanced.copy(a, b, source_index=[0], destination_index=last),
+            lambda: dm.advanced.copy(a, b, source_index=last, destination_index=[0]),
             lambda: dm.advanced.AddressRelation.from_pairs(last, [0]),
             lambda: dm.IndexList((5,), [last]),
         ]:
@@ -475,10 +475,10 @@ class TestCopy:
         if op is None and repeats:
             before = b.copy()
             with pytest.raises(dm.errors.InvalidArgument):
-                dm.add_section(a, b, source_index=chosen, destination_index=at)
+                dm.advanced.copy(a, b, source_index=chosen, destination_index=at)
             np.testing.assert_array_equal(b, before)
             return
-        dm.add_section(a, b, op=op, source_index=chosen, destination_index=at)
+        dm.advanced.copy(a, b, op=op, source_index=chosen, destination_index=at)
         np.testing.assert_array_equal(b, expected)
 
     def test_choices_that_make_no_sense_are_refused(self):

@@ -757,7 +757,7 @@ def test_consumers_that_came_are_there_or_left_or_were_lost():
         send(out, [0])
         with dm.stream.connect(out.address) as looking:
             assert set(looking.arrays(LIMIT_SECONDS)) == {"u"}
-        with command(out.address, "--info") as looking:
+        with command("info", out.address) as looking:
             assert looking.wait(LIMIT_SECONDS) == 0
         while out._end.connections:
             os.sched_yield()
@@ -1477,7 +1477,7 @@ def test_a_consumer_gets_the_indices_of_its_layout(tmp_path):
         dm.Stream(HERE, consumers=3, timeout=LIMIT_SECONDS) as out,
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as some,
         dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as all_of_it,
-        thread(lambda: record(out.address, f"zarr:{tmp_path}/run", ["u"], 1, LIMIT_SECONDS)),
+        thread(lambda: record(out.address, f"{tmp_path}/run", ["u"], 1, LIMIT_SECONDS)),
     ):
         steps, wholes = (
             some.steps({"u": window}, LIMIT_SECONDS),
@@ -1948,7 +1948,7 @@ def test_x_arrays_that_cannot_take_a_step_are_refused_before_it_comes():
     ):
         with pytest.raises(dm.errors.InvalidArgument, match="'u' and 'v' have the same Array"):
             source.steps({"u": one, "w": LINE, "v": one})
-        with pytest.raises(dm.errors.InvalidState, match="freed"):
+        with pytest.raises(dm.errors.InvalidState, match="closed"):
             source.steps({"u": freed})
         steps = source.steps({"u": one}, LIMIT_SECONDS)
         send(out, [3])
@@ -2064,7 +2064,7 @@ def test_a_dtype_by_which_numpy_divides_by_zero_is_an_error(dtype):
         {"type": "arrays"},
     ]  # fmt: skip
     fake = FakeStream([said(one) for one in words])
-    with command(fake.address, "--info") as process:
+    with command("info", fake.address) as process:
         _, errors = process.communicate()
     fake.close()
     assert process.returncode == 1 and "cannot read a dtype" in errors, errors
@@ -2182,7 +2182,7 @@ def test_the_command_says_what_it_has_where_the_stream_breaks_off(tmp_path):
             pytest.raises(KeyError),
             dm.Stream(HERE, timeout=LIMIT_SECONDS, consumers=1) as out,
         ):
-            recorder = stack.enter_context(command(out.address, "--to", f"zarr:{tmp_path / 'run'}"))
+            recorder = stack.enter_context(command("record", out.address, f"{tmp_path / 'run'}"))
             for step in (0, 1):
                 out.send("u", np.zeros((2, 3)), layout=grid, step=step)
             while is_running(recorder):
@@ -2200,7 +2200,7 @@ def test_the_command_records(tmp_path):
     grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)
     with dm.Stream(HERE, timeout=LIMIT_SECONDS) as out:
         path = tmp_path / "run"
-        with command(out.address, "--to", f"zarr:{path}", "--steps", 3) as recorder:
+        with command("record", out.address, f"{path}", "--steps", 3) as recorder:
             step = 0
             while is_running(recorder):
                 out.send("../u", np.full((2, 3), step, "i2"), layout=grid, step=2 * step)
@@ -2222,7 +2222,7 @@ def test_arrays_that_are_sent_first_later_are_recorded(tmp_path):
     path = tmp_path / "run"
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{path}") as recorder,
+        command("record", out.address, f"{path}") as recorder,
     ):
         for step in range(4):
             out.send("u", of_step(step), layout=LINE, step=step)
@@ -2244,7 +2244,7 @@ def test_named_arrays_that_are_not_the_first_of_a_step_are_recorded(tmp_path):
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(
-            out.address, "--to", f"zarr:{path}", "--array", "w", "--array", "v", "--steps", 3
+            "record", out.address, f"{path}", "--array", "w", "--array", "v", "--steps", 3
         ) as recorder,
     ):
         for step in range(4):
@@ -2263,7 +2263,7 @@ def test_named_arrays_that_are_not_the_first_of_a_step_are_recorded(tmp_path):
 def test_a_name_that_the_stream_does_not_send_is_an_error(tmp_path, ends):
     with dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
         said = ["--array", "U", *([] if ends else ["--timeout", 1])]
-        with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *said) as recorder:
+        with command("record", out.address, f"{tmp_path / 'run'}", *said) as recorder:
             step = 0
             while is_running(recorder) and not (ends and step == 3):
                 out.send("u", of_step(step), layout=LINE, step=step)
@@ -2304,7 +2304,7 @@ def test_a_recording_that_has_no_room_says_so_and_leaves_whole_steps(tmp_path):
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
         command(
-            out.address, "--to", f"zarr:{tmp_path / 'run'}", preexec_fn=few_bytes_in_a_file
+            "record", out.address, f"{tmp_path / 'run'}", preexec_fn=few_bytes_in_a_file
         ) as recorder,
     ):
         out.send("u", rng.integers(0, 256, 1 << 16, np.uint8), layout=line)
@@ -2334,7 +2334,7 @@ def test_ctrl_c_ends_a_recording_after_whole_steps(tmp_path, monkeypatch):
                     out.send(name, of_step(step), layout=LINE, step=step)
 
         with thread(sending), pytest.raises(KeyboardInterrupt):
-            to = f"zarr:{tmp_path / 'run'}"
+            to = f"{tmp_path / 'run'}"
             record(out.address, to, [], None, LIMIT_SECONDS, told.append)
     group = zarr.open_group(tmp_path / "run", mode="r")
     numbers = [group[f"{name}.steps"][...].tolist() for name in ("u", "v")]
@@ -2360,7 +2360,7 @@ def test_records_are_recorded_with_their_values(tmp_path, dtype):
     sent = sent.view(dtype).reshape(2, 6)
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+        command("record", out.address, f"{tmp_path / 'run'}") as recorder,
     ):
         for step in range(2):
             out.send("u", sent[step], layout=LINE, step=step)
@@ -2375,7 +2375,7 @@ def test_records_are_recorded_with_their_values(tmp_path, dtype):
 def test_what_zarr_cannot_hold_is_not_recorded_in_it(tmp_path, dtype):
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+        command("record", out.address, f"{tmp_path / 'run'}") as recorder,
     ):
         out.send("u", np.zeros(6, dtype), layout=LINE)
         _, errors = recorder.communicate()
@@ -2404,7 +2404,7 @@ def test_a_recording_that_is_terminated_ends_after_a_whole_step(tmp_path):
     zarr = pytest.importorskip("zarr")
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        program(TERMINATED_RECORDER, out.address, f"zarr:{tmp_path / 'run'}") as recorder,
+        program(TERMINATED_RECORDER, out.address, f"{tmp_path / 'run'}") as recorder,
     ):
         send(out, range(4))
         assert recorder.wait() == -signal.SIGTERM
@@ -2416,7 +2416,7 @@ def test_a_recording_that_is_terminated_ends_after_a_whole_step(tmp_path):
 def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
     with dm.Stream(HERE, timeout=LIMIT_SECONDS) as out:
         names = [word for name in ("u", "u.steps") for word in ("--array", name)]
-        with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *names) as recorder:
+        with command("record", out.address, f"{tmp_path / 'run'}", *names) as recorder:
             step = 0
             while is_running(recorder):
                 out.send("u", of_step(step), layout=LINE, step=step)
@@ -2432,7 +2432,7 @@ def test_arrays_of_any_name_are_recorded(tmp_path):
     path = tmp_path / "run"
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{path}") as recorder,
+        command("record", out.address, f"{path}") as recorder,
     ):
         for k, name in enumerate(names):
             out.send(name, of_step(k), layout=LINE, step=3)
@@ -2454,7 +2454,7 @@ def test_what_a_recording_cannot_be_called_is_said(tmp_path):
     ]:
         with (
             dm.Stream(HERE, timeout=LIMIT_SECONDS) as out,
-            command(out.address, "--to", f"zarr:{tmp_path / place}") as recorder,
+            command("record", out.address, f"{tmp_path / place}") as recorder,
         ):
             while is_running(recorder):
                 out.send(name, np.zeros(6), layout=LINE)
@@ -2466,8 +2466,8 @@ def test_what_a_recording_cannot_be_called_is_said(tmp_path):
 def test_two_recordings_of_one_name_are_no_mixture(tmp_path):
     with (
         dm.Stream(HERE, consumers=2, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as one,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as other,
+        command("record", out.address, f"{tmp_path / 'run'}") as one,
+        command("record", out.address, f"{tmp_path / 'run'}") as other,
     ):
         for step in range(2):
             out.send("u", of_step(step), layout=LINE, step=step)
@@ -2483,7 +2483,7 @@ def test_xarray_opens_what_is_recorded(tmp_path):
     xarray = pytest.importorskip("xarray")
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+        command("record", out.address, f"{tmp_path / 'run'}") as recorder,
     ):
         for step in (3, 10):
             out.send("u", of_step(step), layout=LINE, step=step)
@@ -2498,7 +2498,7 @@ def test_xarray_opens_what_is_recorded(tmp_path):
 def test_a_step_that_comes_again_is_recorded_again(tmp_path):
     with (
         dm.Stream(HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+        command("record", out.address, f"{tmp_path / 'run'}") as recorder,
     ):
         for step in (0, 1, 0):
             out.send("u", of_step(step), layout=LINE, step=step)
@@ -2542,7 +2542,7 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
 def test_the_command_tells_what_is_sent():
     with (
         dm.Stream(HERE, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--info") as asking,
+        command("info", out.address) as asking,
     ):
         step = 0
         while is_running(asking):
@@ -2553,12 +2553,13 @@ def test_the_command_tells_what_is_sent():
     assert output == "u: 6 float64, on 1 process\n"
 
 
-@pytest.mark.parametrize("asked", [["--info"], ["--to", "zarr:run"]])
+@pytest.mark.parametrize("asked", ["info", "record"])
 def test_the_command_says_on_a_terminal_what_it_waits_for(tmp_path, asked):
     terminal, its_end = pty.openpty()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        words = [sys.executable, "-m", "datamover.cli", "stream", address, *asked]
+        words = [sys.executable, "-m", "datamover.cli", "stream", asked, address]
+        words += ["run"] if asked == "record" else []
         with subprocess.Popen(
             words, cwd=tmp_path, stderr=its_end, env=outer_environment() | {"TERM": "xterm"}
         ) as waits:
@@ -2575,20 +2576,21 @@ def test_the_command_says_on_a_terminal_what_it_waits_for(tmp_path, asked):
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
-        ("--info", "--to", "zarr:x"),
-        ("--info", "--array", "u"),
-        ("--info", "--steps", "1"),
-        ("--to", "npy:x"),
-        ("--to", "zarr:/"),
-        ("--info", "--open"),
+        ("record", "tcp://127.0.0.1:1", "x.npy"),
+        ("record", "tcp://127.0.0.1:1", "/"),
+        ("record", "no address", "x.zarr"),
+        ("info", "no address"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(arguments):
-    said = ["stream", "tcp://127.0.0.1:1", *arguments, "--timeout", "0.1"]
-    refused = CliRunner().invoke(cli.app, said)
+    refused = CliRunner().invoke(cli.app, ["stream", *arguments, "--timeout", "0.1"])
     assert refused.exit_code == 1
     assert "error:" in refused.stderr and "no stream at" not in refused.stderr
+
+
+@pytest.mark.parametrize("arguments", [("record",), ("record", "x"), ("info",), ("x",)])
+def test_the_command_refuses_what_is_incomplete(arguments):
+    assert CliRunner().invoke(cli.app, ["stream", *arguments]).exit_code == 2
 
 
 def test_threads_of_one_stream_take_turns():

@@ -112,7 +112,7 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
         shape = (1 + max(int(top[0]) for top in gathered(address, [_top(mine.indices)])),)
     others = [settled(comm, lambda other=p: other, ()) for p in mine.partners]
     if others or partners:
-        return index_lists(comm, shape, mine.indices, partners=[*others, *partners])[0]
+        return index_lists(shape, mine.indices, partners=[*others, *partners], comm=comm)[0]
     return IndexList(shape, gathered(address, mine.indices))
 
 

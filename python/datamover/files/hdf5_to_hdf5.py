@@ -146,7 +146,7 @@ class Hdf5ToHdf5(WholeHdf5):
         low = hdf5.h5py()
         properties = low.h5p.create(low.h5p.OBJECT_COPY)
         properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
-        low.h5o.add_section(
+        low.h5o.copy(
             self.file.id, name.encode(), made.id, name.encode(), properties, hdf5.link_properties()
         )
 

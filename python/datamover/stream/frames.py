@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stream viewer in a browser, for `datamover stream --frames`.
+"""Stream viewer in a browser, for `datamover stream view`.
 
 One process is a consumer of the stream and serves one page. The page gets the newest step for each
 frame that it has granted. Input from browsers is not trusted.
@@ -146,7 +146,7 @@ class Frames:
         self, address: str, at: str, name: str | None = None, *, open_to_all: bool = False
     ):
         if web is None:
-            raise Unsupported("--frames needs the package aiohttp: pip install 'datamover[frames]'")
+            raise Unsupported("the page needs the package aiohttp: pip install 'datamover[frames]'")
         wire.parse_address(address)
         self._address, self._name = address, name
         self._host, self._port = parse_page_address(at)

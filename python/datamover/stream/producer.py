@@ -312,7 +312,7 @@ class Stream:
           malformed or late, or because there were too many.
         - `consumers_came`: consumers, counted when the first step begins after they have called
           `steps()`. Each also counts in exactly one of the next three. A program that connects and
-          never gets a step, such as `datamover stream ADDRESS --info`, is not counted.
+          never gets a step, such as `datamover stream info ADDRESS`, is not counted.
         - `consumers`: those that get steps now.
         - `consumers_left`: those whose processes all left without an error, or whose stream ended.
         - `consumers_lost`: those of which a process failed, was killed or was rejected.

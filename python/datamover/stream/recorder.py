@@ -63,7 +63,7 @@ def _nobody(so_far: Recorded) -> None:
 
 def record(
     address: str,
-    to: str,
+    output: str,
     names: Sequence[str],
     steps: int | None,
     timeout: float | None,
@@ -74,8 +74,8 @@ def record(
     Parameters
     ----------
     address : str
-    to : str
-        "zarr:PATH" of a new group. It gets an array for each name, with the steps along the first
+    output : path
+        A new Zarr group. It gets an array for each name, with the steps along the first
         dimension.
     names : sequence of str
         The arrays; by default all, including those that are first sent later.
@@ -88,13 +88,13 @@ def record(
     Raises
     ------
     InvalidArgument
-        `to` is not "zarr:PATH", or an array is not sent.
+        `output` has the extension of another format, or an array is not sent.
     IoFailed
         The path exists, or cannot be written, for example because the disk is full.
     """
-    kind, _, path = to.partition(":")
-    if kind != "zarr" or not path:
-        raise InvalidArgument(f'--to is "{to}"; it must be zarr:PATH')
+    path = os.fspath(output)
+    if Path(path).suffix in (".npy", ".raw", ".h5", ".hdf5", ".nc"):
+        raise InvalidArgument(f"{path}: a stream is recorded to a Zarr group, such as run.zarr")
     if os.path.lexists(path):
         raise IoFailed(f"{path} already exists")
     group = _Group(Path(path))

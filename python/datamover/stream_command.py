@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `datamover stream`: record, inspect or view a stream of another program."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from datamover import move_command
+from datamover.errors import Error
+
+app = typer.Typer(
+    help="Record, inspect or view a stream from another program.\n\nBy default, the token of a "
+    "stream of the same user on this machine is used. For any other stream, set the environment "
+    "variable DATAMOVER_STREAM_TOKEN.",
+    no_args_is_help=True,
+)
+
+#: Seconds between two updates of the display of a recording.
+SHOWN_SECONDS = 0.2
+
+_Address = Annotated[
+    str, typer.Argument(metavar="ADDRESS", help='Address, such as "tcp://127.0.0.1:5777".')
+]
+_Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Timeout for the stream, and for each step."),
+]
+
+
+@app.command()
+def record(
+    address: _Address,
+    output: Annotated[
+        str, typer.Argument(metavar="OUTPUT", help="A new Zarr group, such as run.zarr.")
+    ],
+    array: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this array; repeat for several arrays."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to record.")] = None,
+    timeout: _Timeout = None,
+) -> None:
+    """Record the steps to a new Zarr group: `datamover stream record ADDRESS run.zarr`."""
+    from datamover.stream import recorder
+
+    with errors_to_exit(), _telling(address) as tell:
+        recorded = recorder.record(address, output, array or [], steps, timeout, tell)
+    typer.echo(recorded)
+
+
+@app.command()
+def info(address: _Address, timeout: _Timeout = None) -> None:
+    """Print the arrays that were sent so far."""
+    from datamover.stream import recorder
+
+    with errors_to_exit(), _telling(address):
+        said = recorder.describe(address, timeout)
+    typer.echo(said)
+
+
+@app.command()
+def view(
+    address: _Address,
+    page: Annotated[
+        str, typer.Option(metavar="http://HOST:PORT", help="Address of the page.")
+    ] = "http://127.0.0.1:8000",
+    array: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The array to show first.")
+    ] = None,
+    open_: Annotated[
+        bool,
+        typer.Option("--open", metavar="", help="Serve the page without a token."),
+    ] = False,
+) -> None:
+    """Serve a page that shows the stream in a browser."""
+    from datamover.stream import frames
+
+    with errors_to_exit():
+        frames.show(
+            address,
+            page,
+            array,
+            lambda shown: typer.echo(f"the page is at {shown}"),
+            open_to_all=open_,
+        )
+
+
+@contextlib.contextmanager
+def _telling(address: str) -> Iterator[Callable[[Any], None]]:
+    """Show the progress of a recording on a terminal, and its result if it is interrupted."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    so_far, shown_at = None, 0.0
+
+    def tell(recorded: Any) -> None:
+        nonlocal so_far, shown_at
+        so_far = recorded
+        if time.monotonic() > shown_at + SHOWN_SECONDS:
+            shown_at = time.monotonic()
+            status.update(escape(f"recorded {recorded}"))
+
+    try:
+        with Console(stderr=True).status(escape(f"waiting for {address}")) as status:
+            yield tell
+    except BaseException:
+        if so_far is not None:
+            typer.echo(f"recorded until then: {so_far}", err=True)
+        raise
+
+
+@contextlib.contextmanager
+def errors_to_exit() -> Iterator[None]:
+    """Print an error of the library or the system, and exit with 1."""
+    try:
+        yield
+    except (Error, OSError) as e:
+        move_command.print_error(e)
+        raise typer.Exit(1) from e
