@@ -30,8 +30,11 @@ def type_definition(of: Type):
 def reads_self(p: Procedure, header):
     """Return whether a procedure only reads its object."""
     function = header.functions.get(p.calls)
-    first = function.parameters[0] if function else None
-    return p.reads or bool(first and first.is_const)
+    if p.reads or not function:
+        return p.reads
+    first, last = function.parameters[0], function.parameters[-1]
+    makes_self = last.type == f"datamover_{p.type}" and last.stars == 2
+    return first.is_const and not makes_self
 
 
 def interface(p: Procedure, header):

@@ -35,7 +35,7 @@ public:
     void start() { mover_.start(); }
     bool test() { return mover_.test(); }
     void wait() { mover_.wait(60.0); }
-    void give_up() { mover_.abort(); }
+    void abort() { mover_.abort(); }
     std::int64_t rounds() const { return mover_.counters().rounds; }
 
     /// Element (i, j) of the rows was step + its number among those of its process.

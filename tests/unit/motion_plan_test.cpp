@@ -344,7 +344,7 @@ TEST(MotionPlan, RefusesWhatDoesNotFit) {
     MotionPlan plan(halves, halves);
     const Region box(Point{0, 0}, Point{2, 3}), turned(Point{4, 0}, Point{7, 2});
     const auto refused = [&](ErrorCode code, auto... arguments) {
-        expect_error(code, [&] { plan.copy(arguments...); });
+        expect_error(code, [&] { plan.add_section(arguments...); });
     };
     using Axes = std::vector<int>;
     refused(ErrorCode::out_of_range, 2, box, 0, box);

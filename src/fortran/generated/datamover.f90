@@ -206,7 +206,7 @@ module datamover
         ! Make a layout of the blocks of `blocks`, a floor plan, with other owners, one per block,
         ! for example after rebalancing the load. Local.
         module subroutine layout_with_owners(self, blocks, owners, nprocs, stat, errmsg)
-            class(datamover_layout), intent(in) :: self
+            class(datamover_layout), intent(inout) :: self
             type(datamover_layout), intent(in) :: blocks
             integer, intent(in) :: owners(:), nprocs
             integer, intent(out), optional :: stat
@@ -305,7 +305,7 @@ module datamover
         ! datamover_mismatch; with partial = .true., such elements are left unchanged. Local.
         module subroutine plan_redistribute(self, source, destination, source_lo, source_hi, &
             destination_lo, destination_hi, axes, partial, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_layout), intent(in) :: source, destination
             class(*), intent(in), optional :: source_lo(:), source_hi(:), destination_lo(:), &
                 destination_hi(:)
@@ -320,7 +320,7 @@ module datamover
         ! dimensions in which `wraps` is true (default: all). corners = .false.: faces only. Local.
         module subroutine plan_halo(self, layout, lower, upper, periodic_lo, periodic_hi, wraps, &
             corners, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_layout), intent(in) :: layout
             class(*), intent(in) :: lower(:), upper(:)
             class(*), intent(in), optional :: periodic_lo(:), periodic_hi(:)
@@ -331,7 +331,7 @@ module datamover
 
         ! Make a plan between two layouts that moves nothing yet, for `add_section`. Local.
         module subroutine plan_create(self, source, destination, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_layout), intent(in) :: source, destination
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -353,7 +353,7 @@ module datamover
 
         ! Make a plan of the terms of both, in order; both must be between the same layouts. Local.
         module subroutine plan_merge(self, a, b, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: a, b
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -361,7 +361,7 @@ module datamover
 
         ! Make the plan in the opposite direction of `forth`. Local.
         module subroutine plan_reverse(self, forth, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: forth
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -371,7 +371,7 @@ module datamover
         ! several blocks hold an element. All blocks that received an element send it back, so that
         ! a mover with op='add' sums it. Local.
         module subroutine plan_adjoint(self, forth, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: forth
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -381,7 +381,7 @@ module datamover
         ! first must be the source layout of the next. Not for index lists or for sections that
         ! change their shape. Local.
         module subroutine plan_compose(self, first, next, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             type(datamover_plan), intent(in) :: first, next
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -398,7 +398,7 @@ module datamover
 
         ! Read a plan from such a file. Local.
         module subroutine plan_load(self, path, stat, errmsg)
-            class(datamover_plan), intent(in) :: self
+            class(datamover_plan), intent(inout) :: self
             character(*), intent(in) :: path
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
@@ -828,7 +828,7 @@ module datamover
         ! otherwise they belong to the nearest cell.
         module subroutine target_map_create_cells(self, lo, hi, numbers, nprocs, order, owners, &
             periodic, stat, errmsg)
-            class(datamover_target_map), intent(in) :: self
+            class(datamover_target_map), intent(inout) :: self
             real(c_double), intent(in) :: lo(:), hi(:)
             class(*), intent(in) :: numbers(:)
             integer, intent(in) :: nprocs
