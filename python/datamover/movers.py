@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ._plan import MotionPlan
-from .arguments import memory_limit, number, operation, seconds, word
+from .arguments import is_several, memory_limit, number, operation, seconds, word
 from .arrays import UserArrays, XArray, number_name
 from .collective_calls import address_of, agreeing, binding, leaving, refused_by
 from .counted import counted
@@ -222,7 +222,8 @@ class MoverSet:
         Each source and destination is an array or a list of arrays as for `Mover`. All processes
         must pass the same number of moves, in the same order.
     op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they apply to all moves.
+        As for `Mover`; they apply to all moves. `alpha` may also be a sequence with one factor for
+        each move, for example for components of vectors that change their sign.
 
     Raises
     ------
@@ -250,7 +251,7 @@ class MoverSet:
         *,
         op: Any = None,
         transport: str = "auto",
-        alpha: complex = 1,
+        alpha: complex | Sequence[complex] = 1,
         beta: complex = 1,
         conjugate: bool = False,
         check: bool = False,
@@ -267,6 +268,10 @@ class MoverSet:
         try:
             if isinstance(listed, BaseException):
                 raise listed
+            factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
+            if factors is not None and len(factors) != len(listed):
+                raise Mismatch(f"alpha has {len(factors)} factors; there are {len(listed)} moves")
+            alpha = 1 if factors else alpha
             options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
             self._replaces = options.op == "replace"
             parts = [_Parts(self._place, self._replaces, *move) for move in listed]
@@ -279,6 +284,7 @@ class MoverSet:
             [p.sources for p in parts],
             [p.destinations for p in parts],
             **vars(options),
+            factors=factors or [1] * len(parts),
             in_phases=self._in_phases,
         )
 
@@ -454,7 +460,7 @@ class Phases(MoverSet):
         The phases in order; each source and destination as for `Mover`. All processes must pass the
         same number.
     op, alpha, beta, conjugate, transport, check, max_bytes, comm
-        As for `Mover`; they apply to all phases, which share `max_bytes`.
+        As for `MoverSet`; they apply to all phases, which share `max_bytes`.
 
     Raises
     ------
