@@ -112,7 +112,7 @@ void bind_movers(nb::module_& m) {
                                          " of destinations"));
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
-                    moves.emplace_back(plans[i], sources[i], destinations[i]).alpha = factors[i];
+                    moves.emplace_back(plans[i], sources[i], destinations[i]).alpha = factors.at(i);
                 const MoverOptions options{op_from_name(op), transport, alpha,    beta,
                                            conjugate,        check,     max_bytes};
                 const Unlocked released;
