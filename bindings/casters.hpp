@@ -159,4 +159,11 @@ inline std::vector<int> axes_of(const Axes& given) {
     return axes;
 }
 
+/// Flags per dimension, none for false in each.
+using Flip = std::optional<std::vector<bool>>;
+
+inline std::vector<bool> flip_of(const Flip& given) {
+    return given.value_or(std::vector<bool>{});
+}
+
 }  // namespace datamover::bindings

@@ -102,7 +102,8 @@ void bind_movers(nb::module_& m) {
                const std::vector<std::vector<ArrayPart>>& sources,
                const std::vector<std::vector<ArrayPart>>& destinations, const std::string& op,
                const std::string& transport, std::complex<double> alpha, std::complex<double> beta,
-               bool conjugate, bool check, std::int64_t max_bytes, bool in_phases) {
+               bool conjugate, bool check, std::int64_t max_bytes,
+               const std::vector<std::complex<double>>& factors, bool in_phases) {
                 if (sources.size() != plans.size() || destinations.size() != plans.size())
                     refuse_binding(
                         comm, make_error(ErrorCode::invalid_argument, plans.size(),
@@ -111,7 +112,7 @@ void bind_movers(nb::module_& m) {
                                          " of destinations"));
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
-                    moves.push_back({plans[i], sources[i], destinations[i]});
+                    moves.emplace_back(plans[i], sources[i], destinations[i]).alpha = factors.at(i);
                 const MoverOptions options{op_from_name(op), transport, alpha,    beta,
                                            conjugate,        check,     max_bytes};
                 const Unlocked released;
@@ -120,7 +121,8 @@ void bind_movers(nb::module_& m) {
             },
             nb::arg("comm_address"), nb::arg("plans"), nb::arg("sources"), nb::arg("destinations"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
-            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"), nb::arg("in_phases"))
+            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"), nb::arg("factors"),
+            nb::arg("in_phases"))
         .def(
             "rebind",
             [](Mover& m, const std::vector<ArrayPart>& sources,

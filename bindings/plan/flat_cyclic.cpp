@@ -142,7 +142,7 @@ owners : array of int, optional
 Raises
 ------
 InvalidArgument
-    When a shape or `block_elems` is not positive, or a rank stands twice in `owners`.
+    When an extent is negative, `block_elems` is not positive, or a rank stands twice in `owners`.
 OutOfRange
     When `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
 

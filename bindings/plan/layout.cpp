@@ -210,7 +210,7 @@ replicas : int
 Raises
 ------
 InvalidArgument
-    When a shape, block or grid is not positive, there are more blocks than processes, `ranks` has
+    When an extent is negative, a block or grid not positive, there are more blocks than processes, `ranks` has
     another number of entries than there are blocks, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
     is unknown, or a rank stands twice.
 OutOfRange
@@ -320,7 +320,8 @@ void bind_index_list(nb::module_& m) {
                             R"doc(A list of flat indices for each rank: any ownership at all.
 
 The local array of a rank has one dimension, in the order of its list. An index may stand in no list
-(nobody holds it) or in several (copies; the lowest rank sends). A value, cheap to copy.
+(nobody holds it), or several times in one list or in several: these are copies, of which the first
+of the lowest rank sends, and all receive. A value, cheap to copy.
 
 Parameters
 ----------
@@ -333,8 +334,6 @@ Raises
 ------
 OutOfRange
     When an index lies outside the shape.
-InvalidArgument
-    When one index stands twice in one list.
 WrongType
     When indices are no integers.
 

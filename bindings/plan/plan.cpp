@@ -26,6 +26,8 @@ using namespace nb::literals;
 using namespace datamover;
 using bindings::Axes;
 using bindings::axes_of;
+using bindings::Flip;
+using bindings::flip_of;
 using bindings::in_all_dims;
 
 namespace {
@@ -112,14 +114,15 @@ void bind_editing(nb::class_<MotionPlan>& c) {
          "copy",
          [](MotionPlan& plan, std::int64_t source_block, const Region& source_region,
             std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-            const Point& source_step, const Point& destination_step) {
+            const Point& source_step, const Point& destination_step, const Flip& flip) {
              plan.add_section(source_block, source_region, destination_block, destination_region,
-                              axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
-                              bindings::step_of(destination_step, plan.destination().dims()));
+                       axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
+                       bindings::step_of(destination_step, plan.destination().dims()),
+                       flip_of(flip));
          },
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
          "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
-         "destination_step"_a.none() = nb::none(),
+         "destination_step"_a.none() = nb::none(), "flip"_a = nb::none(),
          R"doc(Add one section copy to the plan.
 
 Parameters
@@ -133,13 +136,17 @@ axes : sequence of int, optional
 source_step, destination_step : int or sequence of int, optional
     Only every step-th index of a region takes part, from its lower corner on: in each dimension
     ``range(lo, hi, step)``. Both regions must then hold as many in each dimension.
+flip : sequence of bool, optional
+    The dimensions of the destination region that get the source's indices in descending order, as
+    in `numpy.flip`.
 
 Raises
 ------
 OutOfRange
     When a layout has no such block.
 Mismatch
-    When the regions hold different numbers of points, or their shapes differ after `axes`.
+    When the regions hold different numbers of points, or their shapes differ after `axes`; when
+    `flip` has other dimensions.
 InvalidArgument
     When `axes` is no permutation, or a step is below 1.
 Unsupported
@@ -381,15 +388,15 @@ void bind_builders(nb::module_& m) {
         "redistribute",
         [](const Layout& source, const Layout& destination, const Axes& axes,
            const std::optional<Region>& source_region,
-           const std::optional<Region>& destination_region, bool partial) {
-            if (!source_region && !destination_region)
+           const std::optional<Region>& destination_region, bool partial, const Flip& flip) {
+            if (!source_region && !destination_region && !flip)
                 return redistribute(source, destination, axes_of(axes), partial);
             return redistribute(source, source_region.value_or(source.domain()), destination,
                                 destination_region.value_or(destination.domain()), axes_of(axes),
-                                partial);
+                                partial, flip_of(flip));
         },
         "source"_a, "destination"_a, "axes"_a = nb::none(), "source_region"_a = nb::none(),
-        "destination_region"_a = nb::none(), "partial"_a = false);
+        "destination_region"_a = nb::none(), "partial"_a = false, "flip"_a = nb::none());
     m.def(
         "halo",
         [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,

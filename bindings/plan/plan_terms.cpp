@@ -14,6 +14,8 @@ using namespace nb::literals;
 using namespace datamover;
 using bindings::Axes;
 using bindings::axes_of;
+using bindings::Flip;
+using bindings::flip_of;
 using bindings::step_of;
 
 namespace {
@@ -39,6 +41,15 @@ std::string axes_text(const std::vector<int>& axes) {
     return axes.empty() ? "" : ", axes=" + text_of(axes_object(axes));
 }
 
+nb::object flip_object(const std::vector<bool>& flip) {
+    if (flip.empty()) return nb::none();
+    return nb::tuple(nb::cast(flip));
+}
+
+std::string flip_text(const std::vector<bool>& flip) {
+    return flip.empty() ? "" : ", flip=" + text_of(flip_object(flip));
+}
+
 void bind_section_copy(nb::module_& m) {
     nb::class_<SectionCopy>(m, "SectionCopy", R"doc(One section that goes from a block to a block.
 
@@ -58,23 +69,27 @@ axes : sequence of int, optional
     walked with the last dimension fastest.
 source_step, destination_step : int or sequence of int, optional
     Only every step-th index of a region takes part, from its lower corner on.
+flip : sequence of bool, optional
+    The dimensions of the destination region that get the source's indices in descending order, as
+    in `numpy.flip`.
 )doc")
         .def(
             "__init__",
             [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
                std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-               const Point& source_step, const Point& destination_step) {
+               const Point& source_step, const Point& destination_step, const Flip& flip) {
                 new (self) SectionCopy{source_block,
                                        source_region,
                                        destination_block,
                                        destination_region,
                                        axes_of(axes),
                                        step_of(source_step, source_region.dims()),
-                                       step_of(destination_step, destination_region.dims())};
+                                       step_of(destination_step, destination_region.dims()),
+                                       flip_of(flip)};
             },
             "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
             "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
-            "destination_step"_a.none() = nb::none())
+            "destination_step"_a.none() = nb::none(), "flip"_a = nb::none())
         .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
         .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
         .def_ro("destination_block", &SectionCopy::destination_block,
@@ -94,6 +109,10 @@ source_step, destination_step : int or sequence of int, optional
             [](const SectionCopy& s) { return step_object(s.destination_step); },
             nb::sig("def destination_step(self) -> tuple[int, ...] | None"),
             "Every so many-th index that is written, per dimension; None: all.")
+        .def_prop_ro(
+            "flip", [](const SectionCopy& s) { return flip_object(s.flip); },
+            nb::sig("def flip(self) -> tuple[bool, ...] | None"),
+            "Which dimensions of the destination get descending indices, or None.")
         .def(
             "__eq__", [](const SectionCopy& a, const SectionCopy& b) { return a == b; },
             nb::is_operator())
@@ -109,13 +128,13 @@ source_step, destination_step : int or sequence of int, optional
                         std::to_string(s.destination_block) + ", " +
                         text_of(nb::cast(s.destination_region)) + axes_text(s.axes) +
                         step_text("source_step", s.source_step) +
-                        step_text("destination_step", s.destination_step) + ")";
+                        step_text("destination_step", s.destination_step) + flip_text(s.flip) + ")";
              })
         .def("__getstate__",
              [](const SectionCopy& s) {
                  return nb::make_tuple(s.source_block, s.source_region, s.destination_block,
                                        s.destination_region, s.axes, s.source_step,
-                                       s.destination_step);
+                                       s.destination_step, s.flip);
              })
         .def("__setstate__", [](SectionCopy& self, const nb::tuple& s) {
             new (&self) SectionCopy{nb::cast<std::int64_t>(s[0]),
@@ -124,7 +143,8 @@ source_step, destination_step : int or sequence of int, optional
                                     nb::cast<Region>(s[3]),
                                     nb::cast<std::vector<int>>(s[4]),
                                     nb::cast<Point>(s[5]),
-                                    nb::cast<Point>(s[6])};
+                                    nb::cast<Point>(s[6]),
+                                    nb::cast<std::vector<bool>>(s[7])};
         });
 }
 
@@ -146,15 +166,19 @@ axes : sequence of int, optional
 partial : bool
     Whether elements of the destination that no block of the source holds stay as they are; else
     they are an error where the plan is bound.
+flip : sequence of bool, optional
+    The dimensions of the destination that get the source's indices in descending order.
 )doc")
         .def(
             "__init__",
             [](Redistribution* self, const Region& source_region, const Region& destination_region,
-               const Axes& axes, bool partial) {
+               const Axes& axes, bool partial, const Flip& flip) {
                 new (self)
-                    Redistribution{source_region, destination_region, axes_of(axes), partial};
+                    Redistribution{source_region, destination_region, axes_of(axes), partial, false,
+                                   false,         flip_of(flip)};
             },
-            "source_region"_a, "destination_region"_a, "axes"_a = nb::none(), "partial"_a = false)
+            "source_region"_a, "destination_region"_a, "axes"_a = nb::none(), "partial"_a = false,
+            "flip"_a = nb::none())
         .def_ro("source_region", &Redistribution::source_region, "What is read.")
         .def_ro("destination_region", &Redistribution::destination_region, "What is written.")
         .def_prop_ro(
@@ -167,6 +191,10 @@ partial : bool
                 "Whether it is the source of which all must be held by the destination.")
         .def_ro("adjoint", &Redistribution::adjoint,
                 "Whether this is the term of an adjoint plan: all copies of an element send.")
+        .def_prop_ro(
+            "flip", [](const Redistribution& r) { return flip_object(r.flip); },
+            nb::sig("def flip(self) -> tuple[bool, ...] | None"),
+            "Which dimensions of the destination get descending indices, or None.")
         .def(
             "__eq__", [](const Redistribution& a, const Redistribution& b) { return a == b; },
             nb::is_operator())
@@ -179,18 +207,22 @@ partial : bool
              [](const Redistribution& r) {
                  return "Redistribution(" + text_of(nb::cast(r.source_region)) + ", " +
                         text_of(nb::cast(r.destination_region)) + axes_text(r.axes) +
-                        (r.partial ? ", partial=True)" : ")") + (r.reversed ? " reversed" : "") +
-                        (r.adjoint ? " adjoint" : "");
+                        (r.partial ? ", partial=True" : "") + flip_text(r.flip) + ")" +
+                        (r.reversed ? " reversed" : "") + (r.adjoint ? " adjoint" : "");
              })
         .def("__getstate__",
              [](const Redistribution& r) {
                  return nb::make_tuple(r.source_region, r.destination_region, r.axes, r.partial,
-                                       r.reversed, r.adjoint);
+                                       r.reversed, r.adjoint, r.flip);
              })
         .def("__setstate__", [](Redistribution& self, const nb::tuple& s) {
-            new (&self) Redistribution{
-                nb::cast<Region>(s[0]), nb::cast<Region>(s[1]), nb::cast<std::vector<int>>(s[2]),
-                nb::cast<bool>(s[3]),   nb::cast<bool>(s[4]),   nb::cast<bool>(s[5])};
+            new (&self) Redistribution{nb::cast<Region>(s[0]),
+                                       nb::cast<Region>(s[1]),
+                                       nb::cast<std::vector<int>>(s[2]),
+                                       nb::cast<bool>(s[3]),
+                                       nb::cast<bool>(s[4]),
+                                       nb::cast<bool>(s[5]),
+                                       nb::cast<std::vector<bool>>(s[6])};
         });
 }
 

@@ -45,11 +45,11 @@ struct BlockCyclicOptions {
 class BlockCyclic {
 public:
     BlockCyclic() = default;
-    /// Make a layout of an array of `shape` over `nprocs` processes. Throws invalid_argument if a
-    /// shape, block or grid is not positive, a grid dimension is not 1 although the distribution is
-    /// `*`, there are more blocks than processes or more than 2^31 - 1 processes, or `ranks` has
-    /// another length than there are blocks or repeats a rank. Throws out_of_range for ranks
-    /// outside 0 .. nprocs-1, and for more elements than 63 bits can count.
+    /// Make a layout of an array of `shape` over `nprocs` processes. Throws invalid_argument if an
+    /// extent is negative, a block or grid is not positive, a grid dimension is not 1 although the
+    /// distribution is `*`, there are more blocks than processes or more than 2^31 - 1 processes,
+    /// or `ranks` has another length than there are blocks or repeats a rank. Throws out_of_range
+    /// for ranks outside 0 .. nprocs-1, and for more elements than 63 bits can count.
     BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                 const BlockCyclicOptions& options = {});
 

@@ -27,8 +27,8 @@ class FlatCyclic {
 public:
     FlatCyclic() = default;
     /// Make a layout of an array of `shape`. No owners: all ranks, in order. Throws
-    /// invalid_argument if a shape or a block is not positive, there are more than 2^31 - 1
-    /// processes, or a rank is repeated; out_of_range for owners outside 0 .. nprocs-1, and for
+    /// invalid_argument if an extent is negative, a block is not positive, there are more than 2^31
+    /// - 1 processes, or a rank is repeated; out_of_range for owners outside 0 .. nprocs-1, and for
     /// more elements than 63 bits can count.
     FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
                std::vector<std::int64_t> owners = {});

@@ -15,13 +15,14 @@ namespace datamover DATAMOVER_PUBLIC {
 
 /// A list of flat (row-major) indices into an array of `shape` for every rank. The local array of a
 /// rank is one-dimensional, in the order of its list. Block number = rank. An index may be in no
-/// list (no process holds it) or in several (copies; the lowest rank sends). A cheap value.
+/// list (no process holds it), or several times in one list or in several: these are copies, of
+/// which the first of the lowest rank sends, and all receive. A cheap value.
 class IndexList {
 public:
     IndexList() = default;
     /// Make lists of all ranks. `offsets` has nprocs + 1 entries; rank r holds indices[offsets[r]
-    /// .. offsets[r+1]). Throws mismatch (offsets), out_of_range (an index outside the shape),
-    /// invalid_argument (an index twice in one list). O(n log n).
+    /// .. offsets[r+1]). Throws mismatch (offsets), out_of_range (an index outside the shape).
+    /// O(n log n).
     IndexList(const Point& shape, std::span<const std::int64_t> offsets,
               std::span<const std::int64_t> indices);
 

@@ -17,8 +17,8 @@ namespace datamover DATAMOVER_PUBLIC {
 
 /// Make index lists (see IndexList) of which each process passes only its own: `mine[k]` is this
 /// process's list of the k-th result. Partners have `shape` and one rank per process. Throws, on
-/// all processes: out_of_range (an index outside the shape), invalid_argument (an index twice in
-/// one list), mismatch (shape, number of lists or partners differ between processes).
+/// all processes: out_of_range (an index outside the shape), mismatch (shape, number of lists or
+/// partners differ between processes).
 ///
 /// A process keeps its own lists and, for each index that it holds in any of them or in one of
 /// `partners`, the other holders. So elements can be moved among the results and to and from

@@ -29,7 +29,9 @@ namespace datamover DATAMOVER_PUBLIC {
 /// regions of different shapes but the same number of points are both traversed with the last
 /// dimension fastest. With steps, only every step-th index of a region from its lower corner takes
 /// part: in dimension d the indices lo[d] + k * step[d] below hi[d]; both sides must then have the
-/// same number of them in each dimension. Source: an entry of KeLP's MotionPlan.
+/// same number of them in each dimension. With `flip`, the dimensions of the destination region in
+/// which it is true get the source's indices in descending order (as in numpy.flip). Source: an
+/// entry of KeLP's MotionPlan.
 struct SectionCopy {
     std::int64_t source_block = 0;
     Region source_region{};
@@ -38,13 +40,14 @@ struct SectionCopy {
     std::vector<int> axes{};
     Point source_step{};  ///< per dimension of the source region; without dimensions: 1 in each
     Point destination_step{};  ///< per dimension of the destination region, likewise
+    std::vector<bool> flip{};  ///< per dimension of the destination region; empty: none
 
     bool operator==(const SectionCopy&) const = default;
 };
 
-/// A redistribution of all of `source_region` to `destination_region`, whatever the owners. If
-/// several source blocks of a floor plan or an index list hold an element, the lowest block sends
-/// it; all destination blocks that hold it receive it.
+/// A redistribution of all of `source_region` to `destination_region`, whatever the owners; `axes`
+/// and `flip` are those of SectionCopy. If several source blocks of a floor plan or an index list
+/// hold an element, the lowest block sends it; all destination blocks that hold it receive it.
 ///
 /// By default, a source block must hold each element of the region that a destination block holds,
 /// otherwise `incoming` throws.
@@ -63,6 +66,7 @@ struct Redistribution {
     bool partial = false;
     bool reversed = false;
     bool adjoint = false;
+    std::vector<bool> flip{};
 
     bool operator==(const Redistribution&) const = default;
 };
@@ -103,14 +107,15 @@ public:
     std::int64_t nprocs() const { return source_.nprocs(); }
 
     /// Add a copy between sections of two blocks. Throws out_of_range (block numbers), mismatch
-    /// (numbers of points, axes, steps), invalid_argument (axes that are not a permutation, a step
-    /// below 1). Regions may extend into ghosts; this is checked when the plan is bound to arrays.
+    /// (numbers of points, axes, steps, flip), invalid_argument (axes that are not a permutation, a
+    /// step below 1). Regions may extend into ghosts; this is checked when the plan is bound to
+    /// arrays.
     void add_section(std::int64_t source_block, const Region& source_region,
-                     std::int64_t destination_block, const Region& destination_region,
-                     const std::vector<int>& axes = {}, const Point& source_step = {},
-                     const Point& destination_step = {});
-    /// Add a term. Throws as `add_section` does, for any term, and unsupported if the layouts have
-    /// no such regions or halos.
+              std::int64_t destination_block, const Region& destination_region,
+              const std::vector<int>& axes = {}, const Point& source_step = {},
+              const Point& destination_step = {}, const std::vector<bool>& flip = {});
+    /// Add a term. Throws as `add_section` does, for any term, and unsupported if the layouts have no such
+    /// regions or halos.
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
@@ -203,10 +208,14 @@ private:
 MotionPlan redistribute(const Layout& source, const Layout& destination,
                         const std::vector<int>& axes = {}, bool partial = false);
 /// Make such a plan for a section: source_region is moved to destination_region (same shape after
-/// axes), first element to first element. Throws out_of_range if a region is not inside its domain.
+/// axes), first element to first element. The dimensions of the destination in which `flip` is true
+/// get the source's indices in descending order, as in numpy.flip. Throws out_of_range if a region
+/// is not inside its domain, mismatch if `flip` does not have an entry for each dimension. With
+/// flips, ranges of the flattened array are planned element by element.
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
-                        const std::vector<int>& axes = {}, bool partial = false);
+                        const std::vector<int>& axes = {}, bool partial = false,
+                        const std::vector<bool>& flip = {});
 
 /// Make a plan that fills the ghosts of a layout's blocks, `lower` and `upper` deep per dimension.
 /// The layout is a floor plan, or block-cyclic with one interval per process in each dimension

@@ -96,6 +96,7 @@ struct PlannedArrays {
 
     MotionPlan plan;
     std::vector<ArrayPart> sources, destinations;
+    std::complex<double> alpha = 1;  ///< factor of received elements, times that of the options
 };
 
 /// Executes plans between arrays as one collective operation, any number of times: one plan between

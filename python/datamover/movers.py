@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ._plan import MotionPlan
-from .arguments import flag, memory_limit, number, operation, seconds, word
+from .arguments import flag, is_several, memory_limit, number, operation, seconds, word
 from .arrays import Array, UserArrays, number_name
 from .collective_calls import address_of, agreeing, binding, leaving, refused_by
 from .counted import counted
@@ -268,8 +268,9 @@ class Mover(WithFree):
         How to combine arriving elements with existing ones; by default they replace them. An
         element that moves to itself, in the same memory, stays unchanged, whatever `op` and `alpha`
         are.
-    alpha : number
-        Factor of arriving elements.
+    alpha : number, or sequence of numbers
+        Factor of arriving elements. With several plans it may be a sequence with one factor for
+        each, for example for components of vectors that change their sign.
     beta : number
         Factor of the existing elements, with `op="add"` only. It is applied whenever an element
         arrives. If several arrive at one place, as from an `adjoint`, multiply the array before
@@ -375,7 +376,7 @@ class Mover(WithFree):
         together: bool = True,
         op: Any = None,
         transport: str = "auto",
-        alpha: complex = 1,
+        alpha: complex | Sequence[complex] = 1,
         beta: complex = 1,
         conjugate: bool = False,
         check: bool = False,
@@ -393,6 +394,10 @@ class Mover(WithFree):
         try:
             if isinstance(listed, BaseException):
                 raise listed
+            factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
+            if factors is not None and len(factors) != len(listed):
+                raise Mismatch(f"alpha has {len(factors)} factors; there are {len(listed)} plans")
+            alpha = 1 if factors else alpha
             options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
             in_phases = not flag(together, "together")
             self._replaces = options.op == "replace"
@@ -406,6 +411,7 @@ class Mover(WithFree):
             [p.sources for p in parts],
             [p.destinations for p in parts],
             **vars(options),
+            factors=factors or [1] * len(parts),
             in_phases=in_phases,
         )
 

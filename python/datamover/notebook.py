@@ -127,10 +127,15 @@ def _memory(memory: MemoryLayout) -> str:
     return table(caption, head, rows, others(len(memory.blocks), "blocks"))
 
 
+def _turn(term: SectionCopy | Redistribution) -> str:
+    axes = f", axes {term.axes}" if term.axes else ""
+    return axes + (f", flip {term.flip}" if term.flip else "")
+
+
 def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     """Return a term as (kind, from, to)."""
     if isinstance(term, SectionCopy):
-        axes = f", axes {term.axes}" if term.axes else ""
+        axes = _turn(term)
         read = _slices(term.source_region, term.source_step)
         written = _slices(term.destination_region, term.destination_step)
         return (
@@ -141,7 +146,7 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     if isinstance(term, Redistribution):
         flags = ("partial", "reversed", "adjoint")
         kind = "".join(f"{flag} " for flag in flags if getattr(term, flag))
-        axes = f", axes {term.axes}" if term.axes else ""
+        axes = _turn(term)
         destination = _slices(term.destination_region) + axes
         return (f"{kind}redistribution", _slices(term.source_region), destination)
     ghosts = f"ghosts, {term.lower} below and {term.upper} above"

@@ -52,8 +52,6 @@ def index_lists(
     ------
     OutOfRange
         An index of some process is outside the shape.
-    InvalidArgument
-        An index occurs twice in one list.
     Mismatch
         Shape, partners or the number of lists differ between processes.
     WrongType

@@ -186,6 +186,7 @@ def redistribute(
     destination_region: Section | None = None,
     relabel: Literal[False] = False,
     partial: bool = False,
+    flip: Sequence[bool] | None = None,
 ) -> MotionPlan: ...
 @overload
 def redistribute(
@@ -197,6 +198,7 @@ def redistribute(
     *,
     relabel: Literal[True] | Sequence[int],
     partial: bool = False,
+    flip: Sequence[bool] | None = None,
 ) -> Relabelling: ...
 def redistribute(
     source: Layout,
@@ -206,6 +208,7 @@ def redistribute(
     destination_region: Section | None = None,
     relabel: bool | Sequence[int] = False,
     partial: bool = False,
+    flip: Sequence[bool] | None = None,
 ) -> MotionPlan | Relabelling:
     """Plan to move each index that both layouts hold from one to the other.
 
@@ -233,6 +236,11 @@ def redistribute(
         By default they raise Mismatch, which names such an index: here if the index is outside the
         domain of the source, otherwise when the plan is bound to arrays or `incoming` is called.
         Elements of the source that no block of the destination holds are never sent.
+    flip : sequence of bool, optional
+        The dimensions of the destination that get the source's indices in descending order, as in
+        `numpy.flip` after `numpy.transpose`. Then also without regions, the whole domains are
+        moved as sections. Index lists, and with `flip` also flattened ranges, are planned element
+        by element.
 
     Returns
     -------
@@ -244,8 +252,8 @@ def redistribute(
     ------
     Mismatch
         If the destination needs an index outside the domain of the source, without `partial`; or if
-        the shapes of the regions (after `axes`), the numbers of dimensions or the numbers of
-        processes differ.
+        the shapes of the regions (after `axes`), the numbers of dimensions, also of `flip`, or the
+        numbers of processes differ.
     InvalidArgument
         If `axes` is not a permutation.
     OutOfRange
@@ -294,6 +302,7 @@ block of the source holds it; pass partial=True to redistribute to leave such el
         _section(source_region, "source_region", source),
         _section(destination_region, "destination_region", destination),
         flag(partial, "partial"),
+        None if flip is None else [flag(f, "flip") for f in flip],
     )
     if relabel is False:
         return plan

@@ -135,6 +135,12 @@ AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int
 
 }  // namespace
 
+AxisSet AxisSet::mirrored() const {
+    const std::int64_t blocks = geometry::divide_up(geometry::subtract(end, first), period);
+    const std::int64_t last = geometry::add(first, geometry::multiply(blocks - 1, period));
+    return {-geometry::add(last, length), length, period, -first};
+}
+
 std::int64_t common_period(std::int64_t a, std::int64_t b) {
     return bounded_multiply(a / std::gcd(a, b), b);
 }

@@ -25,9 +25,9 @@ void check_shape(const Point& shape, std::int64_t nprocs) {
     if (shape.dims() < 1)
         invalid_block_cyclic("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d) {
-        if (shape[d] < 1)
-            invalid_block_cyclic(concat("extent ", shape[d], at_dimension(d), " of shape ", shape,
-                                        " is not positive"));
+        if (shape[d] < 0)
+            invalid_block_cyclic(
+                concat("extent ", shape[d], at_dimension(d), " of shape ", shape, " is negative"));
     }
     shape.product();
     layout::check_nprocs(nprocs);
@@ -98,15 +98,17 @@ Point block_sizes(const Point& shape, const Point& grid,
     Point block = shape;
     for (int d = 0; d < shape.dims(); ++d) {
         const AxisDistribution& a = axes[static_cast<std::size_t>(d)];
-        const std::int64_t even = geometry::divide_up(shape[d], grid[d]);
+        const std::int64_t longest = std::max<std::int64_t>(shape[d], 1);
+        const std::int64_t even = geometry::divide_up(longest, grid[d]);
+        block[d] = longest;
         if (a.kind == AxisDistribution::Kind::block) {
-            block[d] = std::min(a.block > 0 ? a.block : even, shape[d]);
+            block[d] = std::min(a.block > 0 ? a.block : even, longest);
             if (block[d] < even)
                 invalid_block_cyclic(concat("block(", block[d], ")", at_dimension(d), " on ",
                                             grid[d], " processes covers less than the extent ",
                                             shape[d], ": it must be at least ", even));
         } else if (a.kind == AxisDistribution::Kind::cyclic) {
-            block[d] = std::min(a.block > 0 ? a.block : 1, shape[d]);
+            block[d] = std::min(a.block > 0 ? a.block : 1, longest);
         }
     }
     return block;

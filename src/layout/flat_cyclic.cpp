@@ -22,9 +22,9 @@ std::int64_t checked_elems(const Point& shape) {
     if (shape.dims() < 1)
         invalid_flat_layout("a flat layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d)
-        if (shape[d] < 1)
+        if (shape[d] < 0)
             invalid_flat_layout(concat("extent ", shape[d], " in dimension ", d, " of shape ",
-                                       shape, " is not positive"));
+                                       shape, " is negative"));
     return shape.product();
 }
 
@@ -37,7 +37,7 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
     if (block_elems < 1)
         invalid_flat_layout(concat("blocks of ", block_elems,
                                    " elements of the flattened array; they need at least 1"));
-    block_elems_ = std::min(block_elems, elems_);
+    block_elems_ = std::min(block_elems, std::max<std::int64_t>(elems_, 1));
     blocks_by_rank_.resize(owners_.size());
     for (std::size_t i = 0; i < owners_.size(); ++i) {
         if (owners_[i] < 0 || owners_[i] >= nprocs)

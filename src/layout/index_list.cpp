@@ -15,7 +15,7 @@ namespace datamover {
 struct [[gnu::visibility("hidden")]] IndexList::Table {
     std::vector<std::int64_t> offsets;
     std::vector<std::int64_t> indices;
-    std::vector<Holder> holders;  ///< sorted by index, then rank
+    std::vector<Holder> holders;  ///< sorted by index, rank, position
     std::int64_t digest = 0;
     std::int64_t known_rank = -1;      ///< whose list `indices` is; -1: they are all ranks'
     std::vector<std::int64_t> unheld;  ///< known to have no holder; only where known_rank is set
@@ -89,12 +89,6 @@ void IndexList::sort_holders(Table& table) const {
         return std::tie(a.index, a.rank, a.position) < std::tie(b.index, b.rank, b.position);
     };
     if (!std::ranges::is_sorted(table.holders, before)) std::ranges::sort(table.holders, before);
-    for (std::size_t i = 1; i < table.holders.size(); ++i) {
-        const Holder &a = table.holders[i - 1], &b = table.holders[i];
-        if (a.index == b.index && a.rank == b.rank)
-            throw make_error(ErrorCode::invalid_argument, "index ", a.index,
-                             " stands twice in the list of rank ", a.rank);
-    }
 }
 
 std::int64_t IndexList::nprocs() const {

@@ -283,7 +283,8 @@ private:
             }
         alone([&] {
             for (const Motion& motion : moves_.motions)
-                check_types(motion.array.source, motion.array.destination, options_);
+                check_types(motion.array.source, motion.array.destination,
+                            motion.options(options_));
         });
     }
 
@@ -317,7 +318,7 @@ private:
             const Motion& motion = moves_.motions[m];
             made.motions.push_back({&moves_.parts_of(m).plan,
                                     {&motion.array.source, &motion.array.destination},
-                                    update_of(motion.array, options_),
+                                    update_of(motion.array, motion.options(options_)),
                                     motions_[m].prefers_row_major.holds()
                                         ? plan::MessageOrder::row_major
                                         : plan::MessageOrder::column_major,

@@ -24,6 +24,12 @@ struct PlannedParts {
 struct Motion {
     std::size_t plan = 0;  ///< number among the plans
     PerSide<ArrayPart> array;
+    std::complex<double> alpha = 1;  ///< factor of received elements, times that of the options
+
+    MoverOptions options(MoverOptions of_mover) const {
+        of_mover.alpha *= alpha;
+        return of_mover;
+    }
 };
 
 /// All that a mover moves in one phase of a round; most have one.

@@ -61,8 +61,8 @@ std::vector<std::string> texts_of(const MoverOptions& options) {
 }
 
 /// What all processes must pass alike, one digest each, with its description where it is asked for:
-/// the options, the numbers of arrays and phases, then of each motion the number of terms, the
-/// layouts and the terms.
+/// the options, the numbers of arrays and phases, then of each motion the factor, the number of
+/// terms, the layouts and the terms.
 class MovePassed {
 public:
     MovePassed(const Moves& moves, const MoverOptions& options)
@@ -73,6 +73,7 @@ public:
         digests_.push_back(moves.phases);
         for (const Motion& motion : moves.motions) {
             const auto of_plan = plan::plan_digests(plan_of(motion));
+            digests_.push_back(geometry::text_digest(datamover::text_of(motion.alpha)));
             digests_.push_back(std::ssize(of_plan));
             digests_.insert(digests_.end(), of_plan.begin(), of_plan.end());
         }
@@ -88,6 +89,7 @@ public:
         std::size_t m = 0;
         while (i >= values_of(m)) i -= values_of(m++);
         const MotionPlan& plan = plan_of(moves_.motions[m]);
+        if (i-- == 0) return {"factors", "alpha=" + datamover::text_of(moves_.motions[m].alpha)};
         if (i == 0) return {"numbers of terms", std::to_string(plan.size())};
         if (i == 1) return {"source layouts", plan.source().describe()};
         if (i == 2) return {"destination layouts", plan.destination().describe()};
@@ -98,7 +100,7 @@ public:
 private:
     const MotionPlan& plan_of(const Motion& motion) const { return moves_.plans[motion.plan].plan; }
     std::size_t values_of(std::size_t motion) const {
-        return static_cast<std::size_t>(plan_of(moves_.motions[motion]).size()) + 3;
+        return static_cast<std::size_t>(plan_of(moves_.motions[motion]).size()) + 4;
     }
 
     const Moves& moves_;
@@ -166,7 +168,10 @@ std::int64_t digest_of(const MoverOptions& options) {
 std::int64_t digest_of(const Moves& moves) {
     plan::PlanWriter words;
     for (const PlannedParts& planned : moves.plans) words.put_all(plan::plan_digests(planned.plan));
-    for (const Motion& motion : moves.motions) words.put(static_cast<std::int64_t>(motion.plan));
+    for (const Motion& motion : moves.motions) {
+        words.put(static_cast<std::int64_t>(motion.plan));
+        words.put(text_of(motion.alpha));
+    }
     return words.digest();
 }
 

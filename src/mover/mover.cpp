@@ -27,7 +27,7 @@ void add(const PlannedArrays& planned, std::size_t number, Moves& moves) {
                          " destinations; it needs equally many, at least one");
     for (std::size_t i = 0; i < planned.sources.size(); ++i)
         moves.motions.push_back(
-            {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
+            {moves.plans.size(), {planned.sources[i], planned.destinations[i]}, planned.alpha});
     moves.plans.push_back({planned.plan, {}, {}, false});
 }
 

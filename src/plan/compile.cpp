@@ -10,7 +10,6 @@
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
 #include "geometry/make_error.hpp"
-#include "relation/extent.hpp"
 #include "relation/nest_folder.hpp"
 #include "relation/product_builder.hpp"
 
@@ -193,8 +192,9 @@ private:
         ProductAxis made;
         made.table = axis.table;
         for (const Side side : both_sides) {
-            made.stride_bytes(side) = memory[side] ? memory[side]->strides_bytes[axis.dim(side)]
-                                                   : inner_elems * sides_[side].elem_bytes;
+            made.stride_bytes(side) =
+                memory[side] ? axis.sign(side) * memory[side]->strides_bytes[axis.dim(side)]
+                             : inner_elems * sides_[side].elem_bytes;
             if (!memory[side])
                 made.table = std::make_shared<const AxisTable>(axis.table->half(other(side)));
         }
@@ -207,7 +207,7 @@ private:
         std::array<std::optional<Extent>, max_dims> range;
         for (const PieceAxis& axis : piece.axes) {
             const int d = axis.dim(side);
-            const Extent along = extent_of(*axis.table, side);
+            const Extent along = positions_of(axis, side);
             Extent& sum = range[static_cast<std::size_t>(d)].emplace(
                 range[static_cast<std::size_t>(d)].value_or(Extent{0, 0}));
             sum.low += along.low;
@@ -355,6 +355,11 @@ private:
 };
 
 }  // namespace
+
+Extent positions_of(const PieceAxis& axis, Side side) {
+    const Extent extent = extent_of(*axis.table, side);
+    return axis.sign(side) < 0 ? Extent{-extent.high, -extent.low} : extent;
+}
 
 AddressRelation compile(const PairPart& part, const RelationSide& source,
                         const RelationSide& destination, MessageOrder order) {

@@ -5,6 +5,7 @@
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
+#include "relation/extent.hpp"
 
 namespace datamover::plan {
 
@@ -19,6 +20,9 @@ struct RelationSide {
     std::int64_t elem_bytes = 0;
     std::int64_t rank = 0;  ///< for error texts
 };
+
+/// The lowest and the highest local position of an axis that has elements.
+Extent positions_of(const PieceAxis& axis, Side side);
 
 /// The relation of a part between two memories, or between a memory and a message. Throws
 /// out_of_range when a section reaches outside what a block's memory holds (ghosts too shallow).

@@ -26,7 +26,7 @@ AxisSet below(AxisSet set, std::int64_t end) {
 SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
                            const SectionFrame& frame)
     : layout(layout), block(block), side(side), lo(frame.lo(side)) {
-    const auto of_layout = layout.axis_sets(block);
+    const auto of_layout = frame.oriented_sets(side, layout, block);
     for (std::size_t k = 0; k < of_layout.size(); ++k)
         sets.push_back(of_layout[static_cast<std::size_t>(frame.dim(side, static_cast<int>(k)))]);
 }
@@ -64,13 +64,9 @@ void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
     Point t = frame.extent;
     for (const Window& w : windows)
         for (const Region& free : subtract_all(region_of(w), boxes)) {
-            if (!block.lowest_in(free, t)) continue;
-            Point index = t;
-            for (int k = 0; k < t.dims(); ++k) {
-                const Side there = other(block.side);
-                index[frame.dim(there, k)] = t[k] + frame.lo(there)[k];
-            }
-            refuse_missing(block.layout, block.block, block.side, index);
+            if (block.lowest_in(free, t))
+                refuse_missing(block.layout, block.block, block.side,
+                               frame.index(other(block.side), t));
         }
 }
 

@@ -95,8 +95,7 @@ public:
         // otherwise the number tells.
         const bool each_once = side_.side == Side::destination || fp.disjoint();
         if (!all_needed || (each_once && elems_ == needed)) return;
-        const auto held = windows_of(fp, fp.find(fp.bounding_box()), side_.other_lo(),
-                                     side_.other_dims(), f_.extent);
+        const auto held = windows_of(fp, fp.find(fp.bounding_box()), f_, other(side_.side));
         for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
             refuse_missing(side_.section_block(box, flat_block), f_, {whole}, held);
         });
@@ -267,8 +266,7 @@ private:
     /// Throws where the flat block has an element in the section that no box holds.
     void refuse_what_is_missing(std::int64_t flat_block, const FloorPlan& fp) {
         std::vector<Region> held;
-        for (const Window& w : windows_of(fp, fp.find(fp.bounding_box()), side_.other_lo(),
-                                          side_.other_dims(), f_.extent))
+        for (const Window& w : windows_of(fp, fp.find(fp.bounding_box()), f_, other(side_.side)))
             held.push_back({w.lo, w.lo + w.extent});
         const Window whole = side_.whole();
         for (const Region& free : subtract_all({whole.lo, whole.lo + whole.extent}, held)) {

@@ -31,12 +31,6 @@ public:
     int other_dim(int k) const { return frame_.dim(other(side), k); }
     std::int64_t flat_lo(int k) const { return frame_.lo(side)[k]; }
     std::int64_t other_lo(int k) const { return frame_.lo(other(side))[k]; }
-    const Point& other_lo() const { return frame_.lo(other(side)); }
-    std::vector<int> other_dims() const {
-        std::vector<int> dims;
-        for (int k = 0; k < frame_.extent.dims(); ++k) dims.push_back(other_dim(k));
-        return dims;
-    }
     Window whole() const { return {Point::filled(frame_.extent.dims(), 0), frame_.extent}; }
 
     const FlatAxis& axis(const FlatBox& box, int k) const {

@@ -31,7 +31,7 @@ std::optional<GridOverlap> GridOverlap::of(const MotionPlan& plan) {
     const BlockCyclic* destination = plan.destination().block_cyclic();
     if (source == nullptr || destination == nullptr || plan.size() != 1) return std::nullopt;
     const auto* all = std::get_if<Redistribution>(&plan[0]);
-    if (all == nullptr) return std::nullopt;
+    if (all == nullptr || !all->flip.empty() || all->source_region.empty()) return std::nullopt;
     if (source->replicas() > 1 || destination->replicas() > 1) return std::nullopt;
     GridOverlap overlap;
     overlap.source_ = *source;

@@ -14,7 +14,8 @@ namespace datamover::plan {
 /// dimensions: nothing here is as large as the number of pairs.
 class GridOverlap {
 public:
-    /// Empty when the plan is anything but one such redistribution, without replicas.
+    /// Empty when the plan is anything but one such redistribution of some elements, without
+    /// replicas or flips.
     static std::optional<GridOverlap> of(const MotionPlan& plan);
 
     /// Elements that go from one grid position to another, given by their coordinates.

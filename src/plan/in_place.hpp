@@ -19,6 +19,8 @@ std::vector<PeerPart> incoming_in_place(const MotionPlan& plan, std::int64_t ran
 /// Whether each element goes to itself.
 bool is_identity(const BlockPair& blocks, const BoxShape& box);
 bool is_identity(const ProductPiece& piece);
-bool is_identity(const IndexPiece& piece);
+
+/// Leaves out the elements that go to themselves.
+void drop_identities(IndexPiece& piece);
 
 }  // namespace datamover::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces between two blocks if one side is an index list.
+// Pieces between two blocks, element by element: one side is an index list, or flat and flipped.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,6 +14,7 @@ namespace {
 /// Where one element lies: its block and its flat row-major place in the block's local array.
 struct Place {
     std::int64_t block, flat;
+    bool operator==(const Place&) const = default;
 };
 
 std::int64_t flatten(const Point& index, const Point& extents) {
@@ -109,20 +110,26 @@ public:
         return rows_between(*least, *most, list_->shape());
     }
 
-    /// The flat place of a global index, or -1. O(log n) in a list, else O(1).
-    std::int64_t flat_of(const Point& global) const {
+    /// Calls visit(global, flat place) for each place of a global index: at most one, except in a
+    /// list. O(log n) in a list, else O(1).
+    template <class Visit>
+    void for_each_of(const Point& global, Visit&& visit) const {
         if (list_) {
             for (const auto& h : list_->holders(flatten(global, list_->shape())))
-                if (h.rank == block_) return h.position;
-            return -1;
+                if (h.rank == block_) visit(global, h.position);
+            return;
         }
-        if (flat_) return flat_set_.local(flatten(global, flat_->shape()));
+        if (flat_) {
+            const std::int64_t flat = flat_set_.local(flatten(global, flat_->shape()));
+            if (flat >= 0) visit(global, flat);
+            return;
+        }
         Point local = global;
         for (int d = 0; d < global.dims(); ++d) {
             local[d] = sets_[static_cast<std::size_t>(d)].local(global[d]);
-            if (local[d] < 0) return -1;
+            if (local[d] < 0) return;
         }
-        return flatten(local, extents_);
+        visit(global, flatten(local, extents_));
     }
 
     /// Calls visit(global index, flat local place) for every element.
@@ -179,16 +186,14 @@ public:
     }
     Point to_destination(const Point& source) const {
         Point index = frame_.destination_lo;
-        for (int k = 0; k < index.dims(); ++k)
-            index[k] += source[frame_.axes[static_cast<std::size_t>(k)]] - frame_.source_lo[k];
+        for (int k = 0; k < index.dims(); ++k) {
+            const std::int64_t i = source[frame_.dim(Side::source, k)];
+            index[k] += (frame_.sign(Side::source, k) < 0 ? -1 - i : i) - frame_.source_lo[k];
+        }
         return index;
     }
     Point to_source(const Point& destination) const {
-        Point index = destination;
-        for (int k = 0; k < index.dims(); ++k)
-            index[frame_.axes[static_cast<std::size_t>(k)]] =
-                destination[k] - frame_.destination_lo[k] + frame_.source_lo[k];
-        return index;
+        return frame_.index(Side::source, destination - frame_.destination_lo);
     }
 
 private:
@@ -206,7 +211,9 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
     if (near.empty()) return;
     const IndexList* list = all ? nullptr : other.index_list();
     // Where only some holders are known, every element has to be asked for: so that none is missed.
-    const Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
+    Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
+    for (int k = 0; k < a.dims(); ++k)
+        if (a[k] > b[k]) std::swap(a[k], b[k]);
     if (list && list->knows_all() && own.knows_all() && is_within(a, list->shape()) &&
         is_within(b, list->shape())) {
         const auto named =
@@ -216,8 +223,7 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
             for (const IndexList::Holder& h : named) {
                 if (std::exchange(last, h.index) == h.index) continue;
                 const Point global = back(unflatten(h.index, list->shape()));
-                if (!near.contains(global)) continue;
-                if (const std::int64_t flat = own.flat_of(global); flat >= 0) visit(global, flat);
+                if (near.contains(global)) own.for_each_of(global, visit);
             }
             return;
         }
@@ -229,6 +235,7 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
 
 struct IndexMatch {
     std::int64_t t, source_flat, destination_flat;
+    auto operator<=>(const IndexMatch&) const = default;
 };
 
 /// What meets, by the other side's block.
@@ -243,9 +250,8 @@ public:
     /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
     template <class Visit>
     void for_each_piece(Visit&& visit) {
-        const auto before = [](const IndexMatch& a, const IndexMatch& b) { return a.t < b.t; };
         for (auto& [block, meetings] : by_block_) {
-            if (!std::ranges::is_sorted(meetings, before)) std::ranges::sort(meetings, before);
+            if (!std::ranges::is_sorted(meetings)) std::ranges::sort(meetings);
             IndexPiece piece;
             piece.source.reserve(meetings.size());
             piece.destination.reserve(meetings.size());
@@ -284,8 +290,8 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
             if (receivers.empty()) return;
             find_holders(source, global, senders);
             for (const Place& to : receivers)
-                if (sender(source, senders, destination.owner(to.block), nodes).block ==
-                    source_block)
+                if (sender(source, senders, destination.owner(to.block), nodes) ==
+                    Place{source_block, flat})
                     found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
         });
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {

@@ -42,6 +42,7 @@ void check_redistribution(const Layout& source, const Layout& destination,
     check_region(r.source_region, source, destination, "source");
     check_region(r.destination_region, destination, source, "destination");
     plan::check_axes(r.axes, source.dims());
+    plan::check_flip(r.flip, destination.dims());
     const Point shape = plan::permuted(r.source_region.shape(), r.axes);
     if (!(shape == r.destination_region.shape()))
         throw make_error(ErrorCode::mismatch, "source shape ", shape,
@@ -50,24 +51,32 @@ void check_redistribution(const Layout& source, const Layout& destination,
 }
 
 PlanTerm reversed_term(const PlanTerm& term) {
-    return std::visit(
-        Overload{
-            [](const SectionCopy& s) -> PlanTerm {
-                return SectionCopy{
-                    s.destination_block, s.destination_region,       s.source_block,
-                    s.source_region,     plan::inverse_axes(s.axes), s.destination_step,
-                    s.source_step};
-            },
-            [](const Redistribution& r) -> PlanTerm {
-                return Redistribution{
-                    r.destination_region, r.source_region, plan::inverse_axes(r.axes), r.partial,
-                    !r.reversed,          r.adjoint};
-            },
-            [](HaloExchange h) -> PlanTerm {
-                h.reversed = !h.reversed;
-                return h;
-            }},
-        term);
+    return std::visit(Overload{[](const SectionCopy& s) -> PlanTerm {
+                                   const std::vector<int> axes = plan::inverse_axes(s.axes);
+                                   return SectionCopy{s.destination_block,
+                                                      s.destination_region,
+                                                      s.source_block,
+                                                      s.source_region,
+                                                      axes,
+                                                      s.destination_step,
+                                                      s.source_step,
+                                                      plan::permuted(s.flip, axes)};
+                               },
+                               [](const Redistribution& r) -> PlanTerm {
+                                   const std::vector<int> axes = plan::inverse_axes(r.axes);
+                                   return Redistribution{r.destination_region,
+                                                         r.source_region,
+                                                         axes,
+                                                         r.partial,
+                                                         !r.reversed,
+                                                         r.adjoint,
+                                                         plan::permuted(r.flip, axes)};
+                               },
+                               [](HaloExchange h) -> PlanTerm {
+                                   h.reversed = !h.reversed;
+                                   return h;
+                               }},
+                      term);
 }
 
 PlanTerm adjoint_term(const PlanTerm& term) {
@@ -85,10 +94,14 @@ bool all_ones(const Point& step) {
 
 /// The term without flags that say nothing between these layouts, so that equal plans are equal.
 PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm term) {
-    if (auto* s = std::get_if<SectionCopy>(&term))
+    if (auto* s = std::get_if<SectionCopy>(&term)) {
         for (Point* step : {&s->source_step, &s->destination_step})
             if (all_ones(*step)) *step = {};
+        s->flip = plan::flips_in(s->flip,
+                                 plan::strided_shape(s->destination_region, s->destination_step));
+    }
     auto* r = std::get_if<Redistribution>(&term);
+    if (r) r->flip = plan::flips_in(r->flip, r->destination_region.shape());
     // These hold every element of their domains; without replicas, once.
     const auto holds_all = [](const Layout& l) { return l.block_cyclic() || l.flat_cyclic(); };
     const auto once = [](const Layout& l) {
@@ -114,11 +127,11 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
 }
 
 void MotionPlan::add_section(std::int64_t source_block, const Region& source_region,
-                             std::int64_t destination_block, const Region& destination_region,
-                             const std::vector<int>& axes, const Point& source_step,
-                             const Point& destination_step) {
+                      std::int64_t destination_block, const Region& destination_region,
+                      const std::vector<int>& axes, const Point& source_step,
+                      const Point& destination_step, const std::vector<bool>& flip) {
     add(SectionCopy{source_block, source_region, destination_block, destination_region, axes,
-                    source_step, destination_step});
+                    source_step, destination_step, flip});
 }
 
 namespace {
@@ -206,12 +219,13 @@ std::vector<int> given_axes(const std::vector<int>& axes) {
 
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
-                        const std::vector<int>& axes, bool partial) {
+                        const std::vector<int>& axes, bool partial, const std::vector<bool>& flip) {
     MotionPlan plan(source, destination);
     plan::check_axes(axes, source.dims());
     plan::check_region_inside(source_region, source.domain(), "source");
     plan::check_region_inside(destination_region, destination.domain(), "destination");
-    plan.add(Redistribution{source_region, destination_region, given_axes(axes), partial});
+    plan.add(Redistribution{source_region, destination_region, given_axes(axes), partial, false,
+                            false, flip});
     return plan;
 }
 

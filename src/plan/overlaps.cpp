@@ -102,8 +102,8 @@ private:
         now_.close();
         sums_.push_back(now_);
     }
-    void take(int d, std::int64_t first, std::int64_t length) {
-        const Wide stride = memory_->strides_bytes[d];
+    void take(int d, std::int64_t first, std::int64_t length, int sign = 1) {
+        const Wide stride = Wide{sign} * memory_->strides_bytes[d];
         now_.origin += stride * first;
         now_.take(stride, length);
     }
@@ -152,13 +152,13 @@ private:
             return;
         }
         const AxisTable& table = *piece.axes[k].table;
-        const int d = piece.axes[k].dim(side_);
+        const int d = piece.axes[k].dim(side_), sign = piece.axes[k].sign(side_);
         const std::int64_t period = table.period(side_);
         const StepSum before = now_;
         const auto each = [&](const std::vector<AxisRun>& runs, std::int64_t periods) {
             for (const AxisRun& run : runs) {
-                take(d, run.start(side_), run.length);
-                const Wide stride = memory_->strides_bytes[d];
+                take(d, run.start(side_), run.length, sign);
+                const Wide stride = Wide{sign} * memory_->strides_bytes[d];
                 now_.take(stride * run.step(side_), run.count);
                 now_.take(stride * period, periods);
                 add_axes(piece, k + 1);

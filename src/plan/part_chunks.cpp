@@ -229,7 +229,7 @@ private:
             PieceAxis& axis = chosen.axes[k];
             axis.table = slice.table;
             for (const Side side : both_sides)
-                chunk.shift[side][axis.dim(side)] += slice.shift[side];
+                chunk.shift[side][axis.dim(side)] += axis.sign(side) * slice.shift[side];
         }
         chunk.shape = shape_of(std::move(chosen), first_shape);
         result_.chunks.push_back(chunk);

@@ -50,7 +50,8 @@ public:
         if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
     }
     void visit(IndexPiece&& piece) override {
-        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+        if (in_place_) plan::drop_identities(piece);
+        if (piece.size() > 0) add(std::move(piece));
     }
     /// Between ranges that lie alike there are no such pieces: each moves something.
     void visit(RangesPiece&& piece) override { add(std::move(piece)); }
@@ -70,7 +71,7 @@ private:
         const BlockPair blocks{section.source_block, section.destination_block};
         if (section.source_region.empty() || owner_here(blocks) != rank_) return;
         const plan::LocalSection local = plan::local_section(source_, destination_, section);
-        if (plan::has_steps(section))
+        if (plan::has_steps(section) || !section.flip.empty())
             add(local.product(section));
         else if (local.is_box(section))
             add(blocks, local.box(section));

@@ -17,22 +17,26 @@ namespace {
 using geometry::Wide;
 using Table = std::shared_ptr<const AxisTable>;
 
+/// Between oriented sets; of a flipped source, the table has the positions with the sign changed.
 Table table_for(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
                 const Window& w, int k) {
-    return std::make_shared<const AxisTable>(intersect(
-        source, f.source_lo[k] + w.lo[k], destination, f.destination_lo[k] + w.lo[k], w.extent[k]));
+    AxisTable table = intersect(source, f.source_lo[k] + w.lo[k], destination,
+                                f.destination_lo[k] + w.lo[k], w.extent[k]);
+    if (f.sign(Side::source, k) < 0) table = table.shifted(-source.local(source.end - 1), 0);
+    return std::make_shared<const AxisTable>(std::move(table));
 }
 
 ProductPiece product_piece(std::int64_t source_block, std::int64_t destination_block,
-                           const std::vector<Table>& tables, const std::vector<int>& axes) {
+                           const std::vector<Table>& tables, const SectionFrame& f) {
     ProductPiece product{{source_block, destination_block}, {}};
     product.axes.reserve(tables.size());
-    for (std::size_t k = 0; k < tables.size(); ++k)
-        product.axes.push_back({tables[k], axes[k], static_cast<int>(k)});
+    for (int k = 0; k < f.extent.dims(); ++k)
+        product.axes.push_back({tables[static_cast<std::size_t>(k)], f.dim(Side::source, k), k,
+                                f.sign(Side::source, k)});
     return product;
 }
 
-/// One block of the source and one of the destination, and their indices per dimension.
+/// One block of the source and one of the destination, and their oriented indices per dimension.
 struct SetsOfPair {
     BlockPair blocks;
     const std::vector<AxisSet>& source;
@@ -67,7 +71,8 @@ void visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
 /// What meets between two blocks in a window.
 void visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
                 PieceVisitor& visitor) {
-    if (are_intervals(pair.source) && are_intervals(pair.destination))
+    const bool flips = std::ranges::find(f.flip, true) != f.flip.end();
+    if (!flips && are_intervals(pair.source) && are_intervals(pair.destination))
         return visit_box(pair, f, w, visitor);
     std::vector<Table> tables;
     for (int k = 0; k < f.extent.dims(); ++k) {
@@ -77,7 +82,7 @@ void visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
         if (tables.back()->empty()) return;
     }
     visitor.visit(
-        product_piece(pair.blocks.source_block, pair.blocks.destination_block, tables, f.axes));
+        product_piece(pair.blocks.source_block, pair.blocks.destination_block, tables, f));
 }
 
 /// The processes of a block-cyclic side along one dimension, with the table towards each.
@@ -154,9 +159,9 @@ std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
 
 /// The term that `term` is the adjoint of: from the destination to the source.
 Redistribution forward_of(const Redistribution& term) {
-    return {term.destination_region, term.source_region,
-            inverse_axes(term.axes), term.partial,
-            term.reversed,           false};
+    const std::vector<int> axes = inverse_axes(term.axes);
+    return {term.destination_region,  term.source_region, axes, term.partial, term.reversed, false,
+            permuted(term.flip, axes)};
 }
 
 /// Visits pieces the other way round.
@@ -175,7 +180,7 @@ public:
         std::swap(piece.source_block, piece.destination_block);
         for (PieceAxis& axis : piece.axes)
             axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
-                    axis.source_dim};
+                    axis.source_dim, axis.destination_sign, axis.source_sign};
         std::ranges::stable_sort(piece.axes, [](const PieceAxis& a, const PieceAxis& b) {
             return a.destination_dim < b.destination_dim;
         });
@@ -222,6 +227,13 @@ private:
     std::int64_t elems_ = 0;
 };
 
+/// Flips turn ranges of the flattened array into ranges of single elements.
+bool element_by_element(const Layout& source, const Layout& destination,
+                        const Redistribution& term) {
+    return source.index_list() || destination.index_list() ||
+           (!term.flip.empty() && (source.flat_cyclic() || destination.flat_cyclic()));
+}
+
 bool no_elements(const std::vector<AxisSet>& sets) {
     return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
 }
@@ -232,10 +244,41 @@ SectionFrame::SectionFrame(const Redistribution& term)
     : source_lo(term.destination_region.lo()),
       destination_lo(term.destination_region.lo()),
       extent(term.destination_region.shape()),
-      axes(term.axes) {
+      axes(term.axes),
+      flip(term.flip) {
     if (axes.empty()) axes = identity_axes(extent.dims());
+    flip.resize(axes.size());
+    const Region from = oriented(Side::source, term.source_region);
+    for (int k = 0; k < extent.dims(); ++k) source_lo[k] = from.lo()[dim(Side::source, k)];
+}
+
+Region SectionFrame::oriented(Side side, const Region& region) const {
+    Point lo = region.lo(), hi = region.hi();
+    const Region mirrored(-hi, -lo);
     for (int k = 0; k < extent.dims(); ++k)
-        source_lo[k] = term.source_region.lo()[axes[static_cast<std::size_t>(k)]];
+        if (sign(side, k) < 0) {
+            lo[dim(side, k)] = mirrored.lo()[dim(side, k)];
+            hi[dim(side, k)] = mirrored.hi()[dim(side, k)];
+        }
+    return {lo, hi};
+}
+
+std::vector<AxisSet> SectionFrame::oriented_sets(Side side, const Layout& layout,
+                                                 std::int64_t block) const {
+    std::vector<AxisSet> sets = layout.axis_sets(block);
+    for (int k = 0; k < extent.dims(); ++k)
+        if (AxisSet& set = sets[static_cast<std::size_t>(dim(side, k))]; sign(side, k) < 0)
+            set = set.mirrored();
+    return sets;
+}
+
+Point SectionFrame::index(Side side, const Point& t) const {
+    Point index = t;
+    for (int k = 0; k < t.dims(); ++k) {
+        const std::int64_t oriented = t[k] + lo(side)[k];
+        index[dim(side, k)] = sign(side, k) < 0 ? -1 - oriented : oriented;
+    }
+    return index;
 }
 
 std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_lo,
@@ -296,7 +339,7 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
         return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
                                        reversing);
     }
-    if (source.index_list() || destination.index_list())
+    if (element_by_element(source, destination, term))
         return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
     if (source.flat_cyclic() || destination.flat_cyclic())
         return flat_pieces_from_source(source, destination, term, source_block, nodes, visitor);
@@ -306,8 +349,8 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
                                               nodes) == source_block;
     };
     const SectionFrame f(term);
-    const auto sets = source.axis_sets(source_block);
-    if (no_elements(sets)) return;
+    if (no_elements(source.axis_sets(source_block))) return;
+    const auto sets = f.oriented_sets(Side::source, source, source_block);
     const auto dims = identity_axes(f.extent.dims());
     for (const Window& w : sending_windows(source, source_block, f)) {
         if (const BlockCyclic* bc = destination.block_cyclic()) {
@@ -327,7 +370,7 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
             match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t first, const auto& tables) {
                 for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
                     if (sends_to(block))
-                        visitor.visit(product_piece(source_block, block, tables, f.axes));
+                        visitor.visit(product_piece(source_block, block, tables, f));
             });
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
@@ -343,8 +386,7 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
             if (term.reversed && !term.partial &&
                 (!destination.floor_plan()->disjoint() || counting.elems() != sending.elems_in(w)))
                 refuse_missing(sending, f, {w},
-                               windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
-                                          f.extent));
+                               windows_of(*destination.floor_plan(), blocks, f, Side::destination));
         }
     }
 }
@@ -357,7 +399,7 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
         return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
                                   reversing);
     }
-    if (source.index_list() || destination.index_list())
+    if (element_by_element(source, destination, term))
         return index_pieces_into_destination(source, destination, term, destination_block, nodes,
                                              visitor);
     if (source.flat_cyclic() || destination.flat_cyclic())
@@ -371,10 +413,16 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
         const auto make_peers = [&](int k) {
             const int d = f.axes[static_cast<std::size_t>(k)];
             const AxisSet& s = sets[static_cast<std::size_t>(k)];
+            const std::int64_t to = f.destination_lo[k], from = f.source_lo[k], n = f.extent[k];
+            // The grid is not mirrored: of a flipped dimension, both sides are seen from its end.
+            const bool flips = f.sign(Side::source, k) < 0;
+            const auto coordinates =
+                flips ? peer_coordinates(s.mirrored(), -(to + n), *bc, d, -(from + n), n)
+                      : peer_coordinates(s, to, *bc, d, from, n);
             std::vector<AxisPeer> peers;
-            for (const std::int64_t c :
-                 peer_coordinates(s, f.destination_lo[k], *bc, d, f.source_lo[k], f.extent[k])) {
-                Table table = table_for(bc->axis_set(d, c), s, f, whole, k);
+            for (const std::int64_t c : coordinates) {
+                const AxisSet held = bc->axis_set(d, c);
+                Table table = table_for(flips ? held.mirrored() : held, s, f, whole, k);
                 if (!table->empty()) peers.push_back({c, std::move(table)});
             }
             return peers;
@@ -382,16 +430,17 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
         const std::int64_t receiver = destination.owner(destination_block);
         match_block_cyclic(*bc, f.axes, make_peers, [&](std::int64_t block, const auto& tables) {
             visitor.visit(product_piece(nearest_replica(*bc, block, receiver, nodes),
-                                        destination_block, tables, f.axes));
+                                        destination_block, tables, f));
         });
         return;
     }
     const auto dims = identity_axes(f.extent.dims());
     const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
-    const std::vector<std::int64_t> blocks = source.floor_plan()->find(box);
+    const std::vector<std::int64_t> blocks =
+        source.floor_plan()->find(f.oriented(Side::source, box));
     CountingVisitor counting(visitor);
     for (const std::int64_t block : blocks) {
-        const auto source_sets = source.axis_sets(block);
+        const auto source_sets = f.oriented_sets(Side::source, source, block);
         for (const Window& w : sending_windows(source, block, f))
             visit_pair({{block, destination_block}, source_sets, sets}, f, w, counting);
     }
@@ -399,7 +448,7 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
     const SectionBlock needing(destination, destination_block, Side::destination, f);
     if (counting.elems() != needing.elems_in(whole))
         refuse_missing(needing, f, {whole},
-                       windows_of(*source.floor_plan(), blocks, f.source_lo, f.axes, f.extent));
+                       windows_of(*source.floor_plan(), blocks, f, Side::source));
 }
 
 }  // namespace datamover::plan

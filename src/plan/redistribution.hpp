@@ -22,19 +22,29 @@ public:
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
-/// t[k].
+/// t[k]. Along a flipped dimension, source index i counts as -1 - i here, so that both sides ascend
+/// with t: "oriented" regions and sets.
 struct SectionFrame {
     explicit SectionFrame(const Redistribution& term);
     Point source_lo;       ///< per destination dimension
     Point destination_lo;  ///< per destination dimension
     Point extent;          ///< per destination dimension
     std::vector<int> axes;
+    std::vector<bool> flip;  ///< per destination dimension
 
     /// The dimension of a side's array along dimension k of t.
     int dim(Side side, int k) const {
         return side == Side::source ? axes[static_cast<std::size_t>(k)] : k;
     }
     const Point& lo(Side side) const { return side == Side::source ? source_lo : destination_lo; }
+    /// -1 along a flipped dimension of the source, else 1.
+    int sign(Side side, int k) const {
+        return side == Side::source && flip[static_cast<std::size_t>(k)] ? -1 : 1;
+    }
+    Region oriented(Side side, const Region& region) const;  ///< also turns it back
+    std::vector<AxisSet> oriented_sets(Side side, const Layout& layout, std::int64_t block) const;
+    /// The index of a side's array at t.
+    Point index(Side side, const Point& t) const;
 };
 
 /// Every piece that begins in a source block (ends in a destination block). The second throws
@@ -46,7 +56,8 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
                              Nodes nodes, PieceVisitor& visitor);
 
-/// The same where one side is an index list: element by element, ordered by t.
+/// The same where one side is an index list, or ranges of the flattened array are flipped: element
+/// by element, ordered by t.
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
                               PieceVisitor& visitor);

@@ -23,11 +23,17 @@ enum class TermKind : std::int64_t {
     redistribution,
     halo,
     strided_section,
-    coloured_halo
+    coloured_halo,
+    flipped_section,  // with steps, too
+    flipped_redistribution
 };
 
 void put_axes(const std::vector<int>& axes, PlanWriter& out) {
     out.put_all(std::vector<std::int64_t>(axes.begin(), axes.end()));
+}
+
+void put_flags(const std::vector<bool>& flags, PlanWriter& out) {
+    out.put_all(std::vector<std::int64_t>(flags.begin(), flags.end()));
 }
 
 void write(const BlockCyclic& layout, PlanWriter& out) {
@@ -84,26 +90,32 @@ void write(const Layout& layout, PlanWriter& out) {
 }
 
 void write(const SectionCopy& term, PlanWriter& out) {
-    const bool strided = plan::has_steps(term);
-    out.put(static_cast<std::int64_t>(strided ? TermKind::strided_section : TermKind::section));
+    const TermKind kind = !term.flip.empty()      ? TermKind::flipped_section
+                          : plan::has_steps(term) ? TermKind::strided_section
+                                                  : TermKind::section;
+    out.put(static_cast<std::int64_t>(kind));
     out.put(term.source_block);
     out.put(term.source_region);
     out.put(term.destination_block);
     out.put(term.destination_region);
     put_axes(term.axes, out);
-    if (!strided) return;
+    if (kind == TermKind::section) return;
     out.put(term.source_step);
     out.put(term.destination_step);
+    if (kind == TermKind::flipped_section) put_flags(term.flip, out);
 }
 
 void write(const Redistribution& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::redistribution));
+    const bool flipped = !term.flip.empty();
+    out.put(static_cast<std::int64_t>(flipped ? TermKind::flipped_redistribution
+                                              : TermKind::redistribution));
     out.put(term.source_region);
     out.put(term.destination_region);
     put_axes(term.axes, out);
     out.put(std::int64_t{term.partial});
     out.put(std::int64_t{term.reversed});
     out.put(std::int64_t{term.adjoint});
+    if (flipped) put_flags(term.flip, out);
 }
 
 void write(const HaloExchange& term, PlanWriter& out) {
@@ -112,7 +124,7 @@ void write(const HaloExchange& term, PlanWriter& out) {
     out.put(term.lower);
     out.put(term.upper);
     out.put(term.domain);
-    out.put_all(std::vector<std::int64_t>(term.periodic.begin(), term.periodic.end()));
+    put_flags(term.periodic, out);
     out.put(std::int64_t{term.corners});
     out.put(std::int64_t{term.reversed});
     if (!coloured) return;
@@ -181,20 +193,27 @@ std::vector<int> read_axes(PlanReader& in) {
     return axes;
 }
 
-SectionCopy read_section(PlanReader& in, bool strided) {
+std::vector<bool> read_flags(PlanReader& in) {
+    std::vector<bool> flags;
+    for (const std::int64_t flag : in.get_all()) flags.push_back(flag != 0);
+    return flags;
+}
+
+SectionCopy read_section(PlanReader& in, TermKind kind) {
     SectionCopy term;
     term.source_block = in.get();
     term.source_region = in.get_region();
     term.destination_block = in.get();
     term.destination_region = in.get_region();
     term.axes = read_axes(in);
-    if (!strided) return term;
+    if (kind == TermKind::section) return term;
     term.source_step = in.get_point();
     term.destination_step = in.get_point();
+    if (kind == TermKind::flipped_section) term.flip = read_flags(in);
     return term;
 }
 
-Redistribution read_redistribution(PlanReader& in) {
+Redistribution read_redistribution(PlanReader& in, bool flipped) {
     Redistribution term;
     term.source_region = in.get_region();
     term.destination_region = in.get_region();
@@ -202,6 +221,7 @@ Redistribution read_redistribution(PlanReader& in) {
     term.partial = in.get_flag();
     term.reversed = in.get_flag();
     term.adjoint = in.get_flag();
+    if (flipped) term.flip = read_flags(in);
     return term;
 }
 
@@ -210,7 +230,7 @@ HaloExchange read_halo(PlanReader& in, bool coloured) {
     term.lower = in.get_point();
     term.upper = in.get_point();
     term.domain = in.get_region();
-    for (const std::int64_t flag : in.get_all()) term.periodic.push_back(flag != 0);
+    term.periodic = read_flags(in);
     term.corners = in.get_flag();
     term.reversed = in.get_flag();
     if (!coloured) return term;
@@ -220,14 +240,16 @@ HaloExchange read_halo(PlanReader& in, bool coloured) {
 }
 
 PlanTerm read_term(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(TermKind::coloured_halo);
+    const std::int64_t last = static_cast<std::int64_t>(TermKind::flipped_redistribution);
     const auto kind = static_cast<TermKind>(in.get(0, last, "a kind of term"));
     switch (kind) {
         case TermKind::section:
         case TermKind::strided_section:
-            return read_section(in, kind == TermKind::strided_section);
+        case TermKind::flipped_section:
+            return read_section(in, kind);
         case TermKind::redistribution:
-            return read_redistribution(in);
+        case TermKind::flipped_redistribution:
+            return read_redistribution(in, kind == TermKind::flipped_redistribution);
         default:
             return read_halo(in, kind == TermKind::coloured_halo);
     }

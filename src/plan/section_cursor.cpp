@@ -10,6 +10,7 @@
 #include "datamover/error.hpp"
 #include "halo.hpp"
 #include "redistribution.hpp"
+#include "section_piece.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -64,9 +65,10 @@ bool AxisWalk::next() {
     return false;
 }
 
-BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
+BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const Redistribution& term,
                  const ProductPiece& product)
-    : permutation_(axes),
+    : permutation_(term.axes),
+      flip_(term.flip),
       source_block_(product.source_block),
       destination_block_(product.destination_block),
       done_(false) {
@@ -74,25 +76,36 @@ BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vec
     const auto to = destination.axis_sets(product.destination_block);
     for (const PieceAxis& axis : product.axes) {
         done_ = done_ || axis.table->empty();
-        axes_.push_back({axis.source_dim, axis.destination_dim,
-                         AxisWalk(axis.table, from[static_cast<std::size_t>(axis.source_dim)],
-                                  to[static_cast<std::size_t>(axis.destination_dim)])});
+        PerSide<AxisSet> sets{from[static_cast<std::size_t>(axis.source_dim)],
+                              to[static_cast<std::size_t>(axis.destination_dim)]};
+        PerSide<std::int64_t> shift;  // turns positions with a changed sign into mirrored ones
+        for (const Side side : both_sides)
+            if (axis.sign(side) < 0) {
+                sets[side] = sets[side].mirrored();
+                shift[side] = sets[side].local(sets[side].end - 1);
+            }
+        axes_.push_back({axis, AxisWalk(std::make_shared<const AxisTable>(
+                                            axis.table->shifted(shift.source, shift.destination)),
+                                        sets.source, sets.destination)});
     }
 }
 
 bool BoxWalk::next(SectionCopy& section) {
     if (done_) return false;
     const int dims = static_cast<int>(axes_.size());
-    Point from_lo = Point::filled(dims, 0), to_lo = from_lo, from_hi = from_lo, to_hi = from_lo;
+    PerSide<Point> lo{Point::filled(dims, 0), Point::filled(dims, 0)}, hi = lo;
     for (const Axis& a : axes_) {
         const std::int64_t length = a.walk.block().length;
-        from_lo[a.source_dim] = a.walk.source_index();
-        from_hi[a.source_dim] = from_lo[a.source_dim] + length;
-        to_lo[a.destination_dim] = a.walk.destination_index();
-        to_hi[a.destination_dim] = to_lo[a.destination_dim] + length;
+        for (const Side side : both_sides) {
+            const std::int64_t first = a.walk.index(side);
+            const int d = a.piece.dim(side);
+            lo[side][d] = a.piece.sign(side) < 0 ? -(first + length) : first;
+            hi[side][d] = lo[side][d] + length;
+        }
     }
-    section = {source_block_, Region(from_lo, from_hi), destination_block_, Region(to_lo, to_hi),
-               permutation_};
+    section = {source_block_, Region(lo.source, hi.source), destination_block_,
+               Region(lo.destination, hi.destination), permutation_};
+    section.flip = flips_in(flip_, section.destination_region.shape());
     std::size_t k = axes_.size();
     while (k > 0 && !axes_[k - 1].walk.next()) --k;
     done_ = k == 0;
@@ -127,8 +140,8 @@ bool SectionCursor::next_of_block(SectionCopy& section) {
             return true;
         }
         if (pieces_.empty()) return false;
-        const auto& axes = std::get<Redistribution>(plan_[term_]).axes;
-        boxes_ = BoxWalk(plan_.source(), plan_.destination(), axes, pieces_.front());
+        boxes_ = BoxWalk(plan_.source(), plan_.destination(),
+                         std::get<Redistribution>(plan_[term_]), pieces_.front());
         pieces_.pop_front();
     }
 }

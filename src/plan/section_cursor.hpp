@@ -24,8 +24,10 @@ public:
     /// The table must hold something.
     AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination);
     Block block() const;
-    std::int64_t source_index() const { return source_.global(block().source); }
-    std::int64_t destination_index() const { return destination_.global(block().destination); }
+    std::int64_t index(Side side) const {
+        return side == Side::source ? source_.global(block().source)
+                                    : destination_.global(block().destination);
+    }
     /// Goes to the next block, or, after the last one, to the first and returns false.
     bool next();
 
@@ -45,17 +47,18 @@ private:
 class BoxWalk {
 public:
     BoxWalk() = default;
-    BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
+    BoxWalk(const Layout& source, const Layout& destination, const Redistribution& term,
             const ProductPiece& product);
     bool next(SectionCopy& section);
 
 private:
     struct Axis {
-        int source_dim, destination_dim;
+        PieceAxis piece;
         AxisWalk walk;
     };
     std::vector<Axis> axes_;
     std::vector<int> permutation_;
+    std::vector<bool> flip_;
     std::int64_t source_block_ = 0, destination_block_ = 0;
     bool done_ = true;
 };

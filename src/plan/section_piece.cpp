@@ -54,7 +54,7 @@ void check_step(const Point& step, int dims, const char* side) {
     for (int d = 0; d < dims; ++d)
         if (step[d] < 1)
             throw make_error(ErrorCode::invalid_argument, side, " step ", step,
-                             "; every step must be at least 1");
+                             "; every step must be at least 1 (pass flip for descending indices)");
 }
 
 std::int64_t step_in(const Point& step, int d) {
@@ -81,6 +81,18 @@ AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int6
 
 bool has_steps(const SectionCopy& section) {
     return section.source_step.dims() > 0 || section.destination_step.dims() > 0;
+}
+
+void check_flip(const std::vector<bool>& flip, int dims) {
+    if (!flip.empty() && static_cast<int>(flip.size()) != dims)
+        throw make_error(ErrorCode::mismatch, "flip has ", flip.size(),
+                         " entries; the destination layout has ", dims, " dimensions");
+}
+
+std::vector<bool> flips_in(std::vector<bool> flip, const Point& shape) {
+    for (std::size_t k = 0; k < flip.size(); ++k)
+        flip[k] = flip[k] && shape[static_cast<int>(k)] > 1;
+    return std::ranges::find(flip, true) == flip.end() ? std::vector<bool>{} : flip;
 }
 
 Point strided_shape(const Region& region, const Point& step) {
@@ -130,6 +142,13 @@ Region permuted(const Region& region, const std::vector<int>& axes) {
     return {permuted(region.lo(), axes), permuted(region.hi(), axes)};
 }
 
+std::vector<bool> permuted(const std::vector<bool>& flip, const std::vector<int>& axes) {
+    std::vector<bool> result = flip;
+    for (std::size_t k = 0; k < axes.size() && !flip.empty(); ++k)
+        result[k] = flip[static_cast<std::size_t>(axes[k])];
+    return result;
+}
+
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
     if (!source.has_products() || !destination.has_products())
         throw Error(ErrorCode::unsupported,
@@ -146,15 +165,16 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
     check_axes(s.axes, source.dims());
     check_step(s.source_step, source.dims(), "source");
     check_step(s.destination_step, destination.dims(), "destination");
+    check_flip(s.flip, destination.dims());
     const Point from = strided_shape(s.source_region, s.source_step);
     const Point to = strided_shape(s.destination_region, s.destination_step);
-    const bool one_shape = !s.axes.empty() || has_steps(s);
+    const bool one_shape = !s.axes.empty() || has_steps(s) || !s.flip.empty();
     const bool same_shape = !one_shape || permuted(from, s.axes) == to;
     if (!same_shape || from.product() != to.product())
         throw make_error(ErrorCode::mismatch, named("source", s.source_block, s.source_region),
                          " and ", named("destination", s.destination_block, s.destination_region),
                          (!one_shape      ? " hold different numbers of points"
-                          : !has_steps(s) ? " do not have the same shape after axes"
+                          : !has_steps(s) ? " do not have the same shape (after axes)"
                                           : " hold " + from.to_string() + " and " + to.to_string() +
                                                 " points in their steps; each dimension of the one "
                                                 "(after axes) must hold as many as of the other"));
@@ -170,12 +190,14 @@ ProductPiece LocalSection::product(const SectionCopy& section) const {
     ProductPiece piece{{section.source_block, section.destination_block}, {}};
     const Point shape = strided_shape(destination, section.destination_step);
     for (int k = 0; k < shape.dims(); ++k) {
-        const int d = section.axes.empty() ? k : section.axes[static_cast<std::size_t>(k)];
+        const auto i = static_cast<std::size_t>(k);
+        const int d = section.axes.empty() ? k : section.axes[i];
+        const bool flips = !section.flip.empty() && section.flip[i];
         piece.axes.push_back(
             {std::make_shared<const AxisTable>(strided_table(
-                 source.lo()[d], destination.lo()[k], shape[k], step_in(section.source_step, d),
-                 step_in(section.destination_step, k))),
-             d, k});
+                 flips ? 1 - source.hi()[d] : source.lo()[d], destination.lo()[k], shape[k],
+                 step_in(section.source_step, d), step_in(section.destination_step, k))),
+             d, k, flips ? -1 : 1});
     }
     return piece;
 }

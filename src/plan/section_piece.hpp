@@ -13,7 +13,7 @@ struct LocalSection {
     /// Whether they are one box, seen from both blocks; else they only hold equally many points.
     bool is_box(const SectionCopy& section) const;
     BoxShape box(const SectionCopy& section) const;
-    /// Of a section with steps, which is one product.
+    /// Of a section with steps or flips, which is one product.
     ProductPiece product(const SectionCopy& section) const;
 };
 
@@ -30,6 +30,12 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
 /// Whether only every so-many-th index takes part.
 bool has_steps(const SectionCopy& section);
 
+/// Throws mismatch unless `flip` is empty or has one entry for each dimension.
+void check_flip(const std::vector<bool>& flip, int dims);
+
+/// The flips that change something in a region of this shape; empty if none does.
+std::vector<bool> flips_in(std::vector<bool> flip, const Point& shape);
+
 /// How many indices of a region take part, per dimension; a step without dimensions is 1.
 Point strided_shape(const Region& region, const Point& step);
 
@@ -43,9 +49,10 @@ void check_axes(const std::vector<int>& axes, int dims);
 /// The axes that undo `axes`.
 std::vector<int> inverse_axes(const std::vector<int>& axes);
 
-/// A point, such as a shape, or a region after its dimensions have been permuted (empty axes:
+/// A point, such as a shape, a region or flips after the dimensions have been permuted (empty axes:
 /// unchanged).
 Point permuted(const Point& point, const std::vector<int>& axes);
 Region permuted(const Region& region, const std::vector<int>& axes);
+std::vector<bool> permuted(const std::vector<bool>& flip, const std::vector<int>& axes);
 
 }  // namespace datamover::plan

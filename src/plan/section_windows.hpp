@@ -9,10 +9,9 @@
 
 namespace datamover::plan {
 
-/// Where the blocks lie; `lo` is the section's lower corner in their layout, dimension k of t being
-/// dimension dims[k] of the layout.
+/// Where the blocks of one side's layout lie.
 std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
-                               const Point& lo, const std::vector<int>& dims, const Point& extent);
+                               const SectionFrame& f, Side side);
 
 /// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
 /// holds the same points.

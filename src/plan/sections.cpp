@@ -12,14 +12,16 @@
 namespace datamover {
 namespace {
 
-/// The sub-box of `outer_image` (the image of `outer` under axes) that corresponds to `part` of
-/// `outer`; dimension k of the image is dimension axes[k] of outer.
+/// The sub-box of `outer_image` (the image of `outer` under axes and flip) that corresponds to
+/// `part` of `outer`; dimension k of the image is dimension axes[k] of outer.
 Region image_of(const Region& part, const Region& outer, const Region& outer_image,
-                const std::vector<int>& axes) {
+                const std::vector<int>& axes, const std::vector<bool>& flip) {
     Point lo = outer_image.lo(), hi = lo;
     for (int k = 0; k < lo.dims(); ++k) {
-        const int d = axes.empty() ? k : axes[static_cast<std::size_t>(k)];
-        lo[k] = outer_image.lo()[k] + (part.lo()[d] - outer.lo()[d]);
+        const auto i = static_cast<std::size_t>(k);
+        const int d = axes.empty() ? k : axes[i];
+        const bool flips = !flip.empty() && flip[i];
+        lo[k] += flips ? outer.hi()[d] - part.hi()[d] : part.lo()[d] - outer.lo()[d];
         hi[k] = lo[k] + part.extent(d);
     }
     return {lo, hi};
@@ -31,6 +33,13 @@ std::vector<int> composed_axes(const std::vector<int>& first, const std::vector<
     std::vector<int> axes;
     for (const int k : next) axes.push_back(first[static_cast<std::size_t>(k)]);
     return axes;
+}
+
+std::vector<bool> composed_flip(const SectionCopy& first, const SectionCopy& next) {
+    std::vector<bool> flip = plan::permuted(first.flip, next.axes);
+    if (flip.empty()) return next.flip;
+    for (std::size_t k = 0; k < next.flip.size(); ++k) flip[k] = flip[k] != next.flip[k];
+    return flip;
 }
 
 void check_composable(const SectionCopy& s) {
@@ -107,12 +116,14 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
         for (const SectionCopy& second : found->second) {
             const Region middle = first.destination_region.intersected(second.source_region);
             if (middle.empty()) continue;
+            const std::vector<int> back = plan::inverse_axes(first.axes);
             const Region from = image_of(middle, first.destination_region, first.source_region,
-                                         plan::inverse_axes(first.axes));
-            const Region to =
-                image_of(middle, second.source_region, second.destination_region, second.axes);
+                                         back, plan::permuted(first.flip, back));
+            const Region to = image_of(middle, second.source_region, second.destination_region,
+                                       second.axes, second.flip);
             result.add_section(first.source_block, from, second.destination_block, to,
-                               composed_axes(first.axes, second.axes));
+                        composed_axes(first.axes, second.axes), {}, {},
+                        composed_flip(first, second));
         }
     });
     return result;

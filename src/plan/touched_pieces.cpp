@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "compile.hpp"
 #include "geometry/make_error.hpp"
-#include "relation/extent.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -27,7 +27,7 @@ LocalSpans spans_of(const Piece& piece, Side side) {
     if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
         local.block = product->block(side);
         for (const PieceAxis& axis : product->axes) {
-            const Extent extent = extent_of(*axis.table, side);
+            const Extent extent = positions_of(axis, side);
             local.spans.push_back({axis.dim(side), {extent.low, extent.high + 1}});
         }
     } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {

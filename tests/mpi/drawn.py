@@ -71,24 +71,22 @@ def floor_plan(rng, shape, nprocs):
 
 
 def index_list(rng, shape, nprocs):
-    """Random index lists: every index once, some twice, in any order."""
+    """Random index lists: every index, some twice, also in one list, in any order."""
     n = int(np.prod(shape))
     owner = rng.integers(0, nprocs, n)
     lists = [rng.permutation(np.flatnonzero(owner == r)) for r in range(nprocs)]
     for r in range(nprocs):
-        extra = np.setdiff1d(rng.integers(0, n, 3), lists[r])
-        lists[r] = np.concatenate([lists[r], extra]).astype(np.int64)
+        lists[r] = rng.permutation(np.r_[lists[r], rng.integers(0, n, 3)])
     return dm.IndexList(shape, lists)
 
 
 def targets(rng, shape, nprocs):
-    """Where single elements lie after each went to a random target, some to two."""
+    """Where single elements lie after each went to a random target, some to two or twice to one."""
     n = int(np.prod(shape))
     first = rng.integers(0, nprocs, n)
-    second = np.where(rng.random(n) < 0.1, (first + 1) % nprocs, first)
-    return dm.IndexList(
-        shape, [np.flatnonzero((first == r) | (second == r)) for r in range(nprocs)]
-    )
+    second = np.where(rng.random(n) < 0.1, rng.integers(0, nprocs, n), -1)
+    lists = [np.r_[np.flatnonzero(first == r), np.flatnonzero(second == r)] for r in range(nprocs)]
+    return dm.IndexList(shape, lists)
 
 
 def flat_cyclic(rng, shape, nprocs):

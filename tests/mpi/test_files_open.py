@@ -75,7 +75,8 @@ def test_any_layout_to_a_file_and_back_transposed(comm, rng, local_rng, place, c
         name = name_of(f"{place}/{case}", end)
         axes = [int(a) for a in rng.permutation(int(rng.integers(1, 4)))]
         whole = drawn.numbered(drawn.shape(rng, len(axes)), str(rng.choice(["f8", "i4", "c16"])))
-        turned = whole.transpose(axes)
+        flip = rng.random(len(axes)) < 0.3
+        turned = np.flip(whole.transpose(axes), np.flatnonzero(flip).tolist())
         chunks = some_chunks(rng, turned.shape) if end == "zarr" else None
         known = drawn.layout(rng, turned.shape, comm.size)
         given = drawn.Part(
@@ -85,7 +86,10 @@ def test_any_layout_to_a_file_and_back_transposed(comm, rng, local_rng, place, c
         comm.Barrier()
         with opened(comm, rng, name, known, turned, "w", chunks) as file:
             mover = dm.Mover(
-                dm.redistribute(given.layout, known, axes=axes), given.arrays, file, comm=comm
+                dm.redistribute(given.layout, known, axes=axes, flip=flip),
+                given.arrays,
+                file,
+                comm=comm,
             )
             mover()
             given.fill(whole + 1)
@@ -96,7 +100,8 @@ def test_any_layout_to_a_file_and_back_transposed(comm, rng, local_rng, place, c
         back = drawn.Part(comm, rng, local_rng, drawn.layout(rng, whole.shape, comm.size), "c16")
         with opened(comm, rng, name, known, turned, "r", chunks) as file:
             way = [int(a) for a in np.argsort(axes)]
-            mover = dm.Mover(dm.redistribute(known, back.layout, axes=way), file, back.arrays)
+            plan = dm.redistribute(known, back.layout, axes=way, flip=flip[way])
+            mover = dm.Mover(plan, file, back.arrays)
             mover.start()
             while not mover.test():
                 pass
@@ -276,7 +281,7 @@ def spanned(lo, counts, steps):
 
 
 @pytest.mark.parametrize("max_bytes", [1 << 28, 400])
-def test_section_copies_with_steps_and_axes(comm, rng, place, cases, max_bytes):
+def test_section_copies_with_steps_axes_and_flips(comm, rng, place, cases, max_bytes):
     for _ in range(2 * cases):
         shape, other = (11, 14), (30, 40)
         whole = drawn.numbered(shape, "i4")
@@ -288,6 +293,7 @@ def test_section_copies_with_steps_and_axes(comm, rng, place, cases, max_bytes):
         counts = [int(rng.integers(1, 5)) for _ in shape]
         steps = [int(rng.integers(1, 3)) for _ in range(4)]
         axes = [(0, 1), (1, 0), None][rng.integers(3)]
+        flip = (rng.random(2) < 0.3).tolist()
         lo = [int(rng.integers(0, 3)) for _ in shape]
         in_file = tuple(
             slice(a, a + n * s, s) for a, n, s in zip(lo, counts, steps[:2], strict=True)
@@ -307,14 +313,15 @@ def test_section_copies_with_steps_and_axes(comm, rng, place, cases, max_bytes):
             axes=axes,
             source_step=steps[:2],
             destination_step=steps[2:],
+            flip=flip,
         )
         store(comm, name, whole)
         array = np.full(other, -1, "i4") if comm.rank == 0 else None
         with dm.files.open(name, known, comm=comm, max_bytes=max_bytes) as file:
             dm.Mover(plan, file, array, comm=comm)()
-        part = whole[in_file]
+        part = whole[in_file] if axes is None else whole[in_file].transpose(axes)
         expected = np.full(other, -1, "i4")
-        expected[in_memory] = part if axes is None else part.transpose(axes)
+        expected[in_memory] = np.flip(part, np.flatnonzero(flip).tolist())
         if comm.rank == 0:
             np.testing.assert_array_equal(array, expected)
             array *= 3

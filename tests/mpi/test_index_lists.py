@@ -11,12 +11,12 @@ import datamover as dm
 
 
 def drawn_lists(rng, nprocs):
-    """A length, who holds what (some is held by none), and what each process wants of that."""
+    """A length, who holds what (some is held by none), and what each wants of that, some twice."""
     n = int(rng.integers(1, 200))
     owner = rng.integers(-1 if n % 3 == 0 else 0, nprocs, n)
     held = [rng.permutation(np.flatnonzero(owner == r)) for r in range(nprocs)]
     there = np.concatenate(held)
-    wanted = [rng.permutation(there)[: rng.integers(0, len(there) + 1)] for _ in range(nprocs)]
+    wanted = [rng.choice(there, rng.integers(0, len(there) + 1)) for _ in range(nprocs)]
     return n, held, wanted
 
 
@@ -124,7 +124,6 @@ def test_what_needs_all_lists_is_refused(comm):
     [
         ([10], dm.errors.OutOfRange, "index 10 in the list of rank"),
         ([-1], dm.errors.OutOfRange, "index -1 in the list of rank"),
-        ([3, 3], dm.errors.InvalidArgument, "index 3 stands twice in the list of rank"),
         (["a"], dm.errors.WrongType, "must be integers"),
         ([1.5], dm.errors.WrongType, "must be integers"),
         (object(), dm.errors.WrongType, "must be integers"),

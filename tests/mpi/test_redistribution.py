@@ -34,10 +34,16 @@ def draw_plan(rng, nprocs):
     to = [int(rng.integers(0, permuted[k] - extent[a] + 1)) for k, a in enumerate(axes)]
     section = dm.Region(lo, [x + e for x, e in zip(lo, extent, strict=True)])
     target = dm.Region(to, [x + extent[a] for x, a in zip(to, axes, strict=True)])
+    flip = rng.random(len(shape)) < rng.choice([0, 0.6])
     plan = dm.redistribute(
-        source, destination, axes=axes, source_region=section, destination_region=target
+        source, destination, axes, source_region=section, destination_region=target, flip=flip
     )
-    return plan, shape, axes, (section.slices(), target.slices())
+    read = [slice(*s.indices(n)) for s, n in zip(section.slices(), shape, strict=True)]
+    for k, a in enumerate(axes):
+        if flip[k]:
+            end = section.lo[a] - 1 if section.lo[a] else None
+            read[a] = slice(section.hi[a] - 1, end, -1)
+    return plan, shape, axes, (tuple(read), target.slices())
 
 
 def expected(whole, before, axes, section, op):
@@ -82,6 +88,29 @@ def test_any_layout_to_any_other(comm, rng, local_rng, cases, transport, op):
             source.assert_holds(whole)
         assert limit is None or mover.counters()["extra_bytes"] <= limit
         mover.close()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0)])
+def test_an_array_without_elements_moves_nothing(comm, shape):
+    words = ", ".join(["block", "cyclic(2)"][: len(shape)])
+    none = [[]] * comm.size
+    kinds = [
+        dm.BlockCyclic(shape, words, nprocs=comm.size),
+        dm.FlatCyclic(shape, 2, comm.size),
+        dm.IndexList(shape, none),
+        dm.FloorPlan([dm.Region.from_shape(shape)], [0], nprocs=comm.size),
+    ]
+    for source in kinds:
+        a = dm.Array(source, "f8", comm=comm)
+        for destination in kinds:
+            b = dm.Array(destination, "f8", ghost=0, comm=comm)
+            plan = dm.redistribute(source, destination)
+            dm.Mover(plan, a, b)()
+            assert plan.outgoing(comm.rank) == {} and str(dm.explain(plan))
+            if source is destination:
+                dm.Mover(plan, a, a)()
+    local = dm.Array(kinds[0], "f8", comm=comm).local
+    assert local.shape == kinds[0].local_shape(comm.rank) and local.size == 0
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -203,6 +203,40 @@ def test_the_core_checks_that_every_plan_has_its_arrays(comm, sources, destinati
         else:
             core().Mover(
                 comm_address(comm), [plan] * 2, [[]] * sources, [[]] * destinations,
-                **vars(MoverOptions()), in_phases=False,
+                **vars(MoverOptions()), factors=[1], in_phases=False,
             )  # fmt: skip
     dm.Mover(plan, a, b, comm=comm)()
+
+
+@pytest.mark.parametrize("kind", [dm.Mover, dm.Phases])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_factor_for_each_move(comm, rng, cases, kind, transport):
+    local_rng = np.random.default_rng([comm.rank, 11])
+    for _ in range(2 * cases):
+        moves = [DrawnMove(comm, rng, local_rng, int(rng.integers(1, 3))) for _ in range(3)]
+        if transport == "shared" or any(drawn.impossible(m.plan, transport) for m in moves):
+            continue
+        alpha = (1, 2, 1)
+        exchange = kind([m.arguments() for m in moves], alpha=alpha, transport=transport, comm=comm)
+        for move in moves:
+            move.fill(1)
+        exchange()
+        for move, factor in zip(moves, alpha, strict=True):
+            for part, whole in zip(move.b, move.wholes, strict=True):
+                part.assert_holds(whole.transpose(move.axes) * whole.dtype.type(factor))
+
+
+def test_factors_that_do_not_fit_are_refused_by_all(comm):
+    layout = dm.BlockCyclic((4 * comm.size,), "(block)", nprocs=comm.size)
+    plan, a, b = dm.redistribute(layout, layout), np.ones(4), np.zeros(4)
+    with pytest.raises(dm.Mismatch, match="alpha has 2 factors; there are 1 moves"):
+        dm.Mover([(plan, a, b)], alpha=(1, 2), comm=comm)
+    with pytest.raises(dm.errors.WrongType, match="alpha is 'two'"):
+        dm.Mover([(plan, a, b)], alpha=["two"], comm=comm)
+    times = np.zeros(4, "M8[s]")
+    with pytest.raises(dm.errors.WrongType, match="need elements of a number type"):
+        dm.Mover([(plan, times, times.copy())], alpha=[2], comm=comm)
+    if comm.size > 1:
+        with pytest.raises(dm.Mismatch, match=r"different factors.*alpha=2 on process 0"):
+            dm.Mover([(plan, a, b)], alpha=[2 if comm.rank == 0 else 3], comm=comm)
+    assert (b == 0).all()

@@ -47,9 +47,7 @@ def test_generated_files_are_current():
 
 
 def test_a_renamed_function_is_noticed(tree):
-    replaced(
-        tree / "include/datamover/datamover.h", "datamover_mover_run(", "datamover_mover_go("
-    )
+    replaced(tree / "include/datamover/datamover.h", "datamover_mover_run(", "datamover_mover_go(")
     for table in ("src/fortran/datamover.toml", "src/capi/calls.toml"):
         replaced(tree / table, "datamover_mover_run", "datamover_mover_go")
     assert checked(tree) == (

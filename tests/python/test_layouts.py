@@ -176,7 +176,7 @@ class TestBlockCyclic:
     @pytest.mark.parametrize(
         ("arguments", "error"),
         [
-            (((4, 0), "(block, *)", 2), dm.errors.InvalidArgument),
+            (((4, -1), "(block, *)", 2), dm.errors.InvalidArgument),
             (((4, 4), "(block)", 2), dm.errors.InvalidArgument),
             (((4, 4), "(block, blok)", 2), dm.errors.InvalidArgument),
             (((4,), "(block)", 0), dm.errors.InvalidArgument),

@@ -127,11 +127,15 @@ def test_sections_go_to_sections(drawn, data):
         from_lo[a] = data.draw(st.integers(0, shape[a] - extents[k]))
     read = dm.Region(from_lo, np.add(from_lo, from_extents))
     written = dm.Region(to_lo, np.add(to_lo, extents))
-    plan = dm.redistribute(source, destination, axes, read, written)
+    flip = data.draw(st.none() | st.tuples(*[st.booleans()] * len(shape)))
+    plan = dm.redistribute(source, destination, axes, read, written, flip=flip)
+    assert pickle.loads(pickle.dumps(plan)) == plan == dm.MotionPlan.from_bytes(plan.to_bytes())
     arrived = World(destination).receive(plan, World(source).fill())
     whole = np.arange(np.prod(shape)).reshape(shape)
     expected = np.full(permuted, -1)
-    expected[written.slices()] = whole[read.slices()].transpose(axes)
+    expected[written.slices()] = np.flip(
+        whole[read.slices()].transpose(axes), np.flatnonzero(flip or ()).tolist()
+    )
     for block in range(destination.num_blocks):
         np.testing.assert_array_equal(
             arrived.block(block), expected.ravel()[global_places(destination, block)]

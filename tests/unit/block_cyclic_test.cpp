@@ -165,7 +165,7 @@ TEST(BlockCyclic, RefusesWhatMakesNoSense) {
         expect_error(ErrorCode::invalid_argument,
                      [&] { BlockCyclic(shape, distribution, nprocs, options); });
     };
-    invalid(Point{4, 0}, "(block, block)", 2);
+    invalid(Point{4, -1}, "(block, block)", 2);
     invalid(Point{-4}, "(block)", 2);
     invalid(Point{}, "()", 2);
     invalid(Point{4, 4}, "(block)", 2);

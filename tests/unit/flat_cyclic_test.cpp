@@ -49,7 +49,7 @@ TEST(FlatCyclic, RefusesWhatMakesNoLayout) {
                             std::int64_t nprocs, const Numbers& owners) {
         expect_error(code, [&] { FlatCyclic(shape, block, nprocs, owners); });
     };
-    refused(ErrorCode::invalid_argument, Point{4, 0}, 1, 2, {});
+    refused(ErrorCode::invalid_argument, Point{4, -1}, 1, 2, {});
     refused(ErrorCode::invalid_argument, Point{-4}, 1, 2, {});
     refused(ErrorCode::invalid_argument, Point{4}, 0, 2, {});
     refused(ErrorCode::invalid_argument, Point{4}, -1, 2, {});

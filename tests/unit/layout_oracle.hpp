@@ -105,15 +105,14 @@ inline Layout random_floor_plan(Random& random, const Point& shape, std::int64_t
     return FloorPlan(regions, owners, nprocs);
 }
 
-/// Each index in some list, some in two, each list in random order.
+/// Each index in some list, some twice, also in one list, each list in random order.
 inline Layout random_index_list(Random& random, const Point& shape, std::int64_t nprocs) {
     std::vector<std::vector<std::int64_t>> lists(static_cast<std::size_t>(nprocs));
     for (std::int64_t i = 0; i < shape.product(); ++i) {
         const std::int64_t first = random.integer(0, nprocs - 1);
         lists[static_cast<std::size_t>(first)].push_back(i);
         const std::int64_t second = random.integer(0, 5 * nprocs);
-        if (second < nprocs && second != first)
-            lists[static_cast<std::size_t>(second)].push_back(i);
+        if (second < nprocs) lists[static_cast<std::size_t>(second)].push_back(i);
     }
     std::vector<std::int64_t> offsets{0}, indices;
     for (auto& list : lists) {

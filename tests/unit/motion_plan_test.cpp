@@ -50,9 +50,11 @@ void copy_point_by_point(const SectionCopy& s, World& from, World& to) {
     for (std::size_t i = 0; i < written.size(); ++i) {
         Coordinates origin = read[i];
         for (std::size_t k = 0; k < s.axes.size(); ++k) {
-            const int d = s.axes[k];
-            origin[static_cast<std::size_t>(d)] = s.source_region.lo()[d] + written[i][k] -
-                                                  s.destination_region.lo()[static_cast<int>(k)];
+            const int d = s.axes[k], to_dim = static_cast<int>(k);
+            const std::int64_t t = written[i][k] - s.destination_region.lo()[to_dim];
+            origin[static_cast<std::size_t>(d)] = !s.flip.empty() && s.flip[k]
+                                                      ? s.source_region.hi()[d] - 1 - t
+                                                      : s.source_region.lo()[d] + t;
         }
         to.at(s.destination_block, within(destination, s.destination_block, written[i])) =
             from.at(s.source_block, within(source, s.source_block, origin));
@@ -72,6 +74,14 @@ std::vector<int> random_axes(Random& random, int dims) {
     std::vector<int> axes;
     for (int d = 0; d < dims; ++d) axes.insert(axes.begin() + random.integer(0, d), d);
     return axes;
+}
+
+/// Half of the time none.
+std::vector<bool> random_flip(Random& random, int dims) {
+    std::vector<bool> flip;
+    if (random.chance(50))
+        for (int k = 0; k < dims; ++k) flip.push_back(random.chance(60));
+    return flip;
 }
 
 /// A box of `points` points in a random place of `inside`, or an empty one where none fits.
@@ -122,7 +132,8 @@ struct HandMade {
                 hi[k] = lo[k] + extent;
                 read_hi[d] = read.lo()[d] + extent;
             }
-            plan.add_section(source_block, Region(read.lo(), read_hi), block, Region(lo, hi), axes);
+            plan.add_section(source_block, Region(read.lo(), read_hi), block, Region(lo, hi), axes,
+                             {}, {}, random_flip(random, dims));
         }
     }
 
@@ -186,14 +197,43 @@ TEST(MotionPlan, BlockCyclicSectionsMayBeNamedWhereABlockHoldsThemWhole) {
     expect_error(ErrorCode::out_of_range, [&] { plan.outgoing(1); });
 }
 
-/// A plan of every kind of term between floor plans and block-cyclic layouts.
+/// Between floor plans and block-cyclic layouts of one shape.
 MotionPlan random_box_plan(Random& random, const Layout& source, const Layout& destination) {
-    return redistribute(source, destination, random_axes(random, source.dims()));
+    return redistribute(source, source.domain(), destination, destination.domain(),
+                        random_axes(random, source.dims()), false,
+                        random_flip(random, source.dims()));
 }
 
 Layout random_boxes(Random& random, const Point& shape, std::int64_t nprocs) {
     const Kind kind = random.chance(50) ? Kind::block_cyclic : Kind::floor_plan;
     return layout_oracle::random_layout(random, kind, shape, nprocs);
+}
+
+/// From which element of the source to which of the destination, as (rank, byte, rank, byte).
+using ElementPairs = std::multiset<std::array<std::int64_t, 4>>;
+
+/// All pairs of a plan, by the addresses of both memories.
+ElementPairs element_pairs(const MotionPlan& plan, bool exchanged = false) {
+    ElementPairs pairs;
+    const auto memories = [](const Layout& layout) {
+        std::vector<MemoryLayout> all;
+        for (std::int64_t r = 0; r < layout.nprocs(); ++r)
+            all.push_back(dense_memory(layout, r, 1));
+        return all;
+    };
+    const auto from = memories(plan.source()), to = memories(plan.destination());
+    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
+        for (const PeerPart& peer : plan.outgoing(rank)) {
+            const auto r = static_cast<std::size_t>(rank), p = static_cast<std::size_t>(peer.rank);
+            std::vector<std::int64_t> s, d;
+            plan::compile(peer.part, {&plan.source(), &from[r], 1, rank},
+                          {&plan.destination(), &to[p], 1, peer.rank})
+                .to_pairs(s, d);
+            for (std::size_t i = 0; i < s.size(); ++i)
+                pairs.insert(exchanged ? std::array{peer.rank, d[i], rank, s[i]}
+                                       : std::array{rank, s[i], peer.rank, d[i]});
+        }
+    return pairs;
 }
 
 TEST(MotionPlan, SectionsMoveTheSameAsThePlan) {
@@ -205,8 +245,12 @@ TEST(MotionPlan, SectionsMoveTheSameAsThePlan) {
         const Layout a = random_boxes(random, shape, nprocs);
         const Layout b = random_boxes(random, shape, nprocs);
         const MotionPlan plan = random_box_plan(random, a, b);
-        MotionPlan expanded(a, b);
+        MotionPlan expanded(a, b), returned(b, a);
         for (const SectionCopy& s : sections_of(plan)) expanded.add(s);
+        for (const SectionCopy& s : sections_of(plan.adjoint())) returned.add(s);
+        ASSERT_EQ(element_pairs(returned), element_pairs(plan.adjoint())) << "case " << i;
+        EXPECT_EQ(MotionPlan::from_bytes(expanded.to_bytes()), expanded);
+        EXPECT_EQ(expanded.reversed().reversed(), expanded);
         World from = layout_oracle::make_world(random, a);
         World to = layout_oracle::make_world(random, b), to_expanded = to;
         layout_oracle::fill_with_indices(from);
@@ -337,6 +381,20 @@ TEST(MotionPlan, TermsAreReadReplacedErasedAndMerged) {
     EXPECT_FALSE(both == plan);
 }
 
+TEST(MotionPlan, FlipsThatDoNotFitAreRefused) {
+    const Layout tiles = FloorPlan({Region(Point{0, 0}, Point{4, 4})}, {0}, 1);
+    const Region tall(Point{0, 0}, Point{4, 2}), wide(Point{0, 0}, Point{2, 4});
+    MotionPlan plan(tiles, tiles);
+    expect_error(ErrorCode::mismatch,
+                 [&] { plan.add_section(0, tall, 0, tall, {}, {}, {}, {true}); });
+    expect_error(ErrorCode::mismatch,
+                 [&] { plan.add_section(0, tall, 0, wide, {}, {}, {}, {true, false}); });
+    plan.add_section(0, tall, 0, wide, {1, 0}, {}, {}, {true, false});
+    EXPECT_EQ(plan.part(0, 0).size(), 8);
+    plan.add_section(0, tall, 0, tall, {}, {}, {}, {false, false});
+    EXPECT_EQ(std::get<SectionCopy>(plan[1]), (SectionCopy{0, tall, 0, tall}));
+}
+
 TEST(MotionPlan, RefusesWhatDoesNotFit) {
     const Layout halves = FloorPlan::uniform(Region(Point{0, 0}, Point{8, 4}), Point{2, 1}, 2);
     const Layout lists =
@@ -392,33 +450,6 @@ TEST(MotionPlan, HalosMovePointByPoint) {
     }
 }
 
-/// From which element of the source to which of the destination, as (rank, byte, rank, byte).
-using ElementPairs = std::multiset<std::array<std::int64_t, 4>>;
-
-/// All pairs of a plan, by the addresses of both memories.
-ElementPairs element_pairs(const MotionPlan& plan, bool exchanged) {
-    ElementPairs pairs;
-    const auto memories = [](const Layout& layout) {
-        std::vector<MemoryLayout> all;
-        for (std::int64_t r = 0; r < layout.nprocs(); ++r)
-            all.push_back(dense_memory(layout, r, 1));
-        return all;
-    };
-    const auto from = memories(plan.source()), to = memories(plan.destination());
-    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
-        for (const PeerPart& peer : plan.outgoing(rank)) {
-            const auto r = static_cast<std::size_t>(rank), p = static_cast<std::size_t>(peer.rank);
-            std::vector<std::int64_t> s, d;
-            plan::compile(peer.part, {&plan.source(), &from[r], 1, rank},
-                          {&plan.destination(), &to[p], 1, peer.rank})
-                .to_pairs(s, d);
-            for (std::size_t i = 0; i < s.size(); ++i)
-                pairs.insert(exchanged ? std::array{peer.rank, d[i], rank, s[i]}
-                                       : std::array{rank, s[i], peer.rank, d[i]});
-        }
-    return pairs;
-}
-
 TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
     constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::flat_cyclic,
                                Kind::uneven_ranges, Kind::index_list};
@@ -435,7 +466,8 @@ TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
                 nprocs);
         };
         const Layout a = draw(), b = draw();
-        const MotionPlan plan = redistribute(a, b);
+        const MotionPlan plan =
+            redistribute(a, a.domain(), b, b.domain(), {}, false, random_flip(random, dims));
         const MotionPlan back = plan.adjoint();
         ASSERT_EQ(element_pairs(back, true), element_pairs(plan, false)) << "case " << i;
         ASSERT_EQ(back.adjoint(), plan);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Redistributions: every element arrives where the destination layout requires it, for any layouts,
-// axes and sections.
+// axes, sections and flips.
 #include <tuple>
 
 #include "datamover/explain.hpp"
@@ -51,7 +51,9 @@ struct Case {
         }
         from = Region(from_lo, from_hi);
         to = Region(to_lo, to_hi);
-        plan = redistribute(source, from, destination, to, axes);
+        if (random.chance(50))
+            for (int k = 0; k < dims; ++k) flip.push_back(random.chance(60));
+        plan = redistribute(source, from, destination, to, axes, false, flip);
     }
 
     int axis(int k) const { return axes[static_cast<std::size_t>(k)]; }
@@ -62,7 +64,9 @@ struct Case {
         for (int k = 0; k < to.dims(); ++k) {
             const std::int64_t t = global[static_cast<std::size_t>(k)] - to.lo()[k];
             if (t < 0 || t >= to.extent(k)) return untouched;
-            origin[static_cast<std::size_t>(axis(k))] = from.lo()[axis(k)] + t;
+            const bool flips = !flip.empty() && flip[static_cast<std::size_t>(k)];
+            origin[static_cast<std::size_t>(axis(k))] =
+                flips ? from.hi()[axis(k)] - 1 - t : from.lo()[axis(k)] + t;
         }
         return static_cast<std::int32_t>(
             layout_oracle::flat_of(origin, source.domain().hi().to_vector()));
@@ -70,6 +74,7 @@ struct Case {
 
     Layout source, destination;
     std::vector<int> axes;
+    std::vector<bool> flip;
     Region from, to;
     MotionPlan plan;
 };
@@ -146,7 +151,10 @@ TEST_P(RedistributionBetween, ThereAndBackIsTheIdentity) {
     for (std::int64_t i = 0; i < cases(60); ++i) {
         Random random(seed_of(i));
         const Case c = draw(random);
-        const MotionPlan there = redistribute(c.source, c.destination, c.axes);
+        const MotionPlan there = redistribute(c.source, c.source.domain(), c.destination,
+                                              c.destination.domain(), c.axes, false, c.flip);
+        EXPECT_EQ(MotionPlan::from_bytes(there.to_bytes()), there);
+        EXPECT_EQ(there.reversed().reversed(), there);
         World a = layout_oracle::make_world(random, c.source), back = a;
         World b = layout_oracle::make_world(random, c.destination);
         layout_oracle::fill_with_indices(a);
@@ -375,6 +383,55 @@ TEST(Redistribution, RegionsCorrespondByOffset) {
     const MotionPlan same_index = redistribute(before, after, {}, true);
     EXPECT_EQ(same_index.part(0, 0).size(), 16);
     EXPECT_FALSE(same_index == by_offset);
+}
+
+TEST(Redistribution, FlipsTurnIndicesAround) {
+    const Layout line = FloorPlan({Region(Point{0}, Point{6})}, {0}, 1);
+    const Region from(Point{0}, Point{4}), to(Point{2}, Point{6});
+    const MotionPlan plan = redistribute(line, from, line, to, {}, false, {true});
+    Random random(1);
+    World a = layout_oracle::make_world(random, line), b = a;
+    layout_oracle::fill_with_indices(a);
+    carry_out(plan, a, b, Way::direct);
+    for (std::int64_t i = 2; i < 6; ++i) EXPECT_EQ(b.at(0, {i}), 5 - i);
+    const PairPart part = plan.part(0, 0);  // one negative coefficient, whatever the length
+    const auto& product = std::get<ProductPiece>(part.pieces.front().content);
+    EXPECT_TRUE(product.axes.front().table->single_run());
+    EXPECT_EQ(redistribute(line, from, line, to, {}, false, {false}),
+              redistribute(line, from, line, to));
+    expect_error(ErrorCode::mismatch,
+                 [&] { redistribute(line, from, line, to, {}, false, {true, false}); });
+}
+
+TEST(Redistribution, ArraysWithoutElementsMoveNothing) {
+    for (const Point& shape : {Point{0}, Point{0, 5}, Point{4, 0, 3}}) {
+        std::string words = "block";
+        for (int d = 1; d < shape.dims(); ++d) words += ", cyclic(2)";
+        const std::vector<Layout> layouts{
+            BlockCyclic(shape, words, 3), BlockCyclic(shape, words, 3, {.replicas = 3}),
+            FloorPlan({Region::from_shape(shape), Region::from_shape(shape)}, {2, 0}, 3),
+            IndexList(shape, std::vector<std::int64_t>{0, 0, 0, 0}, {}), FlatCyclic(shape, 4, 3)};
+        for (const Layout& a : layouts)
+            for (const Layout& b : layouts) {
+                const std::vector<bool> flip(static_cast<std::size_t>(shape.dims()), true);
+                MotionPlan plan = redistribute(a, b).merged(
+                    redistribute(a, a.domain(), b, b.domain(), {}, false, flip));
+                plan = plan.merged(plan.reversed().reversed());
+                for (std::int64_t rank = 0; rank < 3; ++rank) {
+                    EXPECT_TRUE(plan.outgoing(rank).empty() && plan.incoming(rank).empty());
+                    EXPECT_TRUE(plan.adjoint().outgoing(rank).empty());
+                    EXPECT_EQ(dense_memory(a, rank, 4).end_bytes, 0);
+                }
+                EXPECT_EQ(MotionPlan::from_bytes(plan.to_bytes()), plan);
+                EXPECT_EQ(summarize_traffic(redistribute(a, b)).sent_elems,
+                          (std::vector<std::int64_t>{0, 0, 0}));
+                EXPECT_EQ(traffic_matrix(redistribute(a, b), 1).elems.front(), 0);
+            }
+    }
+    const Layout none = BlockCyclic(Point{0}, "(block)", 2), some = BlockCyclic(Point{3}, "(*)", 2);
+    expect_error(ErrorCode::mismatch, [&] { redistribute(none, some); });
+    EXPECT_TRUE(redistribute(none, some, {}, true).incoming(0).empty());
+    EXPECT_TRUE(redistribute(some, none).outgoing(0).empty());
 }
 
 TEST(Redistribution, OverlappingInteriorsAreSentByTheLowestBlock) {

@@ -40,6 +40,7 @@ struct StridedCase {
         section.destination_step = random.point(dims, 1, 3);
         for (int d = 0; d < dims; ++d)
             section.axes.insert(section.axes.begin() + random.integer(0, d), d);
+        for (int k = 0; k < dims; ++k) section.flip.push_back(random.chance(40));
         for (int k = 0; k < dims; ++k) {
             const int d = section.axes[static_cast<std::size_t>(k)];
             // Up to a step beyond the last point.
@@ -60,7 +61,8 @@ struct StridedCase {
             Point a = origin, b = other;
             for (int k = 0; k < dims; ++k) {
                 const int d = section.axes[static_cast<std::size_t>(k)];
-                a[d] += t[k] * section.source_step[d];
+                const bool flips = section.flip[static_cast<std::size_t>(k)];
+                a[d] += (flips ? count[k] - 1 - t[k] : t[k]) * section.source_step[d];
                 b[k] += t[k] * section.destination_step[k];
             }
             pairs.emplace_back(a, b);

@@ -44,6 +44,10 @@ struct AxisSet {
         const std::int64_t n = size();
         return n == 0 ? first : global(n - 1) + 1;
     }
+    /// Return the indices -1 - i of all indices i of the set: the set seen from the other end. If
+    /// `end` cuts off the last block, the result begins with the whole of that block. The local
+    /// positions of an index in both sets have the same sum, the last position of the result. O(1).
+    AxisSet mirrored() const;
 };
 
 /// Return the least common multiple of two periods, or the largest integer if it does not fit.

@@ -231,13 +231,16 @@ def _pieces(
     begin, extents = list(there.lo), list(there.shape)
     for k, axis in enumerate(axes):  # dimension k of the destination is `axis` of the source
         mine, other = (k, axis) if to_file else (axis, k)
-        begin[other] += offsets[mine]
         extents[other] = here.shape[mine]
+        flips = term.flip and term.flip[k]
+        left = there.shape[other] - offsets[mine] - extents[other]
+        begin[other] += left if flips else offsets[mine]
     other_region = Region(begin, _plus(begin, extents))
     staged = Region(_minus(here.lo, section.lo), _minus(here.hi, section.lo))
     regions = (other_region, staged) if to_file else (staged, other_region)
     piece = Redistribution.__new__(Redistribution)
-    piece.__setstate__((*regions, list(term.axes or ()), term.partial, term.reversed, term.adjoint))
+    flags = (term.partial, term.reversed, term.adjoint)
+    piece.__setstate__((*regions, list(term.axes or ()), *flags, list(term.flip or ())))
     yield piece
 
 
@@ -272,6 +275,8 @@ def _copies(
                 break
             lo[mine] = region.lo[mine] - section.lo[mine] + first * own_step[mine]
             hi[mine] = lo[mine] + (count - 1) * own_step[mine] + 1
+            if term.flip and term.flip[k]:
+                first = -(-(region.hi[mine] - region.lo[mine]) // own_step[mine]) - first - count
             other_lo[its] = other.lo[its] + first * other_step[its]
             other_hi[its] = other_lo[its] + (count - 1) * other_step[its] + 1
         else:
@@ -280,7 +285,7 @@ def _copies(
                 ends = (term.source_block, there, int(block), here)
             else:
                 ends = (int(block), here, term.destination_block, there)
-            yield SectionCopy(*ends, term.axes, *steps)
+            yield SectionCopy(*ends, term.axes, *steps, term.flip)
 
 
 def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
