@@ -709,9 +709,11 @@ int datamover_stream_arrays(datamover_stream_source* source, double timeout_seco
 int datamover_stream_array(const datamover_stream_source* source, int64_t number, const char** name,
                            const char** dtype, int64_t* elem_bytes, datamover_layout** layout);
 /* Select, once, the `count` arrays to receive, by name, and the arrays into which this process's
- * parts of them are stored in each step; these must exist as long as the handle. The first step
- * received is the next one to begin. DATAMOVER_MISMATCH if processes select different arrays or a
- * layout is for other processes; DATAMOVER_INVALID_STATE if the arrays were already selected.
+ * parts of them are stored in each step; these must exist as long as the handle. Returns once the
+ * stream has confirmed the selection: the first step received is the next one to begin after that.
+ * DATAMOVER_MISMATCH if processes select different arrays or a layout is for other processes;
+ * DATAMOVER_INVALID_STATE if the arrays were already selected; DATAMOVER_TIMEOUT if the stream does
+ * not confirm within the timeout of connecting; DATAMOVER_PEER_FAILED if it fails meanwhile.
  * Collective. */
 int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
                                const char* const* names, const datamover_array* const* arrays);

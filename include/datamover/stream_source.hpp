@@ -74,10 +74,12 @@ public:
     /// Collective.
     std::vector<StreamArray> arrays(std::optional<double> timeout_seconds = {});
     /// Select, once, the arrays to receive, and the memory of this process's part of each: an
-    /// XArray's `part()`, or any other with its layout. The first step received is the next one to
-    /// begin. Throws mismatch (a layout for other processes; processes select different arrays),
-    /// invalid_argument (memory that cannot be written), invalid_state (already selected, or
-    /// closed), unsupported (an index list that no process holds whole). Collective.
+    /// XArray's `part()`, or any other with its layout. Returns once the stream has confirmed the
+    /// selection: the first step received is the next one to begin after that. Throws mismatch (a
+    /// layout for other processes; processes select different arrays), invalid_argument (memory
+    /// that cannot be written), invalid_state (already selected, or closed), unsupported (an index
+    /// list that no process holds whole), timeout (not confirmed within the timeout of connecting),
+    /// peer_failed (the stream failed meanwhile). Collective.
     void subscribe(std::map<std::string, ArrayPart> wanted);
     /// Select all arrays, whole, on a single process, including those that are first sent later.
     /// Each array is received as a step of its own, with the number of its step. Throws

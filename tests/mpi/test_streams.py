@@ -116,6 +116,33 @@ def test_arrays_are_asked_for_before_they_are_wanted(comm, ends_step):
         ends.run(send, receive)
 
 
+def test_a_consumer_gets_the_step_that_is_sent_once_it_has_joined(comm):
+    whole = np.arange(12.0)
+    ends = Ends(comm, max(comm.size - 2, 1))
+    receives = comm.size == 1 or not ends.sends
+    sent = dm.BlockCyclic(12, "block", nprocs=ends.senders)
+    wanted = dm.BlockCyclic(12, "block", nprocs=ends.receivers)
+    with contextlib.ExitStack() as stack:
+        if ends.sends:
+            out = stack.enter_context(dm.Stream(ends.part, HERE, timeout=LIMIT_SECONDS))
+            index = dict(drawn.indices_of_blocks(sent, ends.part.rank))
+        address = comm.bcast(out.address if ends.sends else None, 0)
+        for step in range(10):
+            if receives:
+                group = None if comm.size == 1 else ends.part
+                source = dm.stream.connect(address, group, timeout=LIMIT_SECONDS)
+                steps = source.steps({"u": wanted}, LIMIT_SECONDS)
+            comm.Barrier()
+            if ends.sends:
+                blocks = {block: whole[at] + step for block, at in index.items()}
+                out.send("u", blocks, layout=sent, step=step)
+            if receives:
+                number, arrays = next(steps)
+                assert number == step
+                assert_is_part(arrays["u"], wanted, ends.part.rank, whole + step)
+                source.close()
+
+
 def test_one_process_gets_all_arrays_whole_whoever_sends_them(comm):
     shape = (12, 6)
     whole = drawn.numbered(shape, np.dtype("i8"))

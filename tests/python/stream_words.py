@@ -9,7 +9,7 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 7
+VERSION = 8
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
@@ -201,6 +201,14 @@ class HandmadeStream:
     def data(self, before=lambda: None):
         """A data connection of a consumer; `before` is called before it is greeted."""
         return self._greeted(self._data, before)
+
+
+def confirm(control):
+    """Confirm the arrays that a consumer of one process requests; return the request."""
+    request = heard(control, "subscribe")
+    heard(control, "credit")
+    control.sendall(said({"type": "subscribed"}))
+    return request
 
 
 def heard(sock, kind):

@@ -386,6 +386,24 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
+TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {
+    const Layout line = BlockCyclic({6}, "block", 2);
+    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    const Stranger first = knock(), second = knock();
+    const std::string key = first.come_in(token_, 2).name("key");
+    second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
+    EXPECT_EQ(second.heard().name("type"), "joined");
+    ValueList wanted;
+    wanted.add(ValueList().add("u").add(bytes_of_layout(line)));
+    first.say(Record().add("type", "subscribe").add("arrays", wanted));
+    first.say(Record().add("type", "credit").add("steps", 1));
+    first.say(Record().add("type", "arrays"));
+    for (const char* type : {"array", "arrays"}) EXPECT_EQ(first.heard().name("type"), type);
+    second.say(Record().add("type", "credit").add("steps", 1));
+    EXPECT_EQ(first.heard().name("type"), "subscribed");
+    EXPECT_EQ(decided(0).to, (std::vector<Decision::Place>{{key, 0}}));
+}
+
 TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     const Stranger stranger = knock();
     stranger.come_in(token_);

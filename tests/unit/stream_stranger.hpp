@@ -54,7 +54,8 @@ public:
         EXPECT_EQ(heard().number("datamover_stream"), protocol_version);
         say(words.add("token", token));
     }
-    /// Wants arrays, each in a layout, and grants a step.
+    /// Requests arrays, each in a layout, grants a step, and waits until the stream has confirmed
+    /// it; the consumer's other processes have granted theirs.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
                    bool hears_by_messages = false, bool says_taken_by_data = false) const {
         ValueList words;
@@ -66,6 +67,7 @@ public:
                 .add("hears_by_messages", hears_by_messages)
                 .add("says_taken_by_data", says_taken_by_data));
         say(Record().add("type", "credit").add("steps", 1));
+        EXPECT_EQ(heard().name("type"), "subscribed");
     }
 
 private:

@@ -205,9 +205,11 @@ class Consumer:
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Request arrays, and iterate over the steps that begin from now on. Collective.
 
-        Only the call is collective. Each process then gets the same steps in the same order,
-        without waiting for the others. The iteration ends when the stream is closed. Threads take
-        turns: each step goes to one of them, and `timeout` counts from the beginning of its turn.
+        Returns once the stream has confirmed the request: each step that begins after that is for
+        this consumer. Only the call is collective. Each process then gets the same steps in the
+        same order, without waiting for the others. The iteration ends when the stream is closed.
+        Threads take turns: each step goes to one of them, and `timeout` counts from the beginning
+        of its turn.
 
         Parameters
         ----------
@@ -247,6 +249,7 @@ class Consumer:
         Timeout
             No step arrived in time; the next call waits for it again. Or the stream was closed
             with a timeout before this process had received all of a step, which others may have.
+            Or the stream did not confirm the request within the `timeout` of `connect`.
         IoError
             A message arrived damaged.
         """

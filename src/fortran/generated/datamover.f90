@@ -627,10 +627,11 @@ module datamover
         ! ------------------------------------------------------------------ streams: receiving
 
         ! Select, once, the array to receive, by its name, and the memory for this process's part of
-        ! it in each step, in any layout. The memory must outlive the source. The first step
-        ! received is the next one to begin after the stream has received the selection.
-        ! datamover_mismatch if processes select different arrays; datamover_invalid_state if the
-        ! array was already selected. Collective.
+        ! it in each step, in any layout. The memory must outlive the source. Returns once the
+        ! stream has confirmed the selection: the first step received is the next one to begin after
+        ! that. datamover_mismatch if processes select different arrays; datamover_invalid_state if
+        ! the array was already selected; datamover_timeout if the stream does not confirm within
+        ! the timeout of connecting. Collective.
         module subroutine stream_source_subscribe_one(self, name, array, stat, errmsg)
             class(datamover_stream_source), intent(inout) :: self
             character(*), intent(in) :: name

@@ -308,18 +308,16 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     const std::string same = Record().add("arrays", words).bytes();
     const std::int64_t sum = crc32c(std::as_bytes(std::span(same.data(), same.size())));
     const auto everyone = together_->gather({sum});
-    const Entered entered(*this);
-    for (const auto& numbers : everyone)
-        if (numbers != Together::Numbers{sum})
-            fail_here(
-                Error(ErrorCode::mismatch,
-                      "the processes of the consumer requested different arrays or layouts, or "
-                      "made different collective calls"));
-    raise_error();
+    if (std::ranges::count(everyone, Together::Numbers{sum}) != size()) {
+        const Error why(ErrorCode::mismatch,
+                        "the processes of the consumer requested different arrays or layouts, or "
+                        "made different collective calls");
+        fail(why);
+        throw why;
+    }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
-    steps_->want(std::move(wanted), options_.ahead, habits_);
-    begin_steps(words, false);
+    begin_steps(words, [&] { steps_->want(std::move(wanted), options_.ahead, habits_); });
 }
 
 void Consumer::subscribe_to_all() {
@@ -331,31 +329,41 @@ void Consumer::subscribe_to_all() {
                              size());
     });
     is_subscribed_ = true;
-    const Entered entered(*this);
-    raise_error();
     habits_.tells_by_messages = habits_.hears_taken_by_data = false;
-    steps_->want_all(options_.ahead, habits_);
-    begin_steps({}, true);
+    begin_steps({}, [this] { steps_->want_all(options_.ahead, habits_); });
 }
 
-/// Says what is wanted, and lets the stream send; under the lock.
-void Consumer::begin_steps(const ValueList& words, bool takes_all) {
-    if (rank() == 0)
-        control_->say(Record()
-                          .add("type", "subscribe")
-                          .add("arrays", words)
-                          .add("all", takes_all)
-                          .add("newest", options_.newest)
-                          .add("hears_by_messages", habits_.tells_by_messages)
-                          .add("says_taken_by_data", habits_.hears_taken_by_data)
-                          .bytes());
-    steps_->give_credit();
-    try {
-        start_thread();
-    } catch (const Error& why) {  // it sends from now on, and hears that nobody takes it
-        fail_here(why);
-        throw;
-    }
+/// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
+/// and credits of all processes: each step that begins after that is for this consumer.
+void Consumer::begin_steps(const ValueList& arrays, const std::function<void()>& want) {
+    collectively_unless_interrupted(*together_, [&] {
+        Entered entered(*this);
+        try {
+            raise_error();
+            want();
+            if (rank() == 0)
+                control_->say(Record()
+                                  .add("type", "subscribe")
+                                  .add("arrays", arrays)
+                                  .add("newest", options_.newest)
+                                  .add("hears_by_messages", habits_.tells_by_messages)
+                                  .add("says_taken_by_data", habits_.hears_taken_by_data)
+                                  .bytes());
+            steps_->give_credit();
+            start_thread();
+            if (rank() == 0 && !wait(entered.lock(), deadline_after(options_.timeout_seconds),
+                                     [this] { return steps_->is_subscribed(); }))
+                throw make_error(ErrorCode::timeout,
+                                 "the stream did not confirm the requested arrays within ",
+                                 *options_.timeout_seconds, " s");
+        } catch (const Error& why) {  // the stream may send from now on, and nobody takes it
+            fail_here(why);
+            throw;
+        } catch (...) {
+            fail_here(Error(ErrorCode::peer_failed, "interrupted while requesting arrays"));
+            throw;
+        }
+    });
 }
 
 void Consumer::unpack(const std::string& name, const DestinationMemory& destination) {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,8 +42,9 @@ public:
     /// The arrays that the stream has sent so far, at least one. Waits so long (nothing: for ever).
     /// Collective. Throws timeout, and as `next`.
     std::vector<KnownArray> arrays(std::optional<double> timeout_seconds);
-    /// Says what is wanted, once: steps come from those on that begin from now on. Collective.
-    /// Throws invalid_state, invalid_argument, mismatch, unsupported.
+    /// Requests arrays, once. Each step that begins after the return is for this consumer.
+    /// Collective. Throws invalid_state, invalid_argument, mismatch, unsupported; timeout,
+    /// peer_failed if the stream does not confirm the request.
     void subscribe(std::vector<WantedArray> wanted);
     /// As subscribe, of a process alone: it gets each array, also those that are sent first later,
     /// whole, and each as a step of its own.
@@ -111,7 +113,7 @@ private:
     void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const ValueList& words, bool takes_all);
+    void begin_steps(const ValueList& arrays, const std::function<void()>& want);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
@@ -123,8 +125,7 @@ private:
     void say_bye(Record words);
     void raise_error() const;
     void fail_here(const Error& why);
-    template <class IsDone>
-    bool wait(Lock& lock, const Deadline& deadline, const IsDone& is_done);
+    bool wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done);
     bool take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program);
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
     void look_for_lost();

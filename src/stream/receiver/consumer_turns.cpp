@@ -73,8 +73,7 @@ void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
 }
 
 /// Reads until it is done; false where the deadline passed.
-template <class IsDone>
-bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done) {
+bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done) {
     /// The thread leaves reading to the program as long as there is one.
     struct Present {
         explicit Present(Consumer& consumer_) : consumer(consumer_) { ++consumer.waiting_; }

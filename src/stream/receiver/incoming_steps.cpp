@@ -140,6 +140,8 @@ void IncomingSteps::hear(const Value& said) {
     } else if (is_of_type(said, "arrays")) {
         arrays_are_known_ = true;
         asks_for_arrays_ = false;
+    } else if (is_of_type(said, "subscribed")) {
+        is_subscribed_ = true;
     } else if (is_of_type(said, "step")) {
         hear_of_step(said);
     } else if (is_of_type(said, "end")) {

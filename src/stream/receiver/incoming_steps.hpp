@@ -100,6 +100,8 @@ public:
     /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
     void check_names() const;
     bool has_ready() const { return !ready_.empty(); }
+    /// Whether the stream has confirmed to the first process what is wanted, or has ended.
+    bool is_subscribed() const { return is_subscribed_ || has_ended_; }
     /// Whether the stream has told why its connections end.
     bool was_told() const { return was_told_; }
 
@@ -184,7 +186,7 @@ private:
     std::uint64_t unsaid_bytes_ = 0;     ///< of one sending process, at most
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
-    bool was_told_ = false;
+    bool was_told_ = false, is_subscribed_ = false;
     std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
 };
 

@@ -169,7 +169,7 @@ Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequenc
 bool Audience::admits_nobody() const {
     std::int64_t active = 0;
     for (const auto& [key, consumer] : consumers_) {
-        if (consumer->is_ready() && !consumer->is_active) return false;
+        if (consumer->is_ready()) return false;
         active += consumer->gets_steps();
     }
     return arrays_known_ && active >= least_;
@@ -240,7 +240,7 @@ bool Audience::admit() {
     std::vector<ConsumerPtr> ready;
     for (const ConsumerPtr& consumer : consumers()) {
         active += consumer->gets_steps();
-        if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
+        if (consumer->is_ready()) ready.push_back(consumer);
     }
     if (active + static_cast<std::int64_t>(ready.size()) < least_) return false;
     least_ = 0;

@@ -172,6 +172,7 @@ private:
     bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
     void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
     void subscribe(Consumer& consumer, const Value& said);
+    void confirm_if_complete(Consumer& consumer);
     bool says_all_by_data(const Consumer& consumer) const;
     void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);

@@ -141,8 +141,10 @@ bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value&
             done(*consumer, rank, place);
     } else if (is("credit")) {
         credit += said.number("steps", 1, max_credits - credit);
+        confirm_if_complete(*consumer);
     } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
         subscribe(*consumer, said);
+        confirm_if_complete(*consumer);
     } else if (is("arrays") && rank == 0) {
         if (!consumer->links.at(rank)->has_unsent()) consumer->times_asked = 0;
         if (++consumer->times_asked > max_times_asked)
@@ -184,16 +186,25 @@ void Audience::subscribe(Consumer& consumer, const Value& said) {
         wanted.insert_or_assign(name, layout_of_bytes(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
-    consumer.takes_all = said.flag("all");
-    if (wanted.empty() != consumer.takes_all || (consumer.takes_all && consumer.nprocs != 1))
+    consumer.takes_all = wanted.empty();
+    if (consumer.takes_all && consumer.nprocs != 1)
         throw Error(ErrorCode::invalid_argument,
-                    "a consumer must request at least one array, or all of them as one process");
+                    "a consumer of several processes must request at least one array");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
     consumer.hears_by_messages =
         said.flag("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
     consumer.says_taken_by_data = said.flag("says_taken_by_data") && consumer.hears_by_messages;
     if (said.flag("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
+}
+
+/// Tells the first process that the stream knows what the consumer wants and has a credit of each
+/// of its processes.
+void Audience::confirm_if_complete(Consumer& consumer) {
+    if (consumer.is_subscribed || consumer.left || !consumer.wanted || consumer.least_credit() < 1)
+        return;
+    consumer.is_subscribed = true;
+    consumer.links.at(0)->say(Record().add("type", "subscribed").bytes());
 }
 
 /// Whether it says only to those that keep a step, who are this process, that it was taken.

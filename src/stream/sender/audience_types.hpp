@@ -28,8 +28,8 @@ struct Audience::Consumer {
           credits(static_cast<std::size_t>(nprocs_), 0),
           queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
 
-    /// Whether it has said what it wants, and all its processes have granted credits.
-    bool is_ready() const { return wanted.has_value() && least_credit() > 0 && !left; }
+    /// Whether it is to be let in before the next step.
+    bool is_ready() const { return is_subscribed && !is_active && !left; }
     std::int64_t least_credit() const { return *std::ranges::min_element(credits); }
     /// Whether nothing is to be announced of a step with all arrays that it wants.
     bool is_told_by_messages() const {
@@ -82,6 +82,9 @@ struct Audience::Consumer {
     bool says_taken_by_data = false;
     bool has_said_done = false;      ///< over its control connections
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
+    /// Whether it has requested arrays, and all its processes have granted credits. It was told so,
+    /// so that the next step that begins is for it.
+    bool is_subscribed = false;
     bool asks_for_arrays = false, is_active = false;
     /// The first of its processes that left, by the steps that it took: the others get no more.
     std::optional<Departure> left;
