@@ -109,13 +109,12 @@ struct Sender {
                        step);
     }
     std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names,
-                                          bool hears_by_messages = false,
-                                          bool says_taken_by_data = false) const {
+                                          bool hears_by_messages = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
         EXPECT_EQ(consumer->come_in(producer->token()).name("type"), "welcome");
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
-        consumer->subscribe(wanted, hears_by_messages, says_taken_by_data);
+        consumer->subscribe(wanted, hears_by_messages);
         return consumer;
     }
 
@@ -249,7 +248,6 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Stranger stranger(Address::of_text(producer.address()).port);
         const Value welcome = stranger.come_in(producer.token());
         EXPECT_EQ(welcome.flag("pressed"), c.waits) << c.queue_bytes;
-        EXPECT_EQ(welcome.flag("hears_taken_by_data"), !c.waits) << c.queue_bytes;
     }
 }
 
@@ -333,7 +331,7 @@ TEST(StreamProducerBesideAnother, WhoClosesWronglyLeavesTheStreamOpen) {
 
 TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u", "v"}, true, true);
+    const auto consumer = sender.consumer_of({"u", "v"}, true);
     sender.send("u", 0);
     sender.send("v", 0);
     EXPECT_EQ(heard_up_to("step", *consumer).back(), "step");
@@ -357,7 +355,7 @@ TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
 
 TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u"}, true, true);
+    const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     const std::string key = sender.producer->outbox().keys().front();
     sender.producer->audience()->taken_before(key, 0, 1);
@@ -376,7 +374,7 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
 
 TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u"}, true, true);
+    const auto consumer = sender.consumer_of({"u"}, true);
     consumer->say(Record().add("type", "credit").add("steps", 7));
     for (std::int64_t step = 0; step < 200; ++step) {
         const int before = sender.alone->exchanges;
@@ -389,7 +387,7 @@ TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
 
 TEST(StreamProducerBesideAnother, WhoUsesAnotherStreamIsAtAnotherCall) {
     const Sender sender(1);
-    const auto consumer = sender.consumer_of({"u"}, true, true);
+    const auto consumer = sender.consumer_of({"u"}, true);
     sender.send("u", 0);
     sender.alone->other_uses_another_stream = true;
     try {

@@ -57,15 +57,14 @@ public:
     /// Requests arrays, each in a layout, grants a step, and waits until the stream has confirmed
     /// it; the consumer's other processes have granted theirs.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
-                   bool hears_by_messages = false, bool says_taken_by_data = false) const {
+                   bool hears_by_messages = false) const {
         ValueList words;
         for (const auto& [name, layout] : wanted)
             words.add(ValueList().add(name).add(bytes_of_layout(layout)));
         say(Record()
                 .add("type", "subscribe")
                 .add("arrays", words)
-                .add("hears_by_messages", hears_by_messages)
-                .add("says_taken_by_data", says_taken_by_data));
+                .add("hears_by_messages", hears_by_messages));
         say(Record().add("type", "credit").add("steps", 1));
         EXPECT_EQ(heard().name("type"), "subscribed");
     }

@@ -185,7 +185,6 @@ void Consumer::read_welcome(const Value& said, const Address& address) {
     habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
     habits_.is_pressed = said.flag("pressed");
     habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
-    habits_.hears_taken_by_data = said.flag("hears_taken_by_data");
 }
 
 /// Has all processes know what the first was told.
@@ -193,7 +192,7 @@ void Consumer::share_welcome() {
     const auto pass = [this](Words& words) {
         words.pass(*token_).pass(key_).pass(pathways_);
         words.pass(habits_.goes_ahead).pass(habits_.is_pressed);
-        words.pass(habits_.tells_by_messages).pass(habits_.hears_taken_by_data);
+        words.pass(habits_.tells_by_messages);
         words.pass(senders_, [&words](Sender& sender) {
             words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
         });
@@ -316,7 +315,6 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         throw why;
     }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
-    habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
     begin_steps(words, [&] { steps_->want(std::move(wanted), options_.ahead, habits_); });
 }
 
@@ -329,7 +327,7 @@ void Consumer::subscribe_to_all() {
                              size());
     });
     is_subscribed_ = true;
-    habits_.tells_by_messages = habits_.hears_taken_by_data = false;
+    habits_.tells_by_messages = false;
     begin_steps({}, [this] { steps_->want_all(options_.ahead, habits_); });
 }
 
@@ -347,7 +345,6 @@ void Consumer::begin_steps(const ValueList& arrays, const std::function<void()>&
                                   .add("arrays", arrays)
                                   .add("newest", options_.newest)
                                   .add("hears_by_messages", habits_.tells_by_messages)
-                                  .add("says_taken_by_data", habits_.hears_taken_by_data)
                                   .bytes());
             steps_->give_credit();
             start_thread();

@@ -72,31 +72,30 @@ void IncomingSteps::taken(const ArrivedStep& step) {
     std::erase(awaited_, step.place);
     taken_ = step.place + 1;
     --steps_open_;
-    unsaid_.push_back(step.place);
+    ++unsaid_;
     unsaid_bytes_ += most_of_one;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
 }
 
 bool IncomingSteps::may_say_later() const {
     const bool has_many = ahead_ >= 2 * least_unsaid_steps;
-    return habits_.goes_ahead && !habits_.is_pressed && has_many && !unsaid_.empty() &&
-           2 * unsaid_.size() < ahead_ && unsaid_bytes_ < most_unsaid_together;
+    return habits_.goes_ahead && !habits_.is_pressed && has_many && unsaid_ > 0 &&
+           2 * unsaid_ < ahead_ && unsaid_bytes_ < most_unsaid_together;
 }
 
 void IncomingSteps::say_taken() {
-    if (unsaid_.empty()) return;
-    unsaid_bytes_ = 0;
+    if (unsaid_ == 0) return;
+    unsaid_ = unsaid_bytes_ = 0;
     grant();
-    if (habits_.hears_taken_by_data && links_.contains(0)) {
-        unsaid_.clear();
-        return;
-    }
-    std::vector<std::string> frames;
-    for (const std::uint64_t place : unsaid_)
-        frames.push_back(
-            Record().add("type", "done").add("place", static_cast<std::int64_t>(place)).bytes());
-    control_.say(frames);
-    unsaid_.clear();
+    // A grant to the first sending process says it, too; a thread waits for it if it is needed
+    // soon.
+    const bool is_said_by_grant =
+        habits_.tells_by_messages && !habits_.is_pressed && links_.contains(0);
+    if (!is_said_by_grant)
+        control_.say(Record()
+                         .add("type", "done")
+                         .add("place", static_cast<std::int64_t>(taken_) - 1)
+                         .bytes());
 }
 
 void IncomingSteps::grant() {

@@ -40,8 +40,6 @@ struct StreamHabits {
     /// It announces no step that has all arrays that are wanted, where each was in one that it has
     /// announced: their messages say what there is to say.
     bool tells_by_messages = false;
-    /// Its first process hears over data connections to it what was taken.
-    bool hears_taken_by_data = false;
 };
 
 class IncomingSteps final : public MessageFinder {
@@ -182,8 +180,8 @@ private:
     std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
-    std::vector<std::uint64_t> unsaid_;  ///< places taken
-    std::uint64_t unsaid_bytes_ = 0;     ///< of one sending process, at most
+    std::uint64_t unsaid_ = 0;        ///< steps taken
+    std::uint64_t unsaid_bytes_ = 0;  ///< of one sending process, at most
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
     bool was_told_ = false, is_subscribed_ = false;

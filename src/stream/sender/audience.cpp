@@ -125,10 +125,14 @@ Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
     return foreseen;
 }
 
-/// Whether sending processes may send a step that is not in the queue yet.
-bool Audience::is_foreseen(const Consumer& consumer, std::int64_t place) const {
-    return std::ranges::find(foreseen_.to, Decision::Place(consumer.key, place)) !=
-           foreseen_.to.end();
+/// The place after the last step that a process of a consumer can have taken. Messages are sent
+/// before all processes have granted their step, and before this process has added it to the queue.
+std::int64_t Audience::end_of_sent(const Consumer& consumer) const {
+    if (!consumer.hears_by_messages) return consumer.queue.next_place();
+    std::int64_t end = consumer.queue.end_place();
+    for (const auto& [key, place] : foreseen_.to)
+        if (key == consumer.key) end = std::max(end, place + 1);
+    return end;
 }
 
 Audience::Foreseen Audience::look_ahead(const Array& array, std::int64_t sequence) const {

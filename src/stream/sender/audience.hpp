@@ -128,8 +128,7 @@ public:
     void serve(std::shared_ptr<const Connection> connection, const Value& words);
 
     /// A process of a consumer has taken all steps before a place, as it says over its data
-    /// connection; heard of consumers that have said that they say it so. Throws io where it
-    /// cannot have, and ends the consumer.
+    /// connection. Throws io where it cannot have, and ends the consumer.
     void taken_before(const std::string& key, std::int64_t rank, std::uint64_t place);
 
     // For tests: consumers at most, and how long one that wants nothing keeps its place from
@@ -158,7 +157,7 @@ private:
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
                                           std::int64_t number);
     Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
-    bool is_foreseen(const Consumer& consumer, std::int64_t place) const;
+    std::int64_t end_of_sent(const Consumer& consumer) const;
     bool admits_nobody() const;
     bool admit();
     void answer_about_arrays();
@@ -173,10 +172,8 @@ private:
     void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
     void subscribe(Consumer& consumer, const Value& said);
     void confirm_if_complete(Consumer& consumer);
-    bool says_all_by_data(const Consumer& consumer) const;
     void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
-    void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
-    void taken(Consumer& consumer, std::int64_t place);
+    void release_taken(Consumer& consumer);
     void pump(Consumer& consumer);
     void send(Consumer& consumer, const Step& step);
     std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);

@@ -129,18 +129,13 @@ bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value&
     if (has_ended_) return !is("bye");
     if (!consumer->links.contains(rank))
         throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
-    std::int64_t& credit = consumer->credits[static_cast<std::size_t>(rank)];
     if (is("bye")) {
         hear_of_leaving(*consumer, rank, said);
     } else if (is("done")) {
-        consumer->has_said_done = true;
-        const std::int64_t place = said.number("place");
-        if (consumer->says_taken_by_data)
-            take_all_before(*consumer, rank, static_cast<std::uint64_t>(place) + 1);
-        else
-            done(*consumer, rank, place);
+        take_all_before(*consumer, rank, static_cast<std::uint64_t>(said.number("place")) + 1);
     } else if (is("credit")) {
-        credit += said.number("steps", 1, max_credits - credit);
+        std::int64_t& granted = consumer->progress[static_cast<std::size_t>(rank)].granted;
+        granted += said.number("steps", 1, max_credits - granted);
         confirm_if_complete(*consumer);
     } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
         subscribe(*consumer, said);
@@ -194,7 +189,6 @@ void Audience::subscribe(Consumer& consumer, const Value& said) {
     consumer.wanted_words = std::move(words);
     consumer.hears_by_messages =
         said.flag("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
-    consumer.says_taken_by_data = said.flag("says_taken_by_data") && consumer.hears_by_messages;
     if (said.flag("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
 }
 
@@ -207,16 +201,10 @@ void Audience::confirm_if_complete(Consumer& consumer) {
     consumer.links.at(0)->say(Record().add("type", "subscribed").bytes());
 }
 
-/// Whether it says only to those that keep a step, who are this process, that it was taken.
-bool Audience::says_all_by_data(const Consumer& consumer) const {
-    return consumer.says_taken_by_data && !consumer.has_said_done &&
-           arrays_.front().sent.nprocs == 1;
-}
-
 void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint64_t place) {
     const std::lock_guard lock(lock_);
     const auto found = consumers_.find(key);
-    if (found == consumers_.end() || !found->second->says_taken_by_data) return;
+    if (found == consumers_.end()) return;
     const ConsumerPtr consumer = found->second;
     if (!consumer->links.contains(rank)) return;  // it said so when it left
     try {
@@ -230,33 +218,29 @@ void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint
     changed_.notify_all();
 }
 
-/// What was said before over another connection is heard once.
+/// Takes note of what a process has taken, as it says over one or two connections.
 void Audience::take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place) {
-    std::int64_t& before = consumer.taken_before[rank];
-    while (static_cast<std::uint64_t>(before) < place) done(consumer, rank, before++);
-}
-
-void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
-    const auto found = consumer.missing.find(place);
-    const bool is_on_its_way = found != consumer.missing.end();
-    const bool may_have_come = consumer.queue.is_waiting(place) || is_foreseen(consumer, place);
-    if (is_on_its_way ? found->second.erase(rank) == 0
-                      : !consumer.hears_by_messages || !may_have_come ||
-                            !consumer.early[place].insert(rank).second)
-        throw make_error(ErrorCode::io, "process ", rank, " took step ", place,
+    if (place > static_cast<std::uint64_t>(end_of_sent(consumer)))
+        throw make_error(ErrorCode::io, "process ", rank, " took step ", place - 1,
                          ", which was not sent to it");
-    ++consumer.credits[static_cast<std::size_t>(rank)];
-    if (is_on_its_way && found->second.empty()) taken(consumer, place);
+    std::int64_t& taken = consumer.progress[static_cast<std::size_t>(rank)].taken;
+    taken = std::max(taken, static_cast<std::int64_t>(place));
+    release_taken(consumer);
 }
 
-/// All processes of a consumer have taken a step.
-void Audience::taken(Consumer& consumer, std::int64_t place) {
-    consumer.missing.erase(place);
-    consumer.queue.taken(place);
-    consumer.took = Clock::now();
-    // A consumer that says this here alone, and not to those that keep the step, has it no longer.
-    if (!says_all_by_data(consumer)) news_.dropped.emplace_back(consumer.key, place);
-    changed_.notify_all();  // another stream may have the place
+/// Forgets the steps that all processes of a consumer have taken.
+void Audience::release_taken(Consumer& consumer) {
+    const std::int64_t least = consumer.least_taken();
+    while (!consumer.on_their_way.empty() && consumer.on_their_way.front() < least) {
+        const std::int64_t place = consumer.on_their_way.front();
+        consumer.on_their_way.pop_front();
+        consumer.queue.taken(place);
+        consumer.took = Clock::now();
+        // A consumer that says this here alone, and not to those that keep the step, has it no
+        // longer.
+        news_.dropped.emplace_back(consumer.key, place);
+        changed_.notify_all();  // another stream may have the place
+    }
 }
 
 /// Sends a consumer what it has credits for.
@@ -269,17 +253,9 @@ void Audience::pump(Consumer& consumer) {
 }
 
 void Audience::send(Consumer& consumer, const Step& step) {
-    const std::set<std::int64_t> early = consumer.early[step.place];
-    consumer.early.erase(step.place);
-    std::set<std::int64_t>& missing = consumer.missing[step.place];
-    for (std::int64_t rank = 0; rank < consumer.nprocs; ++rank) {
-        --consumer.credits[static_cast<std::size_t>(rank)];
-        if (!early.contains(rank) && consumer.links.contains(rank)) missing.insert(rank);
-    }
-    if (consumer.is_told_by_messages(step)) {
-        if (missing.empty()) taken(consumer, step.place);
-        return;
-    }
+    consumer.on_their_way.push_back(step.place);
+    // All processes may have taken it before it was granted to all.
+    if (consumer.is_told_by_messages(step)) return release_taken(consumer);
     ValueList arrays;
     for (const int array : step.arrays) {
         consumer.announced.insert(array);
@@ -311,7 +287,7 @@ void Audience::tell_who_left(const ConsumerPtr& consumer) {
                                    .bytes();
     const auto links = consumer->links;
     for (const auto& [rank, link] : links) {
-        if (!consumer->has_taken_before(rank, place)) continue;
+        if (consumer->progress[static_cast<std::size_t>(rank)].taken < place) continue;
         link->say(failed);
         part_with(*consumer, rank);
     }
@@ -321,11 +297,9 @@ void Audience::tell_who_left(const ConsumerPtr& consumer) {
 /// Nothing more is said to a process, nor waited for.
 void Audience::part_with(Consumer& consumer, std::int64_t rank) {
     consumer.links.erase(rank);
-    consumer.credits[static_cast<std::size_t>(rank)] = std::numeric_limits<std::int64_t>::max();
-    std::vector<std::int64_t> places;
-    for (auto& [place, ranks] : consumer.missing)
-        if (ranks.erase(rank) != 0 && ranks.empty()) places.push_back(place);
-    for (const std::int64_t place : places) taken(consumer, place);
+    constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
+    consumer.progress[static_cast<std::size_t>(rank)] = {all, all};
+    release_taken(consumer);
 }
 
 void Audience::forget(const ConsumerPtr& consumer) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,12 +27,24 @@ struct Audience::Consumer {
     Consumer(std::int64_t number_, std::int64_t nprocs_, const Flow& flow)
         : number(number_),
           nprocs(nprocs_),
-          credits(static_cast<std::size_t>(nprocs_), 0),
+          progress(static_cast<std::size_t>(nprocs_)),
           queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
 
     /// Whether it is to be let in before the next step.
     bool is_ready() const { return is_subscribed && !is_active && !left; }
-    std::int64_t least_credit() const { return *std::ranges::min_element(credits); }
+    /// Steps that may be sent to all processes.
+    std::int64_t least_credit() const {
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        for (const auto& [granted, taken] : progress) {
+            const auto first = std::ranges::lower_bound(on_their_way, taken);
+            least = std::min(least, granted - (on_their_way.end() - first));
+        }
+        return least;
+    }
+    /// All processes have taken all steps before this place.
+    std::int64_t least_taken() const {
+        return std::ranges::min_element(progress, {}, &Progress::taken)->taken;
+    }
     /// Whether nothing is to be announced of a step with all arrays that it wants.
     bool is_told_by_messages() const {
         return hears_by_messages && announced.size() == wanted->size();
@@ -40,20 +54,10 @@ struct Audience::Consumer {
     }
     /// Whether steps that begin are for it.
     bool gets_steps() const { return is_active && !left; }
-    /// Whether a process has taken all steps before a place.
-    bool has_taken_before(std::int64_t rank, std::int64_t place) const {
-        for (const auto& [on_its_way, ranks] : missing)
-            if (on_its_way < place && ranks.contains(rank)) return false;
-        for (std::int64_t waiting = queue.next_place(); waiting < place; ++waiting) {
-            const auto found = early.find(waiting);
-            if (found == early.end() || !found->second.contains(rank)) return false;
-        }
-        return true;
-    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
-        return !missing.empty() || (!waiting.empty() && waiting.front().complete);
+        return !on_their_way.empty() || (!waiting.empty() && waiting.front().complete);
     }
     /// Tells all processes.
     void say(const Record& words) {
@@ -67,20 +71,20 @@ struct Audience::Consumer {
     std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
     std::vector<std::pair<std::string, std::string>> wanted_words;
-    std::vector<std::int64_t> credits;  ///< by rank
+    /// How far a process is.
+    struct Progress {
+        std::int64_t granted = 0;  ///< steps that it has memory for beyond those that it has taken
+        std::int64_t taken = 0;    ///< all steps before this place
+    };
+    std::vector<Progress> progress;  ///< by rank
     StepQueue queue;
-    Clock::time_point took = Clock::now();  ///< something; or something began to wait for it
-    std::map<std::int64_t, std::set<std::int64_t>> missing;  ///< who has not taken a place's step
-    /// Who has, of steps that wait here for credits of others: their messages do not.
-    std::map<std::int64_t, std::set<std::int64_t>> early;
+    std::deque<std::int64_t> on_their_way;   ///< places of steps that some process has not taken
+    Clock::time_point took = Clock::now();   ///< something; or something began to wait for it
     std::set<int> announced;                 ///< arrays of steps that were announced
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
     int times_asked = 0;
-    std::map<std::int64_t, std::int64_t> taken_before;  ///< by rank: behind the last place taken
-    bool takes_all = false;  ///< each array is wanted, whole, as a step of its own
-    bool says_taken_by_data = false;
-    bool has_said_done = false;      ///< over its control connections
+    bool takes_all = false;          ///< each array is wanted, whole, as a step of its own
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     /// Whether it has requested arrays, and all its processes have granted credits. It was told so,
     /// so that the next step that begins is for it.

@@ -129,8 +129,7 @@ void Producer::begin(Listeners& listeners, const ValueList& producers) {
             .add("producers", producers)
             .add("ahead", flow.policy != Policy::drop_oldest)
             .add("pressed", is_pressed())
-            .add("tells_by_messages", flow.policy == Policy::block)
-            .add("hears_taken_by_data", !is_pressed());
+            .add("tells_by_messages", flow.policy == Policy::block);
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
         if (!options_.open && !options_.token) token_file_.emplace(address_, token_);

@@ -68,12 +68,10 @@ public:
     /// Whether more may come of the newest step.
     bool is_within_step() const { return !waiting_.empty() && !waiting_.back().complete; }
     const std::deque<Step>& waiting() const { return waiting_; }
-    bool is_waiting(std::int64_t place) const {
-        return std::ranges::any_of(waiting_,
-                                   [place](const Step& step) { return step.place == place; });
-    }
     /// Of the step that comes on its way next.
     std::int64_t next_place() const { return waiting_.empty() ? count_ : waiting_.front().place; }
+    /// After all steps that were ever added.
+    std::int64_t end_place() const { return count_; }
     std::int64_t dropped() const { return dropped_; }
     /// The bytes of a step that were added so far.
     std::int64_t bytes_of(std::int64_t sequence) const;

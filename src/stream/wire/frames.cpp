@@ -104,12 +104,6 @@ bool FrameLink::say(std::string_view words) {
     return unsent_.send(bytes_of_text(frame_of(words)));
 }
 
-bool FrameLink::say(const std::vector<std::string>& frames_words) {
-    std::string frames;
-    for (const std::string& words : frames_words) frames += frame_of(words);
-    return unsent_.send(bytes_of_text(frames));
-}
-
 std::vector<Value> FrameLink::receive(std::uint32_t max_bytes) {
     std::array<std::byte, frame_read_bytes> room;
     const auto come = connection_->receive(room);

@@ -51,8 +51,6 @@ public:
     /// Sends a frame. Where the connection has ended, whoever reads learns of it, not the caller.
     /// Whether the system took it all.
     bool say(std::string_view words);
-    /// Sends several frames at once.
-    bool say(const std::vector<std::string>& frames_words);
     /// The frames that have come. Throws as read_frame, but for timeout.
     std::vector<Value> receive(std::uint32_t max_bytes);
     /// When the frame began to come that is not complete yet.
