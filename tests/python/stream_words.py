@@ -193,7 +193,7 @@ class HandmadeStream:
         sock = self._greeted(self._control)
         sock.sendall(
             said({"type": "welcome", "key": "k", "pathways": 1, "ahead": ahead,
-                  "tells_by_messages": tells_by_messages,
+                  "tells_by_messages": tells_by_messages, "pressed": True,
                   "producers": [["127.0.0.1", self._port, self._name]]})
         )  # fmt: skip
         return sock

@@ -398,12 +398,10 @@ TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {
     first.say(Record().add("type", "subscribe").add("arrays", wanted));
     first.say(Record().add("type", "credit").add("steps", 1));
     first.say(Record().add("type", "arrays"));
-    EXPECT_TRUE(decided(0).to.empty());
     for (const char* type : {"array", "arrays"}) EXPECT_EQ(first.heard().name("type"), type);
-    EXPECT_TRUE(decided(1).to.empty());
     second.say(Record().add("type", "credit").add("steps", 1));
     EXPECT_EQ(first.heard().name("type"), "subscribed");
-    EXPECT_EQ(decided(2).to, (std::vector<Decision::Place>{{key, 0}}));
+    EXPECT_EQ(decided(0).to, (std::vector<Decision::Place>{{key, 0}}));
 }
 
 TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {

@@ -39,9 +39,9 @@ struct LinkEnds {
 
 /// A process that wants an array of one sending process, by hand at both ends.
 struct Receiver {
-    explicit Receiver(bool says_by_data = false, int producers = 1, int processes = 1)
+    explicit Receiver(bool is_pressed = false, int producers = 1, int processes = 1)
         : line(BlockCyclic({6}, "(block)", processes)) {
-        steps.want({{"u", line, ""}}, 4, {true, false, true, says_by_data});
+        steps.want({{"u", line, ""}}, 4, {true, is_pressed, true});
         say(Record()
                 .add("type", "array")
                 .add("number", 0)
@@ -204,16 +204,16 @@ TEST(StreamIncoming, AStepIsAnnouncedOnce) {
 }
 
 TEST(StreamIncoming, WhatWasTakenIsSaidOverTheDataConnectionToTheFirstSendingProcess) {
-    for (const bool says_by_data : {false, true}) {
+    for (const bool is_pressed : {false, true}) {
         for (const int producers : {1, 2}) {
-            Receiver receiver(says_by_data, producers);
+            Receiver receiver(is_pressed, producers);
             receiver.send(0);
             receiver.take_in();  // connects
             receiver.take_in();
             EXPECT_EQ(receiver.take(), 10);
             receiver.steps.say_taken();
             EXPECT_EQ(receiver.said_taken(), 1u);
-            const bool is_said_again = !says_by_data || producers == 2;
+            const bool is_said_again = is_pressed || producers == 2;
             EXPECT_EQ(receiver.said_done(),
                       is_said_again ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>());
         }
@@ -221,7 +221,7 @@ TEST(StreamIncoming, WhatWasTakenIsSaidOverTheDataConnectionToTheFirstSendingPro
 }
 
 TEST(StreamIncoming, WhatIsTakenAfterTheDataConnectionsHaveEndedIsSaidAllTheSame) {
-    Receiver receiver(true);
+    Receiver receiver;
     receiver.send(0);
     receiver.send(1);
     receiver.take_in();

@@ -42,6 +42,8 @@ void Audience::add_array(SentArray array) {
     Layout layout = layout_of_bytes(array.layout, array.nprocs);
     const std::lock_guard lock(lock_);
     arrays_.push_back({std::move(array), std::move(layout)});
+    for (const ConsumerPtr& consumer : consumers())
+        if (consumer->asks_for_arrays) tell_arrays(*consumer);
 }
 
 std::vector<Audience::ConsumerPtr> Audience::consumers() const {
@@ -176,7 +178,7 @@ bool Audience::admits_nobody() const {
         if (consumer->is_ready()) return false;
         active += consumer->gets_steps();
     }
-    return arrays_known_ && active >= least_;
+    return active >= least_;
 }
 
 void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
@@ -239,7 +241,6 @@ void Audience::end_stalled(Clock::time_point since) {
 
 /// Lets in who is ready, between steps; false where too few are there.
 bool Audience::admit() {
-    answer_about_arrays();
     std::int64_t active = 0;
     std::vector<ConsumerPtr> ready;
     for (const ConsumerPtr& consumer : consumers()) {
@@ -255,13 +256,6 @@ bool Audience::admit() {
             {consumer->key, consumer->nprocs, consumer->wanted_words, consumer->takes_all});
     }
     return true;
-}
-
-/// Tells those who asked before there was one; who asks from now on is told at once.
-void Audience::answer_about_arrays() {
-    arrays_known_ = true;
-    for (const ConsumerPtr& consumer : consumers())
-        if (consumer->asks_for_arrays) tell_arrays(*consumer);
 }
 
 void Audience::tell_arrays(Consumer& consumer) {
@@ -379,10 +373,10 @@ void Audience::end() {
     {
         const std::lock_guard lock(lock_);
         has_ended_ = true;
-        for (const ConsumerPtr& consumer : consumers())
-            consumer->asks_for_arrays = true;  // all learn of arrays that came later
-        answer_about_arrays();
-        for (const ConsumerPtr& consumer : consumers()) end(consumer);
+        for (const ConsumerPtr& consumer : consumers()) {
+            tell_arrays(*consumer);  // all learn of arrays that came later
+            end(consumer);
+        }
         consumers_.clear();
         links = links_;
     }

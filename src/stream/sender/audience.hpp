@@ -85,7 +85,8 @@ public:
 
     // What the sending program calls.
 
-    /// Takes note of an array before its first step. Throws as layout_of_bytes.
+    /// Takes note of an array before its first step, and answers who asked for arrays. Throws as
+    /// layout_of_bytes.
     void add_array(SentArray array);
     /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
     /// place, also not after `time`. Throws invalid_state where it can get none.
@@ -160,7 +161,6 @@ private:
     std::int64_t end_of_sent(const Consumer& consumer) const;
     bool admits_nobody() const;
     bool admit();
-    void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
     static Record words_of(const Array& array);
@@ -197,7 +197,7 @@ private:
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
     std::vector<Array> arrays_;  ///< by number
-    bool arrays_known_ = false, has_ended_ = false;
+    bool has_ended_ = false;
     Decision news_;
     Decision undone_;    ///< what was decided last, until it has been done
     Decision foreseen_;  ///< other processes perhaps know it, and send what it says

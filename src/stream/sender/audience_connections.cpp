@@ -146,7 +146,7 @@ bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value&
             throw make_error(ErrorCode::io, "arrays() was requested more than ", max_times_asked,
                              " times without reading an answer");
         consumer->asks_for_arrays = true;
-        if (arrays_known_) tell_arrays(*consumer);
+        if (!arrays_.empty()) tell_arrays(*consumer);
     } else {
         throw Error(ErrorCode::io, "received a frame of an unexpected type");
     }
