@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 
@@ -458,6 +459,27 @@ def test_an_append_that_cannot_read_leaves_the_group_as_it_was(tmp_path, rng):
     with pytest.raises(dm.IoError, match="tas cannot be read"):
         move(None, paths[1:], out, along="time", append=True)
     assert content(out) == before
+
+
+def test_an_append_that_is_killed_leaves_the_group_as_it_was(tmp_path, rng):
+    given = whole(rng, 6)
+    paths = split(tmp_path, given, [3, 3])
+    out = tmp_path / "out.zarr"
+    move(None, paths[:1], out, along="time", chunks=(2, 5, 6))
+    before = content(out)
+    program = (
+        "import os, signal, sys\n"
+        "from datamover.files import move\n"
+        "os.link = lambda *names, **said: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "move(None, sys.argv[1], sys.argv[2], along='time', append=True)\n"
+    )
+    words = [sys.executable, "-c", program, paths[1], str(out)]
+    assert subprocess.run(words, timeout=90, check=False).returncode == -signal.SIGKILL
+    assert content(out) == before
+    assert len([n for n in os.listdir(tmp_path) if n.startswith(".out.zarr.")]) == 1
+    move(None, paths[1:], out, along="time", append=True)
+    xarray.testing.assert_equal(opened(out), given)
+    assert sorted(os.listdir(tmp_path)) == ["out.zarr", *map(os.path.basename, paths)]
 
 
 @pytest.mark.parametrize(
