@@ -76,7 +76,8 @@ class _Parser(argparse.ArgumentParser):
 
     def _words_of_unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f"{word!r} is one argument too many after INPUT and OUTPUT"
+            hint = "; put a pattern in quotes" if "--along" in sys.argv else ""
+            return f"{word!r} is one argument too many after INPUT and OUTPUT{hint}"
         import difflib
 
         near = difflib.get_close_matches(word, self._option_string_actions, n=1)
@@ -169,6 +170,10 @@ def _parser() -> _Parser:
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
     names = "Names of the output's dimensions (Zarr, HDF5), such as t,y,x."
     add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
+    joined = "Join NetCDF or HDF5 files, INPUT 'tas_*.nc' in quotes, along this dimension to Zarr."
+    add("--along", metavar="NAME", help=joined)
+    appended = "With --along: append the files to the existing Zarr group."
+    add("--append", action="store_true", help=appended)
     add("--overwrite", action="store_true", help="Replace an existing output.")
     whole_group = "Replace an existing Zarr group too, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)

@@ -8,6 +8,7 @@ to decode the chunks of replaced ones wrongly.
 from __future__ import annotations
 
 import logging
+import warnings
 from typing import Any
 
 from datamover.errors import IoFailed
@@ -47,6 +48,15 @@ def remove_around(output: str) -> None:
                 "%s: its consolidated metadata is removed, since %s makes it out of date; "
                 "zarr.consolidate_metadata writes it again", group, output,
             )  # fmt: skip
+
+
+def write(group: str) -> None:
+    """Write the copies for a group in a directory, for readers one consistent state."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Zarr's standard, and of files that are not Zarr's
+        zarr.consolidate_metadata(group)
 
 
 def _remove(group: str, metadata: dict[str, Any]) -> bool:

@@ -100,6 +100,11 @@ class MoveOptions:
         Names of datasets in HDF5 files; usually given as `run.h5:/name`.
     dims : tuple of str
         Names of the output's dimensions, for Zarr and HDF5; by default those of the input.
+    along : str
+        The input is many NetCDF or HDF5 files, which are joined along the dimension of this name
+        to one Zarr group.
+    append : bool
+        With `along`: append the files to the existing group.
     """
 
     shape: Shape | None = None
@@ -121,6 +126,8 @@ class MoveOptions:
     output_dtype: str | None = None
     check: str | None = None
     dims: tuple[str, ...] | None = None
+    along: str | None = None
+    append: bool = False
     member: str | None = None
     output_member: str | None = None
 
@@ -139,6 +146,10 @@ def options_of(said: Mapping[str, Any]) -> MoveOptions:
     return MoveOptions(**said)
 
 
+#: Fields that are true or false.
+FLAGS = ("overwrite", "overwrite_group", "append")
+
+
 def verified(options: MoveOptions) -> MoveOptions:
     """Return options with extents as tuples of integers; raise for invalid sizes and bools.
 
@@ -150,9 +161,15 @@ def verified(options: MoveOptions) -> MoveOptions:
     """
     if not isinstance(options.max_bytes, numbers.Real):
         raise WrongType(f"max_bytes is {options.max_bytes!r}, it must be a number of bytes")
+    if options.along is not None and (not isinstance(options.along, str) or not options.along):
+        raise WrongType(f"along is {options.along!r}, it must be the name of a dimension")
+    if options.append and (options.along is None or options.overwrite or options.overwrite_group):
+        raise InvalidArgument(
+            f"{option('append', True)} needs {option('along')} and replaces nothing"
+        )
     said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
     sizes = {name: integers(size, name) for name, size in said.items() if size is not None}
-    flags = {name: flag(getattr(options, name), name) for name in ("overwrite", "overwrite_group")}
+    flags = {name: flag(getattr(options, name), name) for name in FLAGS}
     return dataclasses.replace(options, **sizes, **flags)
 
 
@@ -264,7 +281,9 @@ def by_suffix(path: str) -> Format | None:
 
 
 def of_input(path: str, options: MoveOptions) -> Format:
-    """Return the format of an input: by the option, its content, or its name."""
+    """Return the format of an input: its own, by the option, its content, or its name."""
+    if (own := getattr(path, "file_format", None)) is not None:  # of a `many_to_zarr.Variable`
+        return own
     if addresses.is_address(path):
         return _input_at_address(path, options.input_format)
     check_input_kind(path)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, IoFailed
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
@@ -70,17 +70,39 @@ class Way(Protocol):
         Returns objects by name that must be written at an address after everything else.
         """
 
+    def complete(self, place: str) -> None:
+        """Do what remains when all arrays are moved. By the first process."""
+
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
 
 
-def way(source: str, output: str, options: MoveOptions) -> Way | None:
-    """Return the way for a whole file or group; None for a single array."""
+def way(source: Any, output: str, options: MoveOptions) -> Way | None:
+    """Return the way for a whole file or group, or many files; None for a single array."""
+    if options.along is not None:
+        return _joined(source, output, options)
     if options.member is not None or options.output_member is not None:
         return None
     ways = {"zarr": _to_zarr, "hdf5": _to_hdf5}
     to = options.output_format or _format_by_name(output)
     return ways[to](source, options.input_format) if to in ways else None
+
+
+def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
+    from datamover.files.append_to_zarr import AppendToZarr
+    from datamover.files.many_to_zarr import ManyToZarr
+
+    along = formats.option("along", options.along)
+    if formats.of_output(output, options).name != "zarr" or options.output_member is not None:
+        raise Unsupported(f"{along} writes a Zarr group; {output} is not one")
+    if options.member is not None or options.input_format not in (None, "hdf5"):
+        raise Unsupported(f"{along} joins whole NetCDF or HDF5 files")
+    for path in paths:
+        if f"{path}/".startswith(f"{output}/"):
+            raise InvalidArgument(f"input {path} is inside the output {output}")
+    if options.append:
+        return AppendToZarr(paths, output, options)
+    return ManyToZarr(paths, options.along)
 
 
 def _format_by_name(output: str) -> str | None:
@@ -191,6 +213,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
             way.check_unchanged()
         with together(comm):
             if is_first:
+                way.complete(place.path)
                 if not reports and not addresses.is_address(output):
                     sync_file_system(place.path)
                 place.finish(address_place.Publication(output, made | late))
@@ -269,7 +292,9 @@ def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
 def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, str, MoveOptions]]:
     """Return input, output and options of each array; chunks if they fit its dimensions."""
     chunks = options.chunks
-    plain = dataclasses.replace(options, overwrite=False, overwrite_group=False, chunks=None)
+    plain = dataclasses.replace(
+        options, append=False, overwrite=False, overwrite_group=False, chunks=None
+    )
     chunked = dataclasses.replace(plain, chunks=chunks)
     dims = None if chunks is None else len(chunks)
     if chunks is not None and dims not in map(len, way.arrays.values()):

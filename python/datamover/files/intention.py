@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from datamover.errors import InvalidArgument
@@ -96,7 +96,7 @@ def _of_pass(plan: ChunkPlan) -> dict[str, Any]:
 
 
 def intend(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
     nprocs: int = 1,

@@ -58,11 +58,19 @@ Progress = Callable[[int], None]
 
 
 def places(
-    source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
-) -> tuple[str, str, MoveOptions]:
-    """Return the real paths, and checked options with the datasets that the names contain."""
-    source, member = names.split_member(source)
+    source: Any, output: str | os.PathLike[str], options: MoveOptions
+) -> tuple[Any, str, MoveOptions]:
+    """Return the real paths, and checked options with the datasets that the names contain.
+
+    Of many files that are joined, the source is a tuple of paths.
+    """
     output, output_member = names.split_member(output)
+    if options.along is not None:
+        from datamover.files import many_to_zarr  # loads h5py
+
+        options = dataclasses.replace(formats.verified(options), output_member=output_member)
+        return many_to_zarr.files_of(source), names.place_of_output(output), options
+    source, member = names.split_member(source)
     options = dataclasses.replace(
         formats.verified(options),
         member=member or options.member,
@@ -90,6 +98,8 @@ def output_place(source: str, output: str, options: MoveOptions, address: int | 
     """Return the place of the output. Collective; `address` is that of `placing.token`."""
     overwrite_group = options.overwrite_group
     replaces = (options.overwrite or overwrite_group, overwrite_group)
+    if options.append:  # to a new output, which replaces the old one
+        replaces = (True, True)
     member = options.output_member or options.member
     return address_place.place_of(source, output, placing.token(address), *replaces, member)
 

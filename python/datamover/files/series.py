@@ -10,7 +10,6 @@ group's consolidated metadata is replaced.
 from __future__ import annotations
 
 import os
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
-from datamover.files import names, placing, series_lock
+from datamover.files import consolidated, names, placing, series_lock
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec
 from datamover.files.growing_array import StepWriter, create
@@ -248,7 +247,7 @@ class Series(Unfinished):
             zarr.create_group(place.path)
             for variable in self._variables:
                 variable.create(place.path)
-            _consolidate(place.path)
+            consolidated.write(place.path)
             placing.place(place.path, self.path, overwrite)
         finally:
             place.give_back()
@@ -275,7 +274,7 @@ class Series(Unfinished):
         for array in arrays:
             if array.shape[0] != steps:
                 array.resize((steps, *array.shape[1:]))
-        _consolidate(self.path)
+        consolidated.write(self.path)
 
     @refused_by(agreeing)
     def append(self, **coordinates: float) -> None:
@@ -344,7 +343,7 @@ class Series(Unfinished):
         for variable in self._variables:
             array = group[variable.name]
             array.resize((self.steps + 1, *array.shape[1:]))
-        _consolidate(self.path)
+        consolidated.write(self.path)
 
     @refused_by(ending)
     def close(self) -> None:
@@ -391,15 +390,6 @@ class _Appending(Work):
         """Open the next step of an array."""
         series = self._series()
         return StepWriter(os.path.join(series.path, name), series.steps)
-
-
-def _consolidate(path: str) -> None:
-    """Write the group's consolidated metadata, a consistent state of all arrays for readers."""
-    import zarr
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
-        zarr.consolidate_metadata(path)
 
 
 def _dtype_of(value: Any) -> str:

@@ -8,8 +8,9 @@ import inspect
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _listing_options(function: Callable[..., MoveReport]) -> Callable[..., MoveR
 @comm_by_place(0)
 @refused_by(agreeing)
 def move(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
     progress: Callable[[int], Progress] | None = None,
@@ -122,6 +123,8 @@ def move(
         array or group, such as ``s3://bucket/name.zarr``. There, the metadata of an output are
         written last, and a replaced output is removed first. An input may also be an .npy or HDF5
         file at an address. A whole HDF5 file or Zarr group is moved to Zarr, or to HDF5 at a path.
+        With ``along=``, the source is a pattern such as ``"tas_*.nc"``, whose files are joined in
+        the order of their names, or a list of files in order.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; its result is called
@@ -244,7 +247,10 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
 
     address = comm_address(comm)
     source, output, options = collectively(address, settle)
-    passed = {"source": source, "output": output, **dataclasses.asdict(options)}
+    named = source
+    if not isinstance(source, str):  # the names of many files would fill the message
+        named = f"{len(source)} files, {source[0]} to {source[-1]}, {crc32(repr(source).encode())}"
+    passed = {"source": named, "output": output, **dataclasses.asdict(options)}
     agree_on(address, {f"{name}=": value for name, value in passed.items()})
     return source, output, options
 
