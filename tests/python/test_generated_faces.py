@@ -47,9 +47,7 @@ def test_generated_files_are_current():
 
 
 def test_a_renamed_function_is_noticed(tree):
-    replaced(
-        tree / "include/datamover/datamover.h", "datamover_mover_run(", "datamover_mover_go("
-    )
+    replaced(tree / "include/datamover/datamover.h", "datamover_mover_run(", "datamover_mover_go(")
     for table in ("src/fortran/datamover.toml", "src/capi/calls.toml"):
         replaced(tree / table, "datamover_mover_run", "datamover_mover_go")
     assert checked(tree) == (
@@ -65,7 +63,7 @@ def test_a_renamed_function_is_noticed(tree):
     subprocess.run([sys.executable, tree / "scripts/generate-faces"], check=True)
     assert checked(tree) == (0, [])
     written = (tree / "src/fortran/generated/procedures.f90").read_text()
-    assert "datamover_mover_run(self%handle)" in written
+    assert "datamover_mover_go(self%handle)" in written
 
 
 def test_a_file_that_nothing_generates_is_noticed(tree):
