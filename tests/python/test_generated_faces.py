@@ -63,7 +63,7 @@ def test_a_renamed_function_is_noticed(tree):
     subprocess.run([sys.executable, tree / "scripts/generate-faces"], check=True)
     assert checked(tree) == (0, [])
     written = (tree / "src/fortran/generated/procedures.f90").read_text()
-    assert "datamover_mover_run(self%handle)" in written
+    assert "datamover_mover_go(self%handle)" in written
 
 
 def test_a_file_that_nothing_generates_is_noticed(tree):
