@@ -4,10 +4,11 @@
 The ```python blocks of one file run in one process after the other, as one program, under mpiexec
 if they use MPI. A block marked ```python file=NAME is saved under that name instead. In ```console
 blocks, the commands that start with `$ datamover` or `$ mpiexec` run; in a block marked ```console
-exact they must also print what the block shows. A comment `<!-- not run: reason -->` above a block
-excludes it.
+exact they must also print what the block shows. A page with a block marked ```python needs=PACKAGE
+runs if that package is installed. A comment `<!-- not run: reason -->` above a block excludes it.
 """
 
+import importlib.util
 import os
 import re
 import shlex
@@ -47,7 +48,15 @@ class Block:
     @property
     def file(self):
         """The name under which a reader saves the block; none: it is part of the page's program."""
-        return next((m.removeprefix("file=") for m in self.marks.split() if "file=" in m), None)
+        return self._marked("file=")
+
+    @property
+    def needs(self):
+        """The package without which the page's program is not run."""
+        return self._marked("needs=")
+
+    def _marked(self, word):
+        return next((m.removeprefix(word) for m in self.marks.split() if word in m), None)
 
 
 def blocks(page):
@@ -123,6 +132,9 @@ def with_blocks(wanted):
 
 @pytest.mark.parametrize("page", with_blocks(lambda b: b.language == "python" and not b.file))
 def test_python_blocks(page, directory):
+    for package in filter(None, (block.needs for block in blocks(page))):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
     source = program(page)
     script = directory / f"{page.stem}.py"
     script.write_text(source)

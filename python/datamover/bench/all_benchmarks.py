@@ -20,8 +20,8 @@ from datamover.picture import check_drawable
 from datamover.time_words import as_time
 
 #: Modules with the benchmarks, in the order of the page.
-MODULES = """latency halo redistribute transports distribute applications overlap flat stream plan
-relations model files"""
+MODULES = """latency halo redistribute doors transports distribute applications overlap flat stream
+plan relations model files"""
 BENCHMARKS: tuple[Benchmark, ...] = tuple(
     importlib.import_module(f"datamover.bench.{name}").BENCHMARK for name in MODULES.split()
 )

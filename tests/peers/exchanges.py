@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run the tests of other MPI packages with their exchanges replaced by our movers.
+
+Usage: `python tests/peers/exchanges.py [PACKAGE ...] [PROCESSES ...]`, by default all packages on
+1, 2, 3 and 4 processes, with the Python that datamover, SciPy, matplotlib and pytest are installed
+for. A package is installed in build/peers_PACKAGE; its tests are those of its source distribution.
+To build mpi4py-fft, install the headers of FFTW (Debian: libfftw3-dev). `MPIEXEC` in the
+environment is the launcher. The exit code is 1 if a test fails.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+#: Time limit for one package on one number of processes.
+LIMIT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A package, further packages that it needs, its tests, and a conftest.py that patches it."""
+
+    package: str
+    needs: tuple[str, ...]
+    tests: tuple[str, ...]
+    conftest: str
+
+    @property
+    def place(self) -> Path:
+        """The directory that the package and its tests are installed in."""
+        return HERE.parents[1] / f"build/peers_{self.package.replace('-', '_')}"
+
+    def prepare(self) -> Path:
+        """Install the package, and put its tests into a directory with our conftest."""
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+        if not self.place.exists():
+            target = ["--no-deps", "--target", str(self.place)]
+            subprocess.run([*pip, "install", *target, self.package, *self.needs], check=True)
+        tests = self.place / "tests"
+        tests.mkdir(exist_ok=True)
+        if not all((tests / test).exists() for test in self.tests):
+            source = ["--no-deps", "--no-binary", self.package, "-d", str(self.place), self.package]
+            subprocess.run([*pip, "download", *source], check=True)
+            archive = next(self.place.glob(f"{self.package.replace('-', '_')}-*.tar.gz"))
+            with tarfile.open(archive) as opened:
+                for member in opened:
+                    if Path(member.name).name in self.tests and "/tests/" in member.name:
+                        found = opened.extractfile(member).read()
+                        (tests / Path(member.name).name).write_bytes(found)
+        (tests / "conftest.py").write_text(self.conftest)
+        return tests
+
+    def run(self, count: str) -> bool:
+        """Run the tests on a number of processes; return whether they passed."""
+        tests = self.prepare()
+        paths = [str(self.place), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        command = [
+            os.environ.get("MPIEXEC", "mpiexec"),
+            "-n",
+            count,
+            sys.executable,
+            "-m",
+            "pytest",
+        ]
+        command += ["-q", "-p", "no:cacheprovider", "-W", "ignore"]
+        command += [
+            "-c",
+            os.devnull,
+            "--rootdir",
+            str(tests),
+            *self.tests,
+        ]  # not our pytest options
+        print(f"{self.package} on {count} processes", flush=True)
+        finished = subprocess.run(command, env=environment, cwd=tests, timeout=LIMIT_SECONDS)
+        return finished.returncode == 0
+
+
+#: mpi4py-fft's own tests need h5py to be built with MPI, or not to be there.
+TRANSFERS = """
+import sys
+
+import mpi4py_fft.pencil
+
+import datamover.fft
+
+sys.modules["h5py"] = None
+mpi4py_fft.pencil.Transfer = datamover.fft.Transfer
+"""
+
+SUITES = (
+    Suite(
+        "mpi4py-fft",
+        (),
+        ("test_pencil.py", "test_darray.py", "test_mpifft.py"),
+        TRANSFERS,
+    ),
+    Suite(
+        "shenfun",
+        ("mpi4py-fft", "numba", "llvmlite", "sympy", "mpmath", "pyyaml"),
+        ("test_curl.py", "test_lagrangian_particles.py", "test_tensorproductspace.py"),
+        TRANSFERS,
+    ),
+    Suite(
+        "pylops-mpi",
+        ("mpi4py-fft", "pylops", "pyproximal", "numba", "llvmlite"),
+        (
+            "test_derivative.py",
+            "test_distributedarray.py",
+            "test_ffts.py",
+            "test_halo.py",
+            "test_nonstatconvolve.py",
+            "test_solver.py",
+            "test_stackedlinearop.py",
+        ),
+        "import pylops_moves\n\npylops_moves.patch()\n",
+    ),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the packages of the command line on its numbers of processes; return the exit code."""
+    names = [suite.package for suite in SUITES if suite.package in arguments]
+    counts = [word for word in arguments if word not in names] or ["1", "2", "3", "4"]
+    if not all(map(str.isdigit, counts)):
+        print(f"error: packages are {', '.join(s.package for s in SUITES)}", file=sys.stderr)
+        return 2
+    chosen = [suite for suite in SUITES if not names or suite.package in names]
+    return int(not all([suite.run(count) for suite in chosen for count in counts]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
