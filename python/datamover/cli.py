@@ -223,7 +223,7 @@ def stream(
             typer.echo(said)
         else:
             with _telling(address) as tell:
-                recorded = recorder.record(address, to, array or [], steps, timeout, tell)
+                recorded = recorder.record(address, to or "", array or [], steps, timeout, tell)
             typer.echo(recorded)
 
 

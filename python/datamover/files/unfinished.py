@@ -95,7 +95,7 @@ class Unfinished:
         if self._is_over:
             return
         try:
-            if kind is None:
+            if error is None:
                 self._end()
             else:
                 self._finish_writing()
