@@ -24,6 +24,9 @@ export DATAMOVER_BENCH ?= $(if $(wildcard $(BUILD)/bench),ON,OFF)
 # Several sources at once; OFF is faster where one source is edited again and again.
 export DATAMOVER_UNITY ?= ON
 
+# What only make test needs, named with the packages of make demo so that an administrator is asked once.
+TEST_PACKAGES := libgtest-dev libfftw3-dev libopenblas-serial-dev
+
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-build sanitize-threads fuzz fuzz-build \
     bench docs wheel test-wheel dist format lint clean
 
@@ -39,7 +42,7 @@ setup: install
 	@echo "datamover is installed: source $(BIN)/activate"
 
 $(VENV)/.ready: pyproject.toml
-	scripts/system-packages python3-dev
+	scripts/system-packages g++ python3-venv python3-dev --later $(TEST_PACKAGES)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q --group build $(if $(MPICC),,--group mpi)
@@ -47,9 +50,9 @@ $(VENV)/.ready: pyproject.toml
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
-	@test -d $(BUILD) || echo "compiling, which prints nothing: about three minutes on two cores the first time"
-	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
-	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
+	@test -d $(BUILD) || echo "compiling: about three minutes on two cores the first time"
+	@$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) scripts/with-progress \
+	    $(PIP) install -v --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
 
 $(VENV)/.ready-%: $(VENV)/.ready
 	$(PIP) install -q --group $*
@@ -69,7 +72,7 @@ test-long: test-build
 test-build bench: export DATAMOVER_BENCH = ON
 
 test-build: $(VENV)/.ready-test
-	scripts/system-packages libgtest-dev libfftw3-dev libopenblas-serial-dev
+	scripts/system-packages $(TEST_PACKAGES)
 	$(MAKE) install DATAMOVER_TESTS=ON
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.
@@ -146,10 +149,21 @@ format: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(VENV)/.ready-lint
+STUBS := $(BUILD)/bindings/datamover/_mover.pyi
+
+$(STUBS):
+	$(MAKE) install
+
+# The types are checked in a copy of the package that has the stubs of the compiled modules.
+lint: $(VENV)/.ready-lint $(STUBS)
 	$(CXX_FILES) | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	rm -rf build/types && mkdir -p build/types
+	cp -rs $(abspath python/datamover) build/types
+	cp $(dir $(STUBS))*.pyi build/types/datamover
+	cd build/types && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) --cache-dir ../mypy \
+	    datamover $(wildcard $(CURDIR)/examples/python/*.py)
 
 clean:
 	rm -rf build demo $(VENV)
