@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 MPICC ?=
 FUZZ_SECONDS ?= 60
+COVERAGE_LAYERS ?= unit,mpi,python
 WHEEL_MPIS ?= mpich,openmpi,mpiabi
 WHEELS ?= build/wheels
 WHEEL_PYTHONS ?= $(PYTHON)
@@ -28,7 +29,7 @@ export DATAMOVER_UNITY ?= ON
 TEST_PACKAGES := libgtest-dev libfftw3-dev libopenblas-serial-dev
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-build sanitize-threads fuzz fuzz-build \
-    bench docs wheel test-wheel dist format lint clean
+    coverage bench docs wheel test-wheel dist format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
@@ -36,6 +37,7 @@ help:
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
 	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel;  make dist: a release"
+	@echo "make coverage   lines and branches that the tests reach"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -83,6 +85,22 @@ sanitize: sanitize-build
 sanitize-build:
 	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF \
 	    DATAMOVER_SANITIZE=address,undefined
+
+# Lines and branches that the tests reach, in C++ and in Python; pages in build/reports/coverage.
+coverage: export SKBUILD_CMAKE_ARGS = -DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic;-DCMAKE_CXX_FLAGS_RELEASE=-O0
+coverage: export COVERAGE_PROCESS_START = $(abspath pyproject.toml)
+coverage: export COVERAGE_FILE = $(abspath build/coverage/python/data)
+coverage: COVERAGE_BIN = .venv-coverage/bin
+coverage:
+	$(MAKE) test-build .venv-coverage/.ready-coverage VENV=.venv-coverage BUILD=build/coverage DATAMOVER_BENCH=OFF
+	rm -rf build/coverage/python && mkdir -p build/coverage/python build/reports/coverage/cpp
+	find build/coverage -name '*.gcda' -delete
+	-$(COVERAGE_BIN)/python tests/run --build build/coverage --mpiexec $(COVERAGE_BIN)/mpiexec \
+	    --layers $(COVERAGE_LAYERS)
+	$(COVERAGE_BIN)/gcovr --filter src/ --filter include/ --filter bindings/ --exclude-throw-branches \
+	    --gcov-ignore-parse-errors=all -j 2 --html-details build/reports/coverage/cpp/index.html --print-summary build/coverage
+	-$(COVERAGE_BIN)/coverage combine -q && $(COVERAGE_BIN)/coverage html -q && $(COVERAGE_BIN)/coverage report --skip-covered
+	@echo "pages: build/reports/coverage/cpp/index.html and build/reports/coverage/python/index.html"
 
 # What threads do to each other, with the thread sanitizer, 20 times as long as in make test.
 sanitize-threads: $(VENV)/.ready-test
