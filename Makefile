@@ -29,7 +29,7 @@ export DATAMOVER_UNITY ?= ON
 TEST_PACKAGES := libgtest-dev libfftw3-dev libopenblas-serial-dev
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-build sanitize-threads fuzz fuzz-build \
-    coverage bench docs wheel test-wheel dist format lint clean
+    coverage bench docs wheel test-wheel dist deb deb-source format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
@@ -37,7 +37,7 @@ help:
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
 	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel;  make dist: a release"
-	@echo "make coverage   lines and branches that the tests reach"
+	@echo "make coverage   lines and branches that the tests reach;  make deb: Debian packages"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -145,6 +145,18 @@ dist: wheel
 	    $(MAKE) wheel PYTHON=$$python VENV=.venv-abi3 WHEELS=build/wheels-abi3 WHEEL_MPICH=$(abspath $(BIN)) && \
 	    cp build/wheels-abi3/*.whl build/dist || exit; done
 	$(BIN)/python -m twine check --strict build/dist/*
+
+# The Debian source package of the C and C++ libraries, of the last commit, in build/deb.
+deb-source:
+	rm -rf build/deb && mkdir -p build/deb/datamover
+	git archive HEAD | tar -x -C build/deb/datamover
+	cp -r packaging/debian build/deb/datamover
+	cd build/deb/datamover && dpkg-buildpackage --build=source --no-sign --no-pre-clean --no-check-builddeps
+	if command -v lintian > /dev/null; then lintian --fail-on error,warning build/deb/*.dsc; fi
+
+deb: deb-source
+	scripts/system-packages dpkg-dev debhelper cmake mpi-default-dev
+	cd build/deb/datamover && dpkg-buildpackage --build=binary --no-sign
 
 bench: install
 	$(BIN)/datamover bench latency -n 2
