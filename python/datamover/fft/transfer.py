@@ -83,7 +83,7 @@ class Transfer:
             self._plans = redistribute(a, b), redistribute(b, a)
 
         collectively(self._address, prepare)
-        self._movers: dict[int, Mover] = {}
+        self._movers: list[Any] = [None, None]
         self._bound: list[tuple | None] = [None, None]
         self._destroyed = False
 
@@ -121,9 +121,10 @@ class Transfer:
         `forward` and `backward` then raise `InvalidState` on all processes.
         """
         self._destroyed = True
-        for mover in self._movers.values():
-            mover.free()
-        self._movers = {}
+        for mover in self._movers:
+            if mover is not None:
+                mover.free()
+        self._movers = [None, None]
         self._bound = [None, None]
 
 
