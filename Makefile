@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 MPICC ?=
 FUZZ_SECONDS ?= 60
+COVERAGE_LAYERS ?= unit,mpi,python
 WHEEL_MPIS ?= mpich,openmpi,mpiabi
 WHEELS ?= build/wheels
 WHEEL_PYTHONS ?= $(PYTHON)
@@ -24,8 +25,11 @@ export DATAMOVER_BENCH ?= $(if $(wildcard $(BUILD)/bench),ON,OFF)
 # Several sources at once; OFF is faster where one source is edited again and again.
 export DATAMOVER_UNITY ?= ON
 
+# What only make test needs, named with the packages of make demo so that an administrator is asked once.
+TEST_PACKAGES := libgtest-dev libfftw3-dev libopenblas-serial-dev
+
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-build sanitize-threads fuzz fuzz-build \
-    bench docs wheel test-wheel dist format lint clean
+    coverage bench docs wheel test-wheel dist deb deb-source format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
@@ -33,13 +37,14 @@ help:
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
 	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel;  make dist: a release"
+	@echo "make coverage   lines and branches that the tests reach;  make deb: Debian packages"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
 	@echo "datamover is installed: source $(BIN)/activate"
 
 $(VENV)/.ready: pyproject.toml
-	scripts/system-packages python3-dev
+	scripts/system-packages g++ python3-venv python3-dev --later $(TEST_PACKAGES)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q --group build $(if $(MPICC),,--group mpi)
@@ -47,9 +52,9 @@ $(VENV)/.ready: pyproject.toml
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
-	@test -d $(BUILD) || echo "compiling, which prints nothing: about three minutes on two cores the first time"
-	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
-	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
+	@test -d $(BUILD) || echo "compiling: about three minutes on two cores the first time"
+	@$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) scripts/with-progress \
+	    $(PIP) install -v --no-build-isolation -C build-dir=$(BUILD) '.[files,frames,plot]'
 
 $(VENV)/.ready-%: $(VENV)/.ready
 	$(PIP) install -q --group $*
@@ -69,7 +74,7 @@ test-long: test-build
 test-build bench: export DATAMOVER_BENCH = ON
 
 test-build: $(VENV)/.ready-test
-	scripts/system-packages libgtest-dev libfftw3-dev libopenblas-serial-dev
+	scripts/system-packages $(TEST_PACKAGES)
 	$(MAKE) install DATAMOVER_TESTS=ON
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.
@@ -80,6 +85,22 @@ sanitize: sanitize-build
 sanitize-build:
 	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF \
 	    DATAMOVER_SANITIZE=address,undefined
+
+# Lines and branches that the tests reach, in C++ and in Python; pages in build/reports/coverage.
+coverage: export SKBUILD_CMAKE_ARGS = -DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic;-DCMAKE_CXX_FLAGS_RELEASE=-O0
+coverage: export COVERAGE_PROCESS_START = $(abspath pyproject.toml)
+coverage: export COVERAGE_FILE = $(abspath build/coverage/python/data)
+coverage: COVERAGE_BIN = .venv-coverage/bin
+coverage:
+	$(MAKE) test-build .venv-coverage/.ready-coverage VENV=.venv-coverage BUILD=build/coverage DATAMOVER_BENCH=OFF
+	rm -rf build/coverage/python && mkdir -p build/coverage/python build/reports/coverage/cpp
+	find build/coverage -name '*.gcda' -delete
+	-$(COVERAGE_BIN)/python tests/run --build build/coverage --mpiexec $(COVERAGE_BIN)/mpiexec \
+	    --layers $(COVERAGE_LAYERS)
+	$(COVERAGE_BIN)/gcovr --filter src/ --filter include/ --filter bindings/ --exclude-throw-branches \
+	    --gcov-ignore-parse-errors=all -j 2 --html-details build/reports/coverage/cpp/index.html --print-summary build/coverage
+	-$(COVERAGE_BIN)/coverage combine -q && $(COVERAGE_BIN)/coverage html -q && $(COVERAGE_BIN)/coverage report --skip-covered
+	@echo "pages: build/reports/coverage/cpp/index.html and build/reports/coverage/python/index.html"
 
 # What threads do to each other, with the thread sanitizer, 20 times as long as in make test.
 sanitize-threads: $(VENV)/.ready-test
@@ -125,6 +146,18 @@ dist: wheel
 	    cp build/wheels-abi3/*.whl build/dist || exit; done
 	$(BIN)/python -m twine check --strict build/dist/*
 
+# The Debian source package of the C and C++ libraries, of the last commit, in build/deb.
+deb-source:
+	rm -rf build/deb && mkdir -p build/deb/datamover
+	git archive HEAD | tar -x -C build/deb/datamover
+	cp -r packaging/debian build/deb/datamover
+	cd build/deb/datamover && dpkg-buildpackage --build=source --no-sign --no-pre-clean --no-check-builddeps
+	if command -v lintian > /dev/null; then lintian --fail-on error,warning build/deb/*.dsc; fi
+
+deb: deb-source
+	scripts/system-packages dpkg-dev debhelper cmake mpi-default-dev
+	cd build/deb/datamover && dpkg-buildpackage --build=binary --no-sign
+
 bench: install
 	$(BIN)/datamover bench latency -n 2
 
@@ -146,10 +179,21 @@ format: $(VENV)/.ready-lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lint: $(VENV)/.ready-lint
+STUBS := $(BUILD)/bindings/datamover/_mover.pyi
+
+$(STUBS):
+	$(MAKE) install
+
+# The types are checked in a copy of the package that has the stubs of the compiled modules.
+lint: $(VENV)/.ready-lint $(STUBS)
 	$(CXX_FILES) | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	rm -rf build/types && mkdir -p build/types
+	cp -rs $(abspath python/datamover) build/types
+	cp $(dir $(STUBS))*.pyi build/types/datamover
+	cd build/types && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) --cache-dir ../mypy \
+	    datamover $(wildcard $(CURDIR)/examples/python/*.py)
 
 clean:
 	rm -rf build demo $(VENV)

@@ -26,9 +26,9 @@ class PyDatamover(PythonPackage):
     depends_on("py-numpy@1.25:", type=("build", "run"))
     depends_on("py-platformdirs@3:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
-    depends_on("py-typer@0.12:", type=("build", "run"))
+    depends_on("py-typer@0.15.4:", type=("build", "run"))
     depends_on("py-h5py@3.10:", type=("build", "run"), when="+files")
-    depends_on("py-zarr@3:", type=("build", "run"), when="+files")
+    depends_on("py-zarr@3.0.8:", type=("build", "run"), when="+files")
     depends_on("py-matplotlib@3.7:", type=("build", "run"), when="+plot")
 
     conflicts("%gcc@:11", msg="datamover needs C++20: GCC 12 or newer")

@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from .errors import InvalidArgument, WrongType
 
@@ -54,7 +54,7 @@ def flag(value: Any, name: str) -> bool:
 def number(value: Any, name: str) -> complex:
     """Return any number as a complex one."""
     try:
-        return complex(value) if not isinstance(value, str) else complex(None)
+        return complex(value) if not isinstance(value, str) else complex(cast(Any, None))
     except TypeError:
         raise WrongType(f"{name} is {value!r}, it must be a number") from None
 
@@ -87,7 +87,7 @@ def _known_operations() -> str:
     return f"{names}, or NumPy's or MPI's operation of the same kind (np.add, MPI.SUM)"
 
 
-def is_several(value: Any) -> bool:
+def is_several(value: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether this is a sequence or an array with dimensions, not one number."""
     if isinstance(value, Sequence):
         return getattr(value, "ndim", 1) > 0
@@ -161,7 +161,7 @@ def seconds(value: Any, name: str = "timeout") -> float | None:
     if value is None:
         return None
     try:
-        time = float(None if isinstance(value, (str, bytes, bytearray)) else value)
+        time = float(cast(Any, None) if isinstance(value, (str, bytes, bytearray)) else value)
     except OverflowError:
         time = math.inf
     except TypeError:

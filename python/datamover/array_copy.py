@@ -126,7 +126,8 @@ def _element_addresses(
 def overlap(a: npt.NDArray, b: npt.NDArray, *, unless_told: bool = True) -> bool:
     """Return whether two arrays share an element; `unless_told` if that is too hard to decide."""
     try:
-        return np.shares_memory(a, b, max_work=_MAX_OVERLAP_WORK)
+        # NumPy's types allow only its two named limits.
+        return np.shares_memory(a, b, max_work=_MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return unless_told
 
@@ -150,6 +151,6 @@ def _meets_itself_along(array: npt.NDArray, dim: int) -> bool:
 
     Only differences count, so one of the two may be the first along the dimension.
     """
-    before, after = (slice(None),) * dim, (0,) * (array.ndim - dim - 1)
-    first, others = array[(*before, slice(1), *after)], array[(*before, slice(1, None), *after)]
-    return overlap(first, others, unless_told=False)
+    here: Any = (..., *(0,) * (array.ndim - dim - 1))
+    part = array[here]
+    return overlap(part[..., :1], part[..., 1:], unless_told=False)

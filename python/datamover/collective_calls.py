@@ -42,7 +42,8 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
                 stay_where_the_program_ends()
                 raise  # agreed on
             except BaseException as error:
-                if isinstance(error, TypeError) and error.__traceback__.tb_next is None:
+                at = error.__traceback__
+                if isinstance(error, TypeError) and at is not None and at.tb_next is None:
                     refuse(given, said, _naming(function, error))  # raised before the function ran
                 comm = _communicator(given, said)
                 if comm is not None:
@@ -96,9 +97,9 @@ def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
 
 def ending(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
     """Agree like `agreeing` in a call that ends its object, which `_end_refused` does here too."""
-    if not given or given[0]._is_over:
-        raise error  # the calls of the others end at once
-    given[0]._end_refused(lambda: agreeing(given, said, error))
+    if given and not given[0]._is_over:
+        given[0]._end_refused(lambda: agreeing(given, said, error))
+    raise error  # the calls of the others end at once
 
 
 #: For calls in which the others agree on their arguments first.

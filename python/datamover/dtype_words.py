@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def dtype_of(words: str | None) -> np.dtype:
+def dtype_of(words: str | np.dtype | None) -> np.dtype:
     """Read a dtype as NumPy does. Raises NumPy's errors, and those of `check_words`."""
     check_words(words)
     return np.dtype(words)

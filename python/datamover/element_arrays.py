@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,8 +116,8 @@ class Arrays:
 
     def __init__(self, given: tuple[Any, ...]):
         self.names: list[Any] | None = None
-        self.container: type = tuple
-        first = given[0] if len(given) == 1 else None
+        self.container: Callable[[list[np.ndarray]], Any] = tuple
+        first: Any = given[0] if len(given) == 1 else None
         if isinstance(first, Mapping):
             self.names, self.arrays = list(first), list(first.values())
         elif is_several(first):

@@ -284,7 +284,7 @@ def explain(
         pairs = Pairs.of(_plan.explain_pairs(plan, elem_bytes), elem_bytes)
     total = _plan.summarize_traffic(plan, node_size or 0)
     listed, sampled = ([pairs], []) if pairs is not None else _sample(plan, rank, total, elem_bytes)
-    if rank is not None:
+    if outgoing is not None and incoming is not None:
         listed = [outgoing, incoming]
     source, destination = _plan.describe_layouts(plan)
     return Explanation(

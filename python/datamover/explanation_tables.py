@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from rich import box
@@ -41,12 +41,12 @@ def as_tables(e: Explanation, top: int = 10, verbose: bool = False) -> Group:
         parts.append(_relation_table(e))
     if e.rank is not None:
         parts += [_peer_table(e, verb, top, verbose) for verb in ("sends", "receives")]
-    elif e.pairs is not None and (alike := _pairs_alike(e)):
+    elif e.pairs is not None and (alike := _pairs_alike(e, e.pairs)):
         parts.append(_line(alike))
     elif e.pairs is not None and e.nprocs <= MAX_SQUARE_PROCS:
-        parts.append(_square_table(e))
+        parts.append(_square_table(e, e.pairs))
     elif e.pairs is not None:
-        parts.append(_pair_table(e, top, verbose))
+        parts.append(_pair_table(e, e.pairs, top, verbose))
     return Group(*parts)
 
 
@@ -78,7 +78,7 @@ def _unbroken(layout: str) -> str:
 def _headline(e: Explanation) -> Text:
     sizes = f" of {message_sizes(e)}" if e.messages else ""
     stay = "stays where it is" if e.kept_bytes == 1 else "stay where they are"
-    lines = [
+    lines: list[str | tuple[str, str]] = [
         ("from  ", "dim"), f"{_unbroken(e.source)}\n",
         ("to    ", "dim"), f"{_unbroken(e.destination)}\n",
         ("      ", "dim"), f"{counted(e.nprocs, 'process', 'processes')}, ",
@@ -144,9 +144,9 @@ def _line(words: str) -> Group:
     return Group(Text(f"{words}\n", style="bold"))
 
 
-def _pairs_alike(e: Explanation) -> str:
+def _pairs_alike(e: Explanation, pairs: Pairs) -> str:
     """Describe all pairs in one sentence if every process sends the same amount to each other."""
-    sent = e.pairs.bytes[e.pairs.source != e.pairs.destination]
+    sent = pairs.bytes[pairs.source != pairs.destination]
     if e.nprocs < 3 or len(sent) < e.nprocs * (e.nprocs - 1) or (sent != sent[0]).any():
         return ""
     return f"All pairs equal: each process sends {decimal(int(sent[0]))} to each other one"
@@ -162,7 +162,7 @@ def _relation_cells(pairs: Pairs, i: int, verbose: bool) -> list[str]:
 def peer_words(e: Explanation, verb: str) -> str:
     """Return how much a rank sends to, or receives from, how many others."""
     sends = verb == "sends"
-    pairs = e.outgoing if sends else e.incoming
+    pairs = cast("Pairs", e.outgoing if sends else e.incoming)
     goes = (pairs.destination if sends else pairs.source) != e.rank
     if not goes.any():
         return f"{verb} nothing"
@@ -172,7 +172,8 @@ def peer_words(e: Explanation, verb: str) -> str:
 
 
 def _peer_table(e: Explanation, verb: str, top: int, verbose: bool) -> Group:
-    pairs, peers = (e.outgoing, "destination") if verb == "sends" else (e.incoming, "source")
+    pairs = cast("Pairs", e.outgoing if verb == "sends" else e.incoming)
+    peers = "destination" if verb == "sends" else "source"
     if not len(pairs):
         return _line(f"Rank {e.rank:,} {verb} nothing")
     title = f"Rank {e.rank:,} {peer_words(e, verb)}"
@@ -188,14 +189,13 @@ def _peer_table(e: Explanation, verb: str, top: int, verbose: bool) -> Group:
         table.add_row(
             f"{peer:,}",
             decimal(int(pairs.bytes[i])),
-            e.carrier(e.rank, peer),
+            e.carrier(cast(int, e.rank), peer),
             *_relation_cells(pairs, i, verbose),
         )
     return titled(title, table)
 
 
-def _pair_table(e: Explanation, top: int, verbose: bool) -> Group:
-    pairs = e.pairs
+def _pair_table(e: Explanation, pairs: Pairs, top: int, verbose: bool) -> Group:
     if not len(pairs):
         return _line("Pairs: none")
     title = f"Pairs: {len(pairs):,}" + (f", the largest {top}" if len(pairs) > top else "")
@@ -212,11 +212,11 @@ def _pair_table(e: Explanation, top: int, verbose: bool) -> Group:
     return titled(title, table)
 
 
-def _square_table(e: Explanation) -> Group:
+def _square_table(e: Explanation, pairs: Pairs) -> Group:
     table = _plain_table("", *(str(r) for r in range(e.nprocs)))
     cells = [["" for _ in range(e.nprocs)] for _ in range(e.nprocs)]
     for source, destination, nbytes in zip(
-        e.pairs.source, e.pairs.destination, e.pairs.bytes, strict=True
+        pairs.source, pairs.destination, pairs.bytes, strict=True
     ):
         style = "dim" if source == destination else ""
         cells[source][destination] = Text(decimal(int(nbytes)), style=style)

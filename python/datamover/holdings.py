@@ -95,7 +95,7 @@ class Holdings:
             return self._paint_ranges(samples)
         return self._paint_lists(samples)
 
-    def coordinates(self, d: int, index: np.ndarray) -> np.ndarray:
+    def coordinates(self, d: int, index: np.ndarray | np.int64) -> np.ndarray:
         """Return the grid coordinates along a dimension of a block-cyclic layout for indices."""
         layout = self.layout
         if layout.grid[d] == 1:

@@ -320,10 +320,11 @@ def leave(code: int, rank: int) -> int:
     Launchers print a message for any code but 0.
     """
     status = os.environ.get(STATUS_FILE)
-    if status is None and not lifeline.is_held():
+    if lifeline.is_held():
+        if rank == 0:
+            lifeline.tell(code)
+    elif status is None:
         return code
-    if rank == 0 and lifeline.is_held():
-        lifeline.tell(code)
     elif rank == 0:
         Path(status).write_text(str(code))
     return 0

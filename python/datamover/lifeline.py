@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from datamover import tied
 
@@ -127,7 +127,7 @@ class _Watch:
 
     def until_all_are_gone(self) -> End:
         """Wait until the launcher and all connected processes have ended."""
-        stdout = self.process.stdout
+        stdout: Any = self.process.stdout
         os.set_blocking(stdout.fileno(), False)
         self._selector.register(stdout, selectors.EVENT_READ, self._read_output)
         while self.process.poll() is None and self._signal is None:
@@ -181,7 +181,7 @@ class _Watch:
             connection.close()
 
     def _read_output(self) -> None:
-        stdout = self.process.stdout
+        stdout: Any = self.process.stdout
         while not stdout.closed:
             read = stdout.read(1 << 16)
             if read is None:  # nothing more for now
@@ -255,7 +255,7 @@ def is_held() -> bool:
 
 def tell(status: int) -> None:
     """Pass the exit code to the process that started all."""
-    _connection.sendall(str(status).encode())
+    cast(socket.socket, _connection).sendall(str(status).encode())
 
 
 @contextlib.contextmanager

@@ -131,7 +131,7 @@ class Migration:
         self._place = (comm.rank, comm.size)
         self.method = method
         #: The move that was started and not yet returned; an error if this process could not start.
-        self._moving: _Moving | BaseException | None = None
+        self._moving: Any = None  # a _Moving, or the error that `wait` has to raise
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -646,7 +646,7 @@ def migrate(
 
     def ranks_of() -> Targets:
         if isinstance(elements, Mapping):
-            given = {name: as_array(array, name) for name, array in elements.items()}
+            given: Any = {name: as_array(array, name) for name, array in elements.items()}
             listed = list(given.values())
         elif is_several(elements):
             given, listed = elements, list(elements)

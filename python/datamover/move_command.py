@@ -108,10 +108,14 @@ def _count_of(what: str) -> Callable[[str], int]:
 
 def _region(text: str) -> tuple[tuple[int | None, int | None], ...]:
     """Read a box such as 0:100,:,-5: in NumPy's notation, without steps."""
-    found = [re.fullmatch(r"(-?\d+)?:(-?\d+)?", word.strip()) for word in text.split(",")]
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a region such as 0:100,:,5:9")
-    return tuple(tuple(None if n is None else int(n) for n in ends.groups()) for ends in found)
+    pairs: list[tuple[int | None, int | None]] = []
+    for word in text.split(","):
+        found = re.fullmatch(r"(-?\d+)?:(-?\d+)?", word.strip())
+        if found is None:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a region such as 0:100,:,5:9")
+        begin, end = (None if n is None else int(n) for n in found.groups())
+        pairs.append((begin, end))
+    return tuple(pairs)
 
 
 def _bytes(text: str) -> int:
@@ -136,10 +140,10 @@ def _parser() -> _Parser:
         exit_on_error=False,
     )
     add = parser.add_argument
-    extents = {"type": _integers, "metavar": "N,N,..."}
-    dtype = {"metavar": "DTYPE"}
-    order = {"type": _order, "metavar": "C|F"}
-    file_format = {"metavar": "npy|raw|zarr|hdf5"}
+    extents: dict[str, Any] = {"type": _integers, "metavar": "N,N,..."}
+    dtype: dict[str, Any] = {"metavar": "DTYPE"}
+    order: dict[str, Any] = {"type": _order, "metavar": "C|F"}
+    file_format: dict[str, Any] = {"metavar": "npy|raw|zarr|hdf5"}
     add("-h", "--help", action=_Help)
     read = "An .npy, raw, Zarr or HDF5 file, or a dataset run.h5:/u. Addresses (https://...) too."
     add("source", metavar="INPUT", help=read)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.markup import escape
@@ -30,15 +30,15 @@ def show(parser: argparse.ArgumentParser) -> None:
 def _parameter(action: argparse.Action) -> inspect.Parameter:
     """Return an option or argument as a parameter in a signature for Typer."""
     words = escape(action.help or "")
+    metavar, default = cast(str, action.metavar), cast(Any, None)
     if not action.option_strings:
         default = inspect.Parameter.empty
-        annotation: Any = Annotated[str, typer.Argument(metavar=action.metavar, help=words)]
+        annotation: Any = Annotated[str, typer.Argument(metavar=metavar, help=words)]
     elif action.nargs == 0:
         default = False
         annotation = Annotated[bool, typer.Option(*action.option_strings, metavar="", help=words)]
     else:
-        default = None
-        option = typer.Option(*action.option_strings, metavar=action.metavar, help=words)
+        option = typer.Option(*action.option_strings, metavar=metavar, help=words)
         annotation = Annotated[str | None, option]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(action.dest, kind, default=default, annotation=annotation)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def _pair(arrays: Any) -> tuple[Arrays, Arrays]:
 
 def _listed(arrays: Arrays) -> list[OneArray]:
     """Return arrays as a list: several in a list or tuple, otherwise one."""
-    return list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
+    return list(arrays) if isinstance(arrays, (list, tuple)) else [cast("OneArray", arrays)]
 
 
 def is_file(array: Any) -> bool:
@@ -104,7 +104,7 @@ def communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
         for arrays in move[1:]:
             for array in _listed(arrays):
                 if isinstance(array, Array) or is_file(array):
-                    return array.comm
+                    return cast(Any, array).comm
     raise InvalidArgument("missing argument 'comm': neither source nor destination is an Array")
 
 
@@ -228,8 +228,10 @@ class _Parts:
             (self.sources, source, self.plan.source),
             (self.destinations, dest, self.plan.destination),
         ):
-            shared = isinstance(array, Array)
-            parts.append(array.part() if shared else array.part(layout, rank, dtype))
+            if isinstance(array, Array):
+                parts.append(array.part())
+            else:
+                parts.append(array.part(layout, rank, dtype))
 
 
 class Mover(WithFree):
@@ -595,8 +597,9 @@ def _show_parameters() -> None:
     """Let help show the parameters of a mover, which `__new__` only passes on."""
     made = inspect.signature(Mover.__init__)
     parameters = list(made.parameters.values())
-    Mover.__signature__ = made.replace(parameters=parameters[1:])
-    Mover.__new__.__signature__ = made.replace(
+    shown: Any = Mover
+    shown.__signature__ = made.replace(parameters=parameters[1:])
+    shown.__new__.__signature__ = made.replace(
         parameters=[parameters[0].replace(name="cls"), *parameters[1:]]
     )
 

@@ -152,7 +152,7 @@ def take_part_with(
     try:
         agree(address, *told(error))
     except Error as agreed:
-        error.is_told = True  # see tell_that_left
+        set_told(error)
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)
     raise error
@@ -166,4 +166,9 @@ def tell_that_left(comm: MPI.Comm, error: BaseException) -> None:
     """
     if comm.size > 1 and not getattr(error, "is_told", False):
         core().fail(comm_address(comm), f"{type(error).__name__} in a call of all processes")
-        error.is_told = True
+        set_told(error)
+
+
+def set_told(error: BaseException) -> None:
+    """Mark an error that the others know, which `tell_that_left` then leaves alone."""
+    error.is_told = True  # type: ignore[attr-defined]

@@ -173,4 +173,4 @@ for _class, _html in (
     (MemoryLayout, _memory),
     (MotionPlan, _plan),
 ):
-    _class._repr_html_ = _html
+    _class._repr_html_ = _html  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from rich.filesize import decimal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from datamover import Layout, MotionPlan
-    from datamover.explanation import Explanation
+    from datamover.explanation import Explanation, Pairs
 
 #: The traffic of more processes is summed over groups of consecutive ranks.
 MAX_GROUPS = 64
@@ -98,8 +98,8 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
     if groups <= 8:
         for (row, column), value in np.ndenumerate(nbytes):
             if value:
-                kept = single and row == column
-                color = INK if kept else text_color(image.cmap(norm(value)))
+                is_kept = single and row == column
+                color = INK if is_kept else text_color(image.cmap(norm(value)))
                 text = decimal(int(value)).replace(" bytes", " B").replace(" byte", " B")
                 text = text.replace(" ", "\n")
                 axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
@@ -138,7 +138,7 @@ def _heat() -> Any:
 def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
     if bounds[-1] == groups:
         step = max(1, -(-groups // 16))
-        ticks = list(range(0, groups, step))
+        ticks: list[float] = list(range(0, groups, step))
         labels = [str(t) for t in ticks]
     else:
         ticks = [-0.5, groups // 2 - 0.5, groups - 0.5]
@@ -150,9 +150,10 @@ def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
 
 def _draw_peers(axes: Any, e: Explanation) -> None:
     """Draw what one rank sends and receives, over the ranks of its peers."""
+    outgoing, incoming = cast("Pairs", e.outgoing), cast("Pairs", e.incoming)
     series = (
-        (e.outgoing.destination, e.outgoing.bytes, 1, "#3f8fc0", "sends"),
-        (e.incoming.source, e.incoming.bytes, -1, "#e9a53a", "receives"),
+        (outgoing.destination, outgoing.bytes, 1, "#3f8fc0", "sends"),
+        (incoming.source, incoming.bytes, -1, "#e9a53a", "receives"),
     )
     edges = np.linspace(0, e.nprocs, min(e.nprocs, 256) + 1) - 0.5
     tallest = 0.0

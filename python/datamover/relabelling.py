@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Relabelling(NamedTuple):
         return self.elems_before * elem_bytes, self.elems_after * elem_bytes
 
 
-def relabelled(plan: MotionPlan, among: Sequence[int] | bool) -> Relabelling:
+def relabelled(plan: MotionPlan, among: Sequence[int] | Literal[True]) -> Relabelling:
     """Choose ranks for the roles of the destination of a plan with one redistribution.
 
     Local; memory and time follow the square of the number of processes, and the assignment its

@@ -75,7 +75,7 @@ def datatype(
 
 
 # The class is made without MPI; this is the only method that needs it.
-AddressRelation.datatype = datatype
+AddressRelation.datatype = datatype  # type: ignore[attr-defined]
 # Users and doctest find the classes here.
 for _class in (AddressRelation, BoundCopy, RecomputeModel, RelationCache):
     _class.__module__ = __name__

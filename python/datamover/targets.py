@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,7 +108,7 @@ class TargetMap:
             self._check_key(
                 list(elements), f"there is no array {self.key!r} among {list(elements)}"
             )
-            keys = as_array(elements[self.key], f"array {self.key!r}")
+            keys = as_array(elements[cast(str, self.key)], f"array {self.key!r}")
         else:
             keys = as_array(elements, "keys")
             if keys.dtype.names is not None:
@@ -196,7 +196,7 @@ def _split_values(values: ArrayLike) -> np.ndarray:
         raise WrongType(f"splitters must be real numbers of 64 bits, not of dtype {given.dtype}")
     held = np.ascontiguousarray(given, dtype=kind)
     # NumPy converts some lists of integers, and wider numbers, to doubles.
-    for value, kept in zip(values, held.tolist(), strict=True):
+    for value, kept in zip(cast(Any, values), held.tolist(), strict=True):
         if value == value and value != kept:
             raise WrongType(f"splitter {value!r} does not fit a 64-bit type with the others")
     return held

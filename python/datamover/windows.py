@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 try:
     from numpy.lib.array_utils import byte_bounds
 except ImportError:  # NumPy 1
-    from numpy import byte_bounds
+    from numpy import byte_bounds  # type: ignore[attr-defined, no-redef]
 
 
 class _InWindow:

@@ -74,4 +74,5 @@ def _ticks(allowed: set[int]) -> tuple[int, int]:
         return 0, 0
     names = {f"cpu{number}" for number in allowed}
     counts = [[int(n) for n in line[1:]] for line in lines if line and line[0] in names]
-    return tuple(sum(c[i] for c in counts for i in kind) for kind in (_WORKING, _WAITING))
+    working, waiting = (sum(c[i] for c in counts for i in kind) for kind in (_WORKING, _WAITING))
+    return working, waiting

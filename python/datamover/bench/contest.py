@@ -124,7 +124,8 @@ def timed(work: Callable[[], Any], **facts: Any) -> dict[str, Any]:
         Entries of the row: case, phase, contender, bytes and others.
     """
     work()
-    samples, begin = [], time.perf_counter()
+    samples: list[float] = []
+    begin = time.perf_counter()
     while not samples or (len(samples) < TURNS and time.perf_counter() - begin < LONGEST_SECONDS):
         repeats, start = 0, time.perf_counter()
         while (elapsed := time.perf_counter() - start) < 1e-3 or repeats == 0:

@@ -30,7 +30,7 @@ DATASET = "a"
 GZIP_LEVEL = 4
 
 
-def mapped(case: dict[str, Any], side: str) -> np.ndarray:
+def mapped(case: dict[str, Any], side: str) -> Any:
     """Map an .npy or raw file; create an output."""
     path, shape = case[side], case[f"{side}_shape"]
     if side == "output":
@@ -55,9 +55,9 @@ def opened(case: dict[str, Any]) -> Any:
 
 def zarr_codec(case: dict[str, Any]) -> Any:
     """Return the codec of an output for zarr-python; None: nothing is compressed."""
-    import zarr
+    from zarr.codecs import ZstdCodec
 
-    return zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
+    return ZstdCodec() if case["codec"] == "zstd" else None
 
 
 def made_zarr(case: dict[str, Any]) -> Any:
@@ -98,7 +98,7 @@ def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
     ]
 
 
-def sync(path: str) -> None:
+def sync(path: str | os.PathLike[str]) -> None:
     """Sync the file system of an output."""
     fd = os.open(path, os.O_RDONLY)
     ctypes.CDLL(None).syncfs(fd)

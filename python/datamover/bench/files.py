@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -214,8 +214,8 @@ def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) 
             if not found.get("right"):
                 raise MpiFailed(found.get("reason", "wrong data"))
             row = {"case": case.name, "phase": phase, "contender": contender, "mpi": run.mpi.name}
-            row |= {"processes": processes, "samples": [found["seconds"]]}
-            rows.append(row | {"bytes": ARRAYS * edge**3 * 8})
+            times = {"processes": processes, "samples": [found["seconds"]]}
+            rows.append(row | times | {"bytes": ARRAYS * edge**3 * 8})
     except MpiFailed as e:
         rows = [{"left_out": contender, "reason": str(e), "case": case.name}]
     _clear(str(path))
@@ -236,7 +236,9 @@ def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: bool) -> N
             _write_zarr(case, array, case["source_v2"], 2)
 
 
-def _write_zarr(case: dict[str, Any], array: np.ndarray, path: str, zarr_format: int) -> None:
+def _write_zarr(
+    case: dict[str, Any], array: np.ndarray, path: str, zarr_format: Literal[2, 3]
+) -> None:
     import numcodecs
     import zarr
 

@@ -134,7 +134,8 @@ def measure(
     rows = max(1, megabytes * 1_000_000 // (8 * ROW_ELEMS))
     paths = [Path(places[k % len(places)], f"flat-{k}.bin") for k in range(pathways)]
     work = Partitioned(comm, rows, block_bytes, message_bytes, paths)
-    facts = {"case": case, "phase": "write", "bytes": rows * ROW_ELEMS * 8, "pathways": pathways}
+    facts: dict[str, Any] = {"case": case, "phase": "write", "pathways": pathways}
+    facts |= {"bytes": rows * ROW_ELEMS * 8}
     facts |= {"block_bytes": block_bytes, "message_bytes": message_bytes}
     contest = Contest(comm, seconds, **facts)
     for name, write in work.contenders().items():

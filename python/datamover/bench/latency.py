@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run, usual_arguments
@@ -28,7 +28,7 @@ def players(run: Run) -> Iterator[Player]:
     # Pretend nodes of half of the processes: messages between, shared memory within.
     node_size = max(1, run.nprocs // 2) if run.nprocs > 1 else 0
 
-    def arguments(cases: list[Case], seconds: float) -> list[str]:
+    def arguments(cases: Sequence[Case], seconds: float) -> list[str]:
         first, *words = usual_arguments(cases, seconds)
         return [first, str(node_size), *words]
 

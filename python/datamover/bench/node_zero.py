@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import datamover as dm
@@ -55,7 +56,7 @@ def measure(case: str) -> Iterator[Line]:
         if encoding == "product" or n <= LARGEST_LISTED:
             made = [r.encode(encoding) for r in relations(name, n)]
             yield timed(
-                lambda encoding=encoding: [r.encode(encoding) for r in relations(name, n)],
+                functools.partial(lambda by: [r.encode(by) for r in relations(name, n)], encoding),
                 case=case,
                 phase="encode",
                 contender=encoding,

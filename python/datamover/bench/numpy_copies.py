@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,7 +56,7 @@ def _redistribution(pattern: str, n: int) -> Iterator[Line]:
     for phase, (source_strides, destination_strides) in sides.items():
         view = _view(ni, nj, source_strides)
         target = _view(ni, nj, destination_strides)
-        yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, lambda t=target, v=view: np.copyto(t, v))
+        yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, functools.partial(np.copyto, target, view))
 
 
 def _view(ni: int, nj: int, strides: tuple[int, int]) -> np.ndarray:

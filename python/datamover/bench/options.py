@@ -162,6 +162,6 @@ def add_command(app: typer.Typer, benchmark: Benchmark) -> None:
         for name, annotation in OPTIONS.items()
         if name in chosen
     ]
-    command.__signature__ = inspect.Signature(parameters)
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     app.command(benchmark.name, help=benchmark.help)(command)

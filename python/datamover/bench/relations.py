@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from datamover.bench import further_encodings, meshes, node_zero, numpy_copies, programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
@@ -59,10 +60,12 @@ def players(run: Run) -> Iterator[Player]:
         yield from numpy_copies.measure_index(name, index)
         yield from further_encodings.measure(name, index)
 
-    plays = {"plays": lambda case: case.name in OF_PROGRAM}
+    def plays(case: Any) -> bool:
+        return case.name in OF_PROGRAM
+
     program = programs.program("relations")
-    yield run.player(program, arguments=names, processes=1, **plays)
-    yield Player(in_python(numpy_copies.measure), **plays)
+    yield run.player(program, arguments=names, processes=1, plays=plays)
+    yield Player(in_python(numpy_copies.measure), plays=plays)
     yield Player(in_python(node_zero.measure), lambda case: case.name.startswith(NODE_ZERO))
     yield Player(in_python(of_mesh), lambda case: case.name in meshes.NAMES)
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -116,8 +117,8 @@ def _figures(rows: list[Row], references: Sequence[str]) -> Columns:
         "time": lambda row: as_time(row["seconds"]),
         "GB/s": lambda row: row["bytes"] and f"{row['bytes'] / row['seconds'] / 1e9:.3g}",
         **{
-            f"× {name.replace(':', ': ')}": lambda row, name=name: (
-                f"{seconds[name] / row['seconds']:.2f}"
+            f"× {name.replace(':', ': ')}": functools.partial(
+                lambda name, row: f"{seconds[name] / row['seconds']:.2f}", name
             )
             for name in references
             if name in seconds
@@ -175,7 +176,7 @@ def _table(names: Columns, figures: Columns) -> Table:
         made.add_column(header, no_wrap=True)
     for header, cells in figures.items():
         width = max(map(len, [*header.split(), *map(str, cells)]))
-        justify = "left" if header == WORST_CASE else "right"
+        justify: Literal["left", "right"] = "left" if header == WORST_CASE else "right"
         made.add_column(header, justify=justify, min_width=width)
     for row in zip(*names.values(), *figures.values(), strict=True):
         made.add_row(*row)

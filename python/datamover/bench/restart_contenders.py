@@ -93,7 +93,7 @@ def by_tensorstore(p: Program) -> Ways:
     def save() -> None:
         grid = {"name": "regular", "configuration": {"chunk_shape": list(p.chunks)}}
         codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
-        metadata = {"shape": list(p.shape), "data_type": "float64"}
+        metadata: dict[str, Any] = {"shape": list(p.shape), "data_type": "float64"}
         metadata |= {"chunk_grid": grid, "codecs": codecs}
         for name in p.names if p.comm.rank == 0 else ():
             opened(name, metadata=metadata, create=True).result()

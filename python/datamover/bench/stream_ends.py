@@ -85,7 +85,7 @@ class Ends:
         values = np.arange(begin * of_row, end * of_row, dtype="f8").reshape(-1, *self.shape[1:])
         if self.sends:
             by_field = np.ascontiguousarray(values.transpose(1, 0, 2))
-            self.array, self.expected = by_field.transpose(1, 0, 2), None
+            self.array, self.expected = by_field.transpose(1, 0, 2), np.empty((0, 0, 0))
         else:
             self.x_array = dm.Array(self.layouts[1], dtype="f8", comm=self.part)
             self.array, self.expected = self.x_array.local, values
@@ -138,7 +138,7 @@ class Datamover:
         address = None
         if ends.sends:
             here = f"tcp://{ends.address}:0"
-            self._end = dm.Stream(here, consumers=1, token=TOKEN, comm=ends.part, **options)
+            self._end: Any = dm.Stream(here, consumers=1, token=TOKEN, comm=ends.part, **options)
             address = self._end.address
         address = ends.world.bcast(address)
         if not ends.sends:

@@ -38,6 +38,4 @@ def memory(x: Any) -> tuple[list[np.ndarray], int]:
 
 
 def _pencil(x: Any) -> tuple[Any, Shape]:
-    if isinstance(x, np.ndarray):
-        return x.pencil, tuple(x.shape[: x.rank])
-    return x, ()
+    return (x.pencil, tuple(x.shape[: x.rank])) if hasattr(x, "pencil") else (x, ())

@@ -7,7 +7,7 @@ Source: the draft in IntelPython/DPPY-Spec. There it is a method, in heat an att
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -133,7 +133,8 @@ def _sides(layout: Layout) -> np.ndarray:
     if isinstance(layout, BlockCyclic):
         shape, block, grid = (np.asarray(n) for n in (layout.shape, layout.block, layout.grid))
         if (block * grid >= shape).all() and not any(layout.first_process):
-            places = np.unravel_index(np.arange(math.prod(layout.grid)), grid, layout.grid_order)
+            order = cast(Literal["C", "F"], layout.grid_order)
+            places = np.unravel_index(np.arange(math.prod(layout.grid)), grid, order)
             start = np.stack(places, -1) * block
             return np.tile(np.stack((start, start + block), 1), (layout.replicas, 1, 1))
     raise Unsupported(f"{layout!r} is not a grid of boxes, as __partitioned__ requires")

@@ -110,7 +110,7 @@ def settled(comm: MPI.Comm, describe: Callable[[], Any], partners: Sequence[Layo
     shape = mine.shape
     if shape is None:
         shape = (1 + max(int(top[0]) for top in gathered(address, [_top(mine.indices)])),)
-    others = [settled(comm, lambda other=p: other, ()) for p in mine.partners]
+    others = [settled(comm, lambda: p, ()) for p in mine.partners]  # noqa: B023 (called at once)
     if others or partners:
         return index_lists(shape, mine.indices, partners=[*others, *partners], comm=comm)[0]
     return IndexList(shape, gathered(address, mine.indices))
@@ -187,8 +187,8 @@ def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
         for of_rank, end in zip(boxes[1:], ends, strict=False):
             of_rank[:, :, mine.stacked] += end
     owners = np.repeat(np.arange(len(boxes)), [len(of_rank) for of_rank in boxes])
-    boxes = np.concatenate(boxes)
-    for (start, stop), owner in zip(boxes.tolist(), owners, strict=True):
+    corners = np.concatenate(boxes)
+    for (start, stop), owner in zip(corners.tolist(), owners, strict=True):
         sides = zip(start, stop, shape, strict=True)
         if not all(0 <= a <= b <= n for a, b, n in sides):
             raise OutOfRange(
@@ -196,8 +196,8 @@ def _floor_plan(mine: Boxes, numbers: Sequence[np.ndarray]) -> FloorPlan:
             )
     if len(boxes) == 0:
         raise Mismatch(f"no process holds a part of the array of shape {shape}")
-    plan = FloorPlan(boxes, owners, nprocs=len(numbers))
-    _require_partition(plan, boxes, mine.replicated, shape)
+    plan = FloorPlan(corners, owners, nprocs=len(numbers))
+    _require_partition(plan, corners, mine.replicated, shape)
     return plan
 
 

@@ -82,7 +82,8 @@ def steps(
         x = many
         if axis in cut:
             x = array(axis, modes // 2 + 1 if is_real else modes)
-            pairs.append(_cuts(*(np.moveaxis(a, axis, 0) for a in (many, x)), modes, is_real))
+            ends = np.moveaxis(many, axis, 0), np.moveaxis(x, axis, 0)
+            pairs.append(_cuts(*ends, modes, is_real))
     if plain:
         pairs.append(_transforms(x, x, plain, norm))
     return [there for there, _ in pairs], [back for _, back in reversed(pairs)]

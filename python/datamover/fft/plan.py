@@ -312,8 +312,8 @@ class Transform:
             if array.shape != mine.shape:
                 where = f"process {self.comm.rank}: block {block} of {name}"
                 raise Mismatch(f"{where} has shape {array.shape}; it must be {mine.shape}")
-            types = (array.dtype, mine.dtype)[:: -1 if end else 1]
-            if not np.can_cast(*types, "same_kind"):
+            old, new = (array.dtype, mine.dtype)[:: -1 if end else 1]
+            if not np.can_cast(old, new, "same_kind"):
                 raise WrongType(f"{name} has dtype {array.dtype}; the plan has {mine.dtype}")
             if end and not array.flags.writeable:
                 raise InvalidArgument(f"{name} is read-only")
@@ -354,9 +354,9 @@ def _extents(shape: Any, axes: Any, padding: Any, real: bool) -> Extents:
 def _points(n: int, factor: Any) -> int:
     if not isinstance(factor, Real) or isinstance(factor, bool):
         raise WrongType(f"padding has a factor {factor!r}, it must be a number")
-    if not 1 <= factor < math.inf:
+    if not 1 <= (times := float(factor)) < math.inf:
         raise InvalidArgument(f"padding has a factor {factor!r}; it must be at least 1, and finite")
-    return math.floor(n * factor + 1e-9)
+    return math.floor(n * times + 1e-9)
 
 
 def _check_layout(layout: Layout | None, name: str, shape: tuple[int, ...], nprocs: int) -> None:

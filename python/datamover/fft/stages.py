@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def stages(extents: Extents, nprocs: int, layout: Layout | None = None) -> list[
 
     cost, order = cheapest(frozenset())
     in_place = () if layout is None else _whole(layout, extents)
-    if in_place:
+    if layout is not None and in_place:
         others, later = cheapest(frozenset(in_place))
         busiest = max(layout.local_elems(rank) for rank in range(nprocs))
         if others + busiest * len(in_place) <= cost:
@@ -101,7 +101,7 @@ def stages(extents: Extents, nprocs: int, layout: Layout | None = None) -> list[
     done: set[int] = set()
     for axes in order:
         shape = extents.shape(done)
-        before = layout if in_place and not done else _blocks(shape, axes, nprocs)
+        before: Any = layout if in_place and not done else _blocks(shape, axes, nprocs)
         done.update(axes)
         result.append(Stage(axes, before, _reshaped(before, extents.shape(done))))
     return result
@@ -160,7 +160,7 @@ def _whole(layout: Layout, extents: Extents) -> tuple[int, ...]:
 def _filled(layout: FloorPlan) -> np.ndarray:
     """Return which blocks have elements."""
     regions = layout.regions
-    return (regions[:, 0] < regions[:, 1]).all(axis=1)
+    return np.all(regions[:, 0] < regions[:, 1], axis=1)
 
 
 def _reshaped(layout: BlockCyclic | FloorPlan, shape: tuple[int, ...]) -> BlockCyclic | FloorPlan:
@@ -170,7 +170,7 @@ def _reshaped(layout: BlockCyclic | FloorPlan, shape: tuple[int, ...]) -> BlockC
     if isinstance(layout, FloorPlan):
         regions, filled = layout.regions, _filled(layout)
         changed = np.not_equal(shape, layout.domain.shape)
-        regions[np.ix_(filled, [1], changed)] = np.array(shape)[changed]
+        regions[np.ix_(filled, np.array([1]), changed)] = np.array(shape)[changed]
         return FloorPlan(regions, layout.owners, layout.nprocs)
     text = layout.distribution.strip()
     words = (text[1:-1] if text.startswith("(") else text).split(",")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -79,11 +79,11 @@ class Transfer:
             self.subshapeB, self.axisB = tuple(subshapeB), dimension(axisB, len(self.shape))
             if self.axisA == self.axisB:
                 raise InvalidArgument(f"axisA and axisB are both {axisA}; they must differ")
-            layouts = [_split(self.shape, axis, comm.size) for axis in (self.axisB, self.axisA)]
-            self._plans = redistribute(*layouts), redistribute(*layouts[::-1])
+            a, b = (_split(self.shape, axis, comm.size) for axis in (self.axisB, self.axisA))
+            self._plans = redistribute(a, b), redistribute(b, a)
 
         collectively(self._address, prepare)
-        self._movers: list[Mover | None] = [None, None]
+        self._movers: list[Any] = [None, None]
         self._bound: list[tuple | None] = [None, None]
         self._destroyed = False
 
@@ -110,7 +110,7 @@ class Transfer:
             )
         if any(states):
             self._bound[direction] = None
-            ends = [array if np.size(array) else {} for array in (source, destination)]
+            ends: list[Any] = [array if np.size(array) else {} for array in (source, destination)]
             self._movers[direction] = Mover(self._plans[direction], *ends, comm=self.comm)
             self._bound[direction] = given
         self._movers[direction]()

@@ -140,7 +140,12 @@ class AddressPlace:
     """
 
     def __init__(
-        self, source: str | None, output: str, token: str, overwrite: bool, overwrite_group: bool
+        self,
+        source: str | None,
+        output: str,
+        token: str,
+        overwrite: bool,
+        overwrite_group: bool | None,
     ):
         self._source = source
         self._overwrite, self._overwrite_group = overwrite, overwrite_group

@@ -15,7 +15,7 @@ import os
 import re
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 
@@ -247,6 +247,8 @@ def named_within(name: str, objects: Mapping[str, bytes]) -> dict[str, bytes]:
 class LateMetadata:
     """Mixin of a store that holds back the metadata of an array."""
 
+    _store: Any  # of the store's class
+
     def __init__(self, *given: Any, **named: Any):
         super().__init__(*given, **named)
         self._held: dict[str, Any] = {}
@@ -256,7 +258,7 @@ class LateMetadata:
         if key in HELD_BACK:
             self._held[key] = value
         else:
-            await super().set(key, value)
+            await cast(Any, super()).set(key, value)
 
     async def set_if_not_exists(self, key: str, value: Any) -> None:
         """Keep metadata, write everything else."""
@@ -266,11 +268,11 @@ class LateMetadata:
         """Read an object; metadata are the kept ones, whatever is stored at the address."""
         if key in HELD_BACK:
             return self._held.get(key)
-        return await super().get(key, prototype, byte_range)
+        return await cast(Any, super()).get(key, prototype, byte_range)
 
     async def exists(self, key: str) -> bool:
         """Return whether an object exists; for metadata, whether it is kept."""
-        return key in self._held if key in HELD_BACK else await super().exists(key)
+        return key in self._held if key in HELD_BACK else await cast(Any, super()).exists(key)
 
     def held(self) -> dict[str, bytes]:
         """Return the metadata, by the names of their objects."""

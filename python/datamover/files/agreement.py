@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from datamover.errors import Error, IoFailed, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
-from datamover.mpi import comm_address, core, gathered, take_part_with, told
+from datamover.mpi import comm_address, core, gathered, set_told, take_part_with, told
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
     """Return an error with the name of its file, and of its process if that is not the first."""
     is_first = comm is None or comm.rank == 0
-    where = "" if is_first else f" (on process {comm.rank} of {comm.size})"
+    where = "" if comm is None or is_first else f" (on process {comm.rank} of {comm.size})"
     if isinstance(error, Error):
         return class_of(error.code)(f"{error}{where}")
     if isinstance(error, MemoryError):
@@ -91,7 +91,7 @@ def leave_block(comm: MPI.Comm, what: str, error: BaseException) -> None:
     if comm.size > 1 and not is_agreed(error):
         words = f"the block of {what} was left by {type(error).__name__}: {told(error)[1]}"
         core().fail(comm_address(comm), words)
-        error.is_told = True  # see tell_that_left
+        set_told(error)
 
 
 @contextlib.contextmanager

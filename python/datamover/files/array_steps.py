@@ -158,7 +158,7 @@ def _terms(
         if isinstance(term, HaloExchange):
             alone = MotionPlan(plan.source, plan.destination)
             alone.add(term)
-            sections = alone.sections()
+            sections: Iterator[SectionCopy] = alone.sections()
         else:
             sections = iter([term])
         for section in sections:

@@ -184,7 +184,7 @@ def boxes(
         return
     if math.prod(granule) == 1:
         granule = _rows(array, order)
-        cuts = [range(0, n, g) for n, g in zip(array.shape, granule, strict=True)]
+        cuts: list[Any] = [range(0, n, g) for n, g in zip(array.shape, granule, strict=True)]
         ends = granule
     else:
         cuts = [

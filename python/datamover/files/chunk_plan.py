@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -235,7 +235,7 @@ def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
 
 
 @cache
-def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[int, int, int, int]]:
+def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[int, ...]]:
     """Return the groups that each row of source chunks meets along a dimension.
 
     Returns
@@ -258,7 +258,7 @@ def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[i
     table = np.zeros((len(keys), 4), np.int64)
     np.add.at(table, (place, np.repeat([1, 2, 3], [len(before), len(after), len(inside)])), 1)
     # If a group covers a row, it is the only one.
-    through = {(1, 0, 0, 0)} if (last - first > 1).any() else set()
+    through: set[tuple[int, ...]] = {(1, 0, 0, 0)} if (last - first > 1).any() else set()
     return frozenset(map(tuple, table.tolist())) | through
 
 
@@ -345,7 +345,7 @@ def _costs(
     itemsize: int,
     source: Side,
     output: Side,
-    extents: list[Shape],
+    extents: Sequence[Sequence[int]],
     processes: int,
 ) -> np.ndarray:
     """Return the costs of the process with the most to do, in bytes read.
@@ -360,7 +360,7 @@ def _costs(
     ndarray of float, a dimension for each of the array
     """
     boxes = np.meshgrid(*(np.array(n, float) for n in extents), indexing="ij", sparse=True)
-    reads, steps, elems = 1.0, 1.0, 1.0
+    reads = steps = elems = np.array(1.0)
     for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
         reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
         steps = steps * np.ceil(n / box)

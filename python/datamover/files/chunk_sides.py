@@ -17,7 +17,7 @@ from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks, too_little
 from datamover.files.flat import FlatFile
 from datamover.files.flat_boxes import contiguous, grown
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Order, Shape
 
 #: Pieces of flat files, in order of preference.
 FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
@@ -149,7 +149,7 @@ class Scratch:
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
 
-    def array(self, shape: Shape, dtype: np.dtype, order: str) -> np.ndarray:
+    def array(self, shape: Shape, dtype: np.dtype, order: Order) -> np.ndarray:
         """Return an array with undefined contents; the previous one becomes invalid."""
         nbytes = math.prod(shape) * dtype.itemsize
         if self._memory.nbytes < nbytes:
@@ -203,7 +203,7 @@ class Sink:
     def write(self, lo: Shape, chunk: np.ndarray) -> None:
         """Write a chunk that begins at `lo`, including its part beyond the array."""
         if self._sums is not None:
-            self._add_sum(lo, chunk)
+            self._add_sum(self._sums, lo, chunk)
         if self._has_chunks:
             self._writer.write_chunk(
                 tuple(a // c for a, c in zip(lo, chunk.shape, strict=True)), chunk
@@ -215,11 +215,11 @@ class Sink:
             lo, part = lo[::-1], part.T
         self._writer.write(lo, part)
 
-    def _add_sum(self, lo: Shape, chunk: np.ndarray) -> None:
+    def _add_sum(self, sums: Checksums, lo: Shape, chunk: np.ndarray) -> None:
         part = chunk[tuple(slice(0, n - a) for n, a in zip(self.shape, lo, strict=True))]
         if self._spec.order == "F":
             lo, part = lo[::-1], part.T
-        self._sums.add(lo, part)
+        sums.add(lo, part)
 
     def _of_file(self, per_dimension: Shape) -> Shape:
         return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])

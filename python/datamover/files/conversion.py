@@ -9,7 +9,7 @@ from datamover.dtype_words import dtype_of
 from datamover.errors import InvalidArgument
 
 
-def converted(given: np.dtype, wanted: str | None) -> np.dtype:
+def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
     """Return the requested dtype, if NumPy converts to it under "same_kind"."""
     if wanted is None:
         return given

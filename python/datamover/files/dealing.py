@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -74,13 +75,14 @@ def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray
         return np.ascontiguousarray(regions[:, :, ::-1]), owners
     grid = unit_grid(shape, unit)
     units = math.prod(grid)
-    regions, owners = [], []
+    boxes: list[Any] = []
+    ranks: list[int] = []
     for rank in range(nprocs):
         for box in range_boxes(grid, units * rank // nprocs, units * (rank + 1) // nprocs):
-            regions.append(box)
-            owners.append(rank)
-    scaled = np.minimum(np.asarray(regions, np.int64) * np.asarray(unit, np.int64), shape)
-    return scaled, np.asarray(owners, np.int64)
+            boxes.append(box)
+            ranks.append(rank)
+    scaled = np.minimum(np.asarray(boxes, np.int64) * np.asarray(unit, np.int64), shape)
+    return scaled, np.asarray(ranks, np.int64)
 
 
 def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:

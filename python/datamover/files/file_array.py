@@ -13,7 +13,7 @@ import dataclasses
 import os
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -276,7 +276,7 @@ class FileArray(Unfinished):
             with together(comm):
                 self._check()
             #: By which movers read and write parts of it; not for users.
-            held = weakref.ref(self)  # a cycle would keep it open until it is collected
+            held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
             self.parts = Files(
                 lambda _: contextlib.nullcontext(held().file),
                 threads_here(address),
@@ -299,11 +299,12 @@ class FileArray(Unfinished):
                 options = zarr_format_2.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
-            wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
+            wanted = ArraySpec(request.shape, cast(np.dtype, request.dtype), request.order or "C")
             spec = file_format.check_output(wanted, options)
         token = placing.token(self._address)
-        said = (None, self.path, token, request.overwrite, None, request.member)
-        self._place = placing.LocalPlace(*said)
+        self._place = placing.LocalPlace(
+            None, self.path, token, request.overwrite, None, request.member
+        )
         placing.begin(
             self.comm,
             self._place,

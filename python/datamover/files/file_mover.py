@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from datamover.arrays import Array
 from datamover.collective_calls import agreeing, refused_by
@@ -141,15 +141,15 @@ class FileMover(Mover):
         **said: Any,
     ):
         self._to_file = isinstance(destination, FileArray)
-        self._file: FileArray = destination if self._to_file else source
+        self._file = cast(FileArray, destination if self._to_file else source)
         self._comm = self._file.comm
         self._address = comm_address(self._comm)
         self._plans = [plan]
         self._said = said
         self._round: Iterator[Any] | None = None
         self._awaited: Any = None
-        self._moves: StagedMoves | None = None
-        self._flags: _Flags | None = None
+        self._moves = cast(StagedMoves, None)  # until they are made
+        self._flags = cast(_Flags, None)  # likewise, and when they are freed
         self._rounds = self._read_bytes = self._written_bytes = 0
 
         def prepare() -> StepPlan:
@@ -248,7 +248,7 @@ class FileMover(Mover):
         """Go on to the next task; return False when all are complete."""
         with uninterrupted():
             try:
-                self._awaited = next(self._round, None)
+                self._awaited = next(cast(Iterator[Any], self._round), None)
             except BaseException as e:
                 if not isinstance(e, Exception):  # which the others do not notice otherwise
                     self._flags.leave()
@@ -373,7 +373,7 @@ class FileMover(Mover):
             self._moves.close()
         if self._flags is not None:
             self._flags.close()
-            self._flags = None
+            self._flags = cast(_Flags, None)
 
     def __exit__(self, kind: type | None, *_: object) -> None:
         """Close the mover; one left in flight has failed, and all processes are notified."""

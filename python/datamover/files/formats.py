@@ -11,7 +11,7 @@ import numbers
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses, foreign
 
 Shape = tuple[int, ...]
+Order = Literal["C", "F"]
 
 
 class DefaultLimit(int):
@@ -44,7 +45,7 @@ class ArraySpec:
 
     shape: Shape
     dtype: np.dtype
-    order: str = "C"
+    order: Order = "C"
     kept: Any = dataclasses.field(default=None, repr=False)
     dimension_names: tuple[str, ...] | None = dataclasses.field(default=None, repr=False)
 
@@ -108,11 +109,11 @@ class MoveOptions:
     """
 
     shape: Shape | None = None
-    dtype: str | None = None
-    order: str | None = None
+    dtype: str | np.dtype | None = None
+    order: Order | None = None
     input_format: str | None = None
     output_format: str | None = None
-    output_order: str | None = None
+    output_order: Order | None = None
     chunks: Shape | None = None
     shards: Shape | None = None
     compressor: str | None = None
@@ -123,7 +124,7 @@ class MoveOptions:
     max_bytes: int = DEFAULT_LIMIT
     temporary: str | os.PathLike[str] | None = None
     region: tuple[tuple[int | None, int | None], ...] | None = None
-    output_dtype: str | None = None
+    output_dtype: str | np.dtype | None = None
     check: str | None = None
     dims: tuple[str, ...] | None = None
     along: str | None = None

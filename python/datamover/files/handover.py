@@ -50,7 +50,7 @@ class Handover(ChunkedArray):
         self._header = struct.Struct(f"<{1 + len(self.granule)}q")  # bytes, and which chunk
         self._lock = threading.Lock()
         path = self._path(rank)
-        self._file = None if self._is_writer else open(path, "xb")  # noqa: SIM115 (closed later)
+        self._file: Any = None if self._is_writer else open(path, "xb")  # noqa: SIM115 (closed later)
 
     def _path(self, rank: int) -> str:
         return os.path.join(self._directory, f"chunks.{rank}")

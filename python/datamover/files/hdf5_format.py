@@ -84,7 +84,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
-    return ZarrTraits(tuple(chunks), None, names and tuple(names), "auto", others)
+    return ZarrTraits(tuple(chunks), None, names, "auto", others)
 
 
 def is_netcdf(file: Any) -> bool:
@@ -122,12 +122,12 @@ def _flat(words: list[Any]) -> list[Any]:
     return [w for word in words for w in (_flat(word) if isinstance(word, list) else [word])]
 
 
-def dimension_names(dataset: Any, name: str) -> list[str | None] | None:
+def dimension_names(dataset: Any, name: str) -> tuple[str | None, ...] | None:
     """Return the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
-        return [name.rsplit("/", 1)[-1]]
+        return (name.rsplit("/", 1)[-1],)
     pairs = zip(_labels(dataset), dataset.dims, strict=True)
-    found = [label or _scale_name(dim) for label, dim in pairs]
+    found = tuple(label or _scale_name(dim) for label, dim in pairs)
     return found if any(found) else None
 
 

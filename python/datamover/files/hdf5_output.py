@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import zlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -116,8 +116,8 @@ class ChunkedOutput(ChunkedArray):
         self._leaves_out_fill = not hdf5_traits.is_fill_undefined(spec)
         self._path = path
         # The writer has locked it already, in a way that HDF5 does not recognize.
-        self._file = hdf5.h5py().File(path, "r+", locking=False) if path else None
-        self._dataset = self._file[name] if path else None
+        self._file: Any = hdf5.h5py().File(path, "r+", locking=False) if path else None
+        self._dataset: Any = cast(Any, self._file)[name] if path else None
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""

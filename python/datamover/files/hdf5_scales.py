@@ -20,7 +20,7 @@ def beside(array: str, dimension: str) -> str:
     return above + slash + dimension
 
 
-def attach(file: Any, named: Mapping[str, Sequence[str]]) -> None:
+def attach(file: Any, named: Mapping[str, Sequence[Any]]) -> None:
     """Set the names of dimensions by scales; an array with that name is its scale."""
     for array, names in named.items():
         for d, name in enumerate(names):
@@ -82,7 +82,7 @@ def usable(
     ['u', 'x', 'g/u']
     """
     found = {
-        array: [beside(array, name) for name in names]
+        array: [beside(array, str(name)) for name in names]
         for array, names in named.items()
         if len(names) == len(shapes[array]) and all(map(_can_be_scale, names))
     }

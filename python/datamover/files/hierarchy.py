@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
@@ -41,8 +41,6 @@ class Way(Protocol):
         The shapes of arrays that are moved, by name; set when opened.
     copied : dict of ArraySpec
         Arrays that one process copies; set when opened.
-    groups : iterable of str
-        The names of its groups; set while it is open.
     zarr_format : int
         Format of a Zarr output; set before it is opened.
     """
@@ -51,7 +49,10 @@ class Way(Protocol):
     source: str
     arrays: dict[str, Shape]
     copied: dict[str, ArraySpec]
-    groups: Iterable[str]
+
+    @property
+    def groups(self) -> Iterable[str]:
+        """The names of its groups, while it is open."""
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and read its contents; reject objects that the output cannot have."""
@@ -123,7 +124,8 @@ def _to_zarr(source: str, said: str | None) -> Way | None:
     return Hdf5ToZarr(source) if _is_hdf5(source, said) else None
 
 
-def _to_hdf5(source: str, said: str | None) -> Way | None:
+# A Way without `zarr_format` and `chunks_of_copied`.
+def _to_hdf5(source: str, said: str | None) -> Any:
     from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
     from datamover.files.zarr_to_hdf5 import ZarrToHdf5
 
@@ -285,7 +287,7 @@ def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
             )
     if formats.of_output(output, options).name == "zarr":
         options = zarr_format_2.settled(output, options)
-        way.zarr_format = options.zarr_format
+        way.zarr_format = cast(int, options.zarr_format)
     return options
 
 
@@ -296,7 +298,7 @@ def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, st
         options, append=False, overwrite=False, overwrite_group=False, chunks=None
     )
     chunked = dataclasses.replace(plain, chunks=chunks)
-    dims = None if chunks is None else len(chunks)
+    dims = -1 if chunks is None else len(chunks)
     if chunks is not None and dims not in map(len, way.arrays.values()):
         raise InvalidArgument(
             f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
@@ -322,7 +324,7 @@ def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
     from datamover.files.transfer import MoveReport
 
     largest = max(way.copied.values(), key=lambda spec: math.prod(spec.shape))
-    seconds = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}
+    seconds: dict[str, Any] = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}
     processes = 1 if comm is None else comm.size
     return MoveReport(largest, 0, processes, steps=0, **seconds, num_arrays=0, elems=0)
 

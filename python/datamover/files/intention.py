@@ -127,7 +127,7 @@ def intend(
     if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
     members, files = hierarchy.intend(
-        way, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
+        way, output, options, lambda a, b, its: _intend(a, b, its, nprocs, checks_places=False)
     )
     largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
     return Intention(largest, None, files, nprocs, members=members)

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import tempfile
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Intermediate(ChunkedArray):
 
     is_encoded = False
     is_cut = True
-    fill_bytes = None  # chunks end with the array
+    fill_bytes = cast(bytes, None)  # chunks end with the array
     write_copies = 1
 
     def __init__(self, spec: ArraySpec, granule: Shape, path: str = "", cut: Shape | None = None):

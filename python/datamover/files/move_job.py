@@ -16,8 +16,8 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
 from datamover.files.conversion import converted
-from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.handover import Handover, needs_handover
 from datamover.files.intermediate import Intermediate
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
@@ -118,8 +118,8 @@ class Job:
         #: The place of the intermediate, while there is one.
         self.between: Any = None
         self.threads = 1
-        self.reader: Reader | None = None
-        self.writer: Writer | None = None
+        self.reader = cast(Reader, None)  # until `open_input`
+        self.writer: Any = None  # a Writer; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.sums: Checksums | None = None
 
@@ -151,7 +151,7 @@ class Job:
             self.writer = self._open_writer()
         tell, source = self._teller(progress), self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
-            source = self._fill_intermediate(tell)
+            source = self._fill_intermediate(tell, self.move_plan.passes, self.move_plan.chunk)
         if needs_handover(self.writer, self.nprocs):
             self._hand_over()
         if not self.spec.shape:
@@ -169,13 +169,13 @@ class Job:
                 self.writer.close()
         if self.sums is not None:
             with together(self.comm), self._timed("check"):
-                self._verify()
+                self._verify(self.sums)
         with together(self.comm):
             if self.is_first:
                 self.place.finish(self.writer)
         return list(self.seconds.values())
 
-    def _verify(self) -> None:
+    def _verify(self, sums: Checksums) -> None:
         """Read the boxes that this process wrote, and compare."""
         options = MoveOptions(
             shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
@@ -186,7 +186,7 @@ class Job:
             options = dataclasses.replace(options, dtype=self.spec.dtype)
         reader = self.place.reader(self.format, options, self.writer)
         try:
-            self.sums.verify(reader, self.output, self.threads)
+            sums.verify(reader, self.output, self.threads)
         finally:
             reader.close()
 
@@ -237,8 +237,8 @@ class Job:
         dtype = converted(given.dtype, options.output_dtype)
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
-        dims = checked_names("the output", options.dims, shape)
-        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept, dims)
+        labels = checked_names("the output", options.dims, shape)
+        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept, labels)
         self.spec = self.format.check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
@@ -344,12 +344,14 @@ class Job:
         elems = sum(math.prod(b - a for a, b in zip(lo, hi, strict=True)) for lo, hi in boxes)
         return 2 * elems * plan.itemsize
 
-    def _fill_intermediate(self, tell: Progress) -> Intermediate:
+    def _fill_intermediate(
+        self, tell: Progress, passes: Sequence[ChunkPlan], chunk: Shape
+    ) -> Intermediate:
         """Do this process's part of the first pass; return the intermediate. Collective."""
-        first, second = self.move_plan.passes
+        first, second = passes
         self._make_directory()
         back = np.argsort(file_axes(self.axes, self.spec.order))
-        granule, cut = (tuple(e[b] for b in back) for e in (self.move_plan.chunk, second.box))
+        granule, cut = (tuple(e[b] for b in back) for e in (chunk, second.box))
         middle = Intermediate(self.reader.spec, granule, self.between.path, cut)
         plain = Source(self.reader, tuple(range(len(granule))))
         self._run(first, plain, Sink(middle, middle.spec), tell)
@@ -397,7 +399,7 @@ class Job:
         """Do this process's steps of a pass. Collective."""
         rank = 0 if self.comm is None else self.comm.rank
         alarm = None if self.comm is None else Alarm(self.comm)
-        gives_up = alarm and alarm.rings
+        gives_up = None if alarm is None else alarm.rings
         pipeline = Pipeline(plan, source, sink, self.options.max_bytes, tell, rank, gives_up)
         with (
             alarm or contextlib.nullcontext(),

@@ -228,7 +228,7 @@ def _chunks(ends: Ends, max_bytes: int, threads: int) -> Iterator[tuple[Shape, i
     most = max(3, int(MAX_SHAPES ** (1 / len(shape))))
     extents = [_extents(*along, most) for along in zip(shape, read, written, strict=True)]
     chunks = np.meshgrid(*(np.array(e, float) for e in extents), indexing="ij", sparse=True)
-    count, elems, covering_input, covered = 1.0, 1.0, 1.0, 1.0
+    count = elems = covering_input = covered = np.array(1.0)
     is_aligned = np.array(True)
     for n, r, w, c in zip(shape, read, written, chunks, strict=True):
         count = count * np.ceil(n / c)

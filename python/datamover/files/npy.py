@@ -17,7 +17,7 @@ from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Order, check_shape, register
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
@@ -48,7 +48,7 @@ def _header(path: str) -> tuple[ArraySpec, int]:
         raise
     except Exception as e:
         raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
-    order = "C" if mapped.flags.c_contiguous else "F"
+    order: Order = "C" if mapped.flags.c_contiguous else "F"
     return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
 
 

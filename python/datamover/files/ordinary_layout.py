@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from datamover.dtype_words import dtype_of
-from datamover.files.formats import Shape
+from datamover.files.formats import Order, Shape
 from datamover.files.json_values import SPECIAL_FLOATS
 
 #: dtypes by their names in Zarr v3.
@@ -86,7 +86,7 @@ class Layout:
     chunks: Shape
     dtype: np.dtype
     fill_value: Any
-    order: str
+    order: Order
     codec: dict[str, Any] | None
     prefix: str
     separator: str

@@ -76,7 +76,7 @@ class LocalPlace:
         output: str,
         token: str,
         overwrite: bool,
-        overwrite_group: bool,
+        overwrite_group: bool | None,
         member: str | None,
     ):
         self._said = (source, output, overwrite, overwrite_group, member)
@@ -132,7 +132,7 @@ def check_places(
     source: str | None,
     output: str,
     overwrite: bool,
-    overwrite_group: bool,
+    overwrite_group: bool | None,
     member: str | None = None,
 ) -> None:
     """Check, before anything is written, that the output can be created.
@@ -548,13 +548,10 @@ def remove(path: str) -> None:
     Another process may remove it at the same time: replaced outputs have no lock.
     """
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, **{_ON_ERROR: _let_be_gone})
+        shutil.rmtree(path, **_ON_ERROR)
     else:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-
-
-_ON_ERROR = "onexc" if sys.version_info >= (3, 12) else "onerror"
 
 
 def _let_be_gone(function: Any, path: str, error: Any) -> None:
@@ -562,3 +559,6 @@ def _let_be_gone(function: Any, path: str, error: Any) -> None:
     error = error[1] if isinstance(error, tuple) else error
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+_ON_ERROR: Any = {"onexc" if sys.version_info >= (3, 12) else "onerror": _let_be_gone}

@@ -18,14 +18,14 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
         raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not a raw file")
-    if any(extent < 0 for extent in options.shape):
+    if any(extent < 0 for extent in options.shape or ()):
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
     try:
         dtype = dtype_of(options.dtype)
     except Exception as e:  # NumPy raises many types for an unknown dtype
         raise InvalidArgument(f"{options.dtype!r} is not a NumPy dtype: {e}") from e
     check_flat_dtype(dtype, path)
-    spec = ArraySpec(tuple(options.shape), dtype, options.order or "C")
+    spec = ArraySpec(tuple(options.shape or ()), dtype, options.order or "C")
     size = os.path.getsize(path)
     if size != spec.nbytes:
         shape = " x ".join(map(str, spec.shape))

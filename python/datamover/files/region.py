@@ -58,14 +58,13 @@ def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
     """Return first and end of each dimension, from any form of a region."""
     if isinstance(region, _plan.Region):
         return list(zip(region.lo, region.hi, strict=True))
-    pairs = []
+    pairs: list[tuple[int | None, int | None]] = []
     try:
         for one in region:
             is_slice = isinstance(one, slice) and one.step in (None, 1)
-            begin, end = (one.start, one.stop) if is_slice else one
-            pairs.append(
-                tuple(None if bound is None else operator.index(bound) for bound in (begin, end))
-            )
+            bounds = (one.start, one.stop) if is_slice else one
+            begin, end = (None if bound is None else operator.index(bound) for bound in bounds)
+            pairs.append((begin, end))
     except (TypeError, ValueError):
         raise InvalidArgument(
             f"the region is {region!r}; it must be a datamover.Region, or have a pair of first and "
@@ -88,7 +87,7 @@ def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
 class _RegionOfChunks(ChunkedArray):
     """A region that begins at the begin of a chunk."""
 
-    def __init__(self, reader: ChunkedArray, lo: Shape, spec: ArraySpec):
+    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
         self._reader = reader
         self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
         self.spec, self.granule = spec, reader.granule

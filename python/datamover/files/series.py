@@ -21,7 +21,6 @@ from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
 from datamover.files import consolidated, names, placing, series_lock
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec
 from datamover.files.growing_array import StepWriter, create
 from datamover.files.series_variable import Variable
 from datamover.files.staged_moves import StagedMoves
@@ -141,7 +140,7 @@ def series(
             for name in given or {}:
                 if name not in state.items:
                     raise InvalidArgument(f"{kind} names {name!r}, which is not one of the arrays")
-        passed = {
+        passed: dict[str, Any] = {
             "path=": names.place_of(path), "along=": along, "resume=": resume, "rechunk=": rechunk,
             "overwrite=": overwrite,
             "arrays": [(name, item.shape, item.origin) for name, item in state.items.items()],
@@ -214,11 +213,9 @@ class Series(Unfinished):
             self.steps = group[self._variables[0].name].shape[0]
             self._coordinates = self._coordinates_in(group) if self.steps else None
         self._work = _Appending(self._comm, self._address, self)
-        dtypes = {name: item.dtype for name, item in self._items.items()}
-        self._work.agree_on_files(
-            {name: ArraySpec(item.shape, item.dtype) for name, item in self._items.items()}
-        )
-        for group in self._work.plan(dtypes):
+        specs = {name: item.spec() for name, item in self._items.items()}
+        self._work.agree_on_files(specs)
+        for group in self._work.plan({name: spec.dtype for name, spec in specs.items()}):
             self._moves.append(self._work.staged(group, keeps=True))
             self._moves[-1].bind()
         self._begin(self._comm, self.path, f"the series {self.path} was not closed")
@@ -388,7 +385,7 @@ class _Appending(Work):
 
     def open(self, name: str) -> StepWriter:
         """Open the next step of an array."""
-        series = self._series()
+        series: Any = self._series()
         return StepWriter(os.path.join(series.path, name), series.steps)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -200,7 +200,7 @@ class StagedMoves:
         for move, staging in zip(self._moves, self._staging, strict=True):
             for step in move.plan.steps[k : k + 1]:
                 for block, part in staging.grids():
-                    first = staging.layout.region(block).lo
+                    first = cast(Any, staging.layout).region(block).lo
                     lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
                     ends = zip(lo, step.hi, strict=True)
                     here = part[tuple(slice(0, max(0, e - a)) for a, e in ends)]

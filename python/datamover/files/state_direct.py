@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def parts(
         for owner, block, box in found.direct:
             if owner != rank:
                 continue
-            views = views or dict(item.array.interiors(item.layout, rank))
+            views = views or dict(cast(Any, item.array).interiors(item.layout, rank))
             lo = _first(item.layout, rank, block)
             here = tuple(slice(a - o, b - o) for a, b, o in zip(box.lo, box.hi, lo, strict=True))
             first = tuple(a - o for a, o in zip(box.lo, item.origin, strict=True))
@@ -147,7 +147,7 @@ def _check_arrays(item: Item, rank: int) -> None:
 
     if isinstance(item.array, UserArrays):
         item.array.part(item.layout, rank, item.dtype or np.dtype("u1"))
-    else:
+    elif item.array is not None:
         item.array.part()
 
 
@@ -189,7 +189,7 @@ def _boxes_of_block_cyclic(layout: BlockCyclic) -> list[tuple[int, int, Region]]
 def _first(layout: Layout, rank: int, block: int) -> Shape:
     if isinstance(layout, FloorPlan):
         return tuple(layout.region(block).lo)
-    return tuple(layout.global_index(rank, [0] * layout.dims))
+    return tuple(cast(BlockCyclic, layout).global_index(rank, [0] * layout.dims))
 
 
 def _aligned(file: Any, region: Region, to_file: bool) -> Region:

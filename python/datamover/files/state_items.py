@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from datamover.array_copy import overlap
 from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
-from datamover.files.formats import Shape
+from datamover.files.formats import ArraySpec, Shape
 from datamover.layouts import Layout
 from datamover.mpi import collectively, core, gathered
 from datamover.mpi_modules import load_mpi4py
@@ -57,6 +57,10 @@ class Item:
     def shape(self) -> Shape:
         """Extents of the whole array."""
         return tuple(self.layout.domain.shape)
+
+    def spec(self, names: tuple[str, ...] | None = None) -> ArraySpec:
+        """Describe the array in the file; its dtype must be known by now."""
+        return ArraySpec(self.shape, cast(np.dtype, self.dtype), dimension_names=names)
 
     @property
     def origin(self) -> Shape:

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from datamover.arguments import flag, integers
 from datamover.collective_calls import ending, refused_by
@@ -151,8 +151,8 @@ class Save(Work):
                     captured[-1].mover(0)()
                     captured[-1].free_movers()
         except BaseException:
-            for moves in captured:
-                moves.close()
+            for held_moves in captured:
+                held_moves.close()
             raise
         return captured
 
@@ -252,10 +252,11 @@ class Saving(Unfinished):
         return self._writing is None
 
     def _end(self) -> None:
+        writing = cast(_Writing, self._writing)
         with together(self._comm):
-            if self._writing.failure is not None:
-                raise self._writing.failure
-        self._writing.job.finish()
+            if writing.failure is not None:
+                raise writing.failure
+        writing.job.finish()
 
     def _finish_writing(self) -> None:
         self._written.wait()

@@ -94,7 +94,7 @@ class ZarrTarget:
                 raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
         names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
-            spec = ArraySpec(item.shape, item.dtype, dimension_names=names.get(name))
+            spec = item.spec(names.get(name))
             self._check(name, spec, options.of(name, spec))
         for name, array in state.arrays.items():
             spec = ArraySpec(array.shape, array.dtype, dimension_names=names.get(name))
@@ -166,7 +166,7 @@ class Hdf5Target:
         hdf5.h5py()
         self._state = state
         self._names = state_dimensions.named(options.dimensions, state.shapes())
-        self.specs = {n: ArraySpec(item.shape, item.dtype) for n, item in state.items.items()}
+        self.specs = {name: item.spec() for name, item in state.items.items()}
 
     def create(self, path: str) -> None:
         """Create the file with everything except the elements of distributed arrays."""
@@ -211,8 +211,7 @@ class NpyTarget:
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         (self._name, item), *_ = state.items.items()
-        spec = ArraySpec(item.shape, item.dtype)
-        self.specs = {self._name: npy.check_output(spec, MoveOptions())}
+        self.specs = {self._name: npy.check_output(item.spec(), MoveOptions())}
 
     def create(self, path: str) -> None:
         """Write the header and reserve the space."""
@@ -284,7 +283,7 @@ class Origin:
     def __init__(self, path: str):
         self.path, self._at_address = path, addresses.is_address(path)
         self.names: tuple[str | None, ...] | None = (None,)
-        self._data: AddressBytes | None = None
+        self._data: Any = None  # of a file at an address: AddressBytes, for HDF5 AddressBlocks
         self._scalars: list[str] = []
         if not self._at_address:
             formats.check_input_kind(path)
@@ -337,7 +336,7 @@ class Origin:
         """
         is_one = self.names == (None,)
         if not is_one and self.names is not None and name not in self.names:
-            there = ", ".join(self.names) or "none"
+            there = ", ".join(map(str, self.names)) or "none"
             raise IoFailed(f"{self.path} has no array {name!r}; there are {there}")
         if self._format == "hdf5":
             return hdf5.open_reader(self.path, name, self._data)

@@ -59,7 +59,7 @@ class Work:
             self._suiting = {
                 name for k, name in enumerate(self.items) if all(found[k] for found in suits)
             }
-        held = weakref.ref(self)  # a cycle would keep all arrays until it is collected
+        held: Any = weakref.ref(self)  # a cycle would keep all arrays until it is collected
         self.files = Files(
             lambda name: contextlib.closing(held().open(name)),
             threads_here(self.address),

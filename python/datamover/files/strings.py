@@ -81,9 +81,7 @@ def copy_to_zarr(
     attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
     native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
     names = hdf5_format.dimension_names(dataset, name)
-    kept = ZarrTraits(
-        chunks_of(dataset), None, names and tuple(names), "auto", {"attributes": attributes}
-    )
+    kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
     return _write(path, dataset.shape, kept, options, lambda box: _read(dataset, box, where), where)
 
 
@@ -145,7 +143,7 @@ def chunks_of(dataset: Any) -> Shape:
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
-def chunks_in_zarr(path: str, zarr_format: int) -> Shape:
+def chunks_in_zarr(path: str, zarr_format: int | None) -> Shape:
     """Return the chunks of a copy, or its shards. Raises the errors of `open_strings`."""
     traits = traits_of(open_strings(path))
     return traits.chunks if zarr_format == 2 else traits.shards or traits.chunks

@@ -212,7 +212,7 @@ def move_array(
     finally:
         job.close()
     slowest = _slowest(address, [*times, seconds])
-    by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
+    by_phase: Any = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
     plan, of_plan = job.move_plan, {}
     if plan is not None:
         of_plan = {

@@ -96,7 +96,7 @@ class Unfinished:
             return
         try:
             self._finish_writing()
-            if kind is None:
+            if error is None:
                 self._end()
             else:
                 leave_block(self._ends_on, self._place_of_end, error)

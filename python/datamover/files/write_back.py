@@ -16,6 +16,7 @@ import mmap
 import os
 import threading
 from collections.abc import Callable
+from typing import cast
 
 #: Minimum size of pieces: shorter ones are left to the sync, because a call costs too much.
 MIN_BYTES = 1 << 18
@@ -138,7 +139,7 @@ class _Queue:
                     return
                 fd, first, length = self._waiting.popleft()
             # The sync at the end reports an error.
-            _sync_file_range()(fd, first, length, SYNC_FILE_RANGE_WRITE)
+            cast(Callable, _sync_file_range())(fd, first, length, SYNC_FILE_RANGE_WRITE)
             _close(fd)
 
 

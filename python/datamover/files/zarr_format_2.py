@@ -50,7 +50,7 @@ def format_at(output: str, said: int | None) -> int:
     return int(said or above or 3)
 
 
-def metadata_files(zarr_format: int) -> int:
+def metadata_files(zarr_format: int | None) -> int:
     """Return the number of files of an array or group without chunks."""
     return 2 if zarr_format == 2 else 1
 

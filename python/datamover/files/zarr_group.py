@@ -293,7 +293,7 @@ def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
 
 
 def make_all(
-    place: str, attributes: dict[str, Any], groups: dict[str, dict[str, Any]], zarr_format: int
+    place: str, attributes: dict[str, Any], groups: dict[str, dict[str, Any]], zarr_format: Any
 ) -> dict[str, bytes]:
     """Create a group and the groups in it; `groups` has their attributes by name.
 

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
 def titled(dtype: np.dtype, above: str = "") -> Iterator[str]:
     """Yield the names of fields with titles, also inside other fields."""
     for name in dtype.names or ():
-        field, *_ = found = dtype.fields[name]
+        field, *_ = found = cast(Any, dtype.fields)[name]
         if len(found) > 2:
             yield repr(above + name)
         yield from titled(field, f"{above}{name}.")

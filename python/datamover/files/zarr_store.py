@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses
@@ -54,7 +54,7 @@ class _Abandonable:
                 raise InvalidArgument(f"{self} is given up")
             self._writing += 1
         try:
-            await super().set(key, value)
+            await cast(Any, super()).set(key, value)
         finally:
             with self._changed:
                 self._writing -= 1

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import dataclasses
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,7 +217,8 @@ def _innermost(chain: tuple[Any, ...], chunks: Shape) -> _Innermost | None:
     from zarr.codecs import ShardingCodec, TransposeCodec
 
     filters, compressors, are_in_shards = (), (), False
-    axes = range(len(chunks))  # dimensions of the array, in the order of the next codec
+    # Dimensions of the array, in the order of the next codec.
+    axes: Sequence[int] = range(len(chunks))
     while True:
         at = next(k for k, codec in enumerate(chain) if isinstance(codec, ArrayBytesCodec))
         filters, serializer, compressors = (

@@ -34,22 +34,18 @@ class _Wanted:
         self.target, self._rank = target, rank
         self.layout = target.layout if isinstance(target, Array) else target
         self._new: NewArrays | None = None
-        self.is_x_array = isinstance(target, Array)
 
     def text_of_dtype(self) -> str:
         """Return the dtype that the array must have, as JSON; "" for any."""
-        if not self.is_x_array:
-            return ""
-        return wire.text_of_dtype(self.target.dtype)
+        return wire.text_of_dtype(self.target.dtype) if isinstance(self.target, Array) else ""
 
-    def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
+    def unpack(self, end: Any, name: str, dtype: str) -> Any:
         """Unpack the elements of a step; return the array for the user."""
-        if self.is_x_array:
+        if isinstance(self.target, Array):
             end.unpack(name, *self.target.memory())
             return self.target
         if self._new is None:  # it is the same in every step
-            found = wire.dtype_of_text(dtype)
-            self._new = NewArrays(self.layout, self._rank, found)
+            self._new = NewArrays(self.layout, self._rank, wire.dtype_of_text(dtype))
         found = self._new
         return found.arrays_in(end.unpack_new(name, found.dtype.itemsize, found.layout.end_bytes))
 
@@ -161,7 +157,7 @@ class Consumer:
                     f"ahead is {ahead!r}; it must be 1 to {wire.MAX_AHEAD_STEPS} steps"
                 )
             options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
-        self._end = _plan.Consumer(self._group.members(), address, *options)
+        self._end: Any = _plan.Consumer(self._group.members(), address, *options)
         self._finalizer = weakref.finalize(self, self._end.close)
 
     @contextlib.contextmanager
@@ -259,7 +255,7 @@ class Consumer:
             limit = seconds(timeout)
             wanted = {} if targets is None else self._checked(targets)
             words = [
-                (name, one.layout, one.text_of_dtype(), not one.is_x_array)
+                (name, one.layout, one.text_of_dtype(), not isinstance(one.target, Array))
                 for name, one in wanted.items()
             ]
         if targets is None:
@@ -296,7 +292,7 @@ class Consumer:
         if taken.step is None:
             with self._turn:
                 self._take(limit)
-        step = taken.step
+        step: Any = taken.step
         taken.step = None
         return step
 

@@ -220,7 +220,7 @@ class Feed:
         if view is None:
             raise Unsupported("the stream has not sent an array that can be shown")
         info, number = known[view.name], next(_VIEW_NUMBERS)
-        told = {"view": view, "owners": owners_of(view, info), "view_number": number}
+        told: Any = {"view": view, "owners": owners_of(view, info), "view_number": number}
         steps = source.steps({view.name: layout_of_view(view, info)})
         next_time = next_request = 0.0
         for step, arrays in steps:

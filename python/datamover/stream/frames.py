@@ -30,7 +30,7 @@ try:
     from aiohttp import WSCloseCode, WSMsgType, web
     from aiohttp.http_exceptions import HttpProcessingError
 except ImportError:  # reported when it is needed
-    web = None
+    web = None  # type: ignore[assignment]
 
 log = logging.getLogger("datamover")
 
@@ -128,10 +128,10 @@ class _Page:
     def __init__(self, socket: Any, connection: Any):
         self.socket, self.connection = socket, connection
         self.wake = asyncio.Event()
-        self.feed: Feed | None = None
+        self.feed: Any = None  # a Feed while the page is open
         self.granted = 0
         self.sent: Any = None
-        self.told: Status | None = None
+        self.told: Any = None  # the Status that the page knows
         self.told_owners: Any = None
         self.told_arrays: Any = None
         self.told_figures_at = 0.0
@@ -214,7 +214,8 @@ class Frames:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = time.monotonic()
-            since = {one: since.get(one, now) for one in self._runner.server.connections}
+            server: Any = self._runner.server
+            since = {one: since.get(one, now) for one in server.connections}
             talking = {page.connection for page in self._pages}
             for one, came in since.items():
                 if now - came > REQUESTS_SECONDS and one not in talking:
@@ -333,7 +334,7 @@ class Frames:
         """Read the first message, which must contain the token if there is one."""
         if len(self._guests) >= MAX_GUESTS:  # connections that send nothing keep no page out
             next(iter(self._guests)).cancel()
-        guest = asyncio.current_task()
+        guest: Any = asyncio.current_task()
         self._guests[guest] = None
         try:
             message = await page.socket.receive(HELLO_SECONDS)
@@ -396,7 +397,7 @@ class Frames:
         if status is not page.told:
             page.told = status
             await self._tell_status(page, status)
-        newest = feed.newest
+        newest: Any = feed.newest
         is_new = newest is not None and newest is not page.sent
         if is_new and page.granted and newest.view_number == page.told.view_number:
             page.sent, page.granted = newest, page.granted - 1
@@ -408,7 +409,7 @@ class Frames:
     async def _tell_status(self, page: _Page, status: Status) -> None:
         if status.owners is not page.told_owners:
             page.told_owners = status.owners
-            await _say(page.socket, type="owners", number=status.view_number, **status.owners)
+            await _say(page.socket, type="owners", number=status.view_number, **status.owners or {})
         view = status.view.as_words() if status.view else None
         await _say(
             page.socket,

@@ -22,7 +22,7 @@ class Group:
     """
 
     def __init__(self, comm: MPI.Comm | None):
-        self.comm, self._address = comm, None
+        self.comm, self._address = comm, 0
         self.rank, self.size = 0, 1
         if comm is not None:
             from datamover.mpi import comm_address
@@ -32,7 +32,7 @@ class Group:
 
     def members(self) -> Together | None:
         """Return these processes in the form that the engine's streams take. Collective."""
-        if self._address is None:
+        if self.comm is None:
             return None
         from datamover.mpi import core
 

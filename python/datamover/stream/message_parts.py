@@ -87,11 +87,10 @@ class KnownMemory:
 
     def find(self, array: Any) -> LocalMemory | None:
         """Return the cached memory if a plain ndarray has the address and shape of the last one."""
-        is_bare = self._place is not None and type(array) is np.ndarray
-        is_bare = is_bare and (array.dtype is self._dtype or array.dtype == self._dtype)
-        if is_bare and self._place.is_of(array):
-            return self._local
-        return None
+        if self._place is None or type(array) is not np.ndarray:
+            return None
+        same_type = array.dtype is self._dtype or array.dtype == self._dtype
+        return self._local if same_type and self._place.is_of(array) else None
 
     def remember(self, array: Any, local: LocalMemory, words: tuple[str, int]) -> None:
         """Store the memory of an array, and the words of its dtype. The array is not kept."""

@@ -9,7 +9,7 @@ import logging
 import os
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -222,7 +222,7 @@ class Stream:
             self._end.send(name, said, local.memory, local.layout, *words, number)
         finally:
             if name not in self._sent and self._end.knows(name):
-                self._sent[name] = SentArray(said)
+                self._sent[name] = SentArray(cast("Layout", said))
 
     def _part(
         self, name: str, array: Any, layout: Any
@@ -240,8 +240,7 @@ class Stream:
             raise InvalidArgument(f"the array name {name!r} is not printable text")
         layout = self._layout_of(array, layout, known)
         said = None if known is not None and layout is known.layout else layout
-        local = known.memory.find(array) if known is not None else None
-        if local is not None:
+        if known is not None and (local := known.memory.find(array)) is not None:
             return said, local, known.memory.words
         given = array if isinstance(array, (Array, UserArrays)) else UserArrays(array)
         dtype = given.dtype

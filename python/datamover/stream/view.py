@@ -80,7 +80,9 @@ def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
     Mismatch
         It does not fit any array known now, for example after another run of the program.
     """
-    name, axes, at = words.get("name"), words.get("axes"), words.get("at")
+    name = words.get("name")
+    axes: Any = words.get("axes")
+    at: Any = words.get("at")
     if not isinstance(name, str):
         raise InvalidArgument("a view must name an array")
     info = known.get(name)
@@ -131,7 +133,7 @@ def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
     for axis in view.axes:
         n = info.shape[axis]
         sampled = np.unique(np.linspace(0, n, min(n, MAX_INTERVALS) + 1).astype(np.int64))
-        edges.append(sampled if cuts[axis] is None else cuts[axis])
+        edges.append(sampled if (cut := cuts[axis]) is None else cut)
     window = tuple(info.shape[axis] for axis in view.axes)
     owners = Holdings(info.layout, view.axes, window, at=view.at, edges=edges).owners
     both = [np.array([0, 1]), *edges]
