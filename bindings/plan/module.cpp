@@ -3,6 +3,7 @@
 // functions for each.
 #include "call_errors.hpp"
 #include "errors.hpp"
+#include "relation/copy_loops.hpp"
 
 namespace nb = nanobind;
 
@@ -23,6 +24,7 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     m.doc() = "Geometry, layouts, plans and relations of datamover; needs no MPI.";
     m.attr("__version__") = DATAMOVER_VERSION;
+    m.attr("instruction_set") = datamover::copy_loops().level;
     datamover::bindings::register_error_translator();
     bind_geometry(m);
     bind_layout(m);

@@ -15,8 +15,6 @@ from datamover.errors import MpiFailed
 
 #: Distributions whose versions matter, required ones first.
 DISTRIBUTIONS = ("numpy", "mpi4py", "zarr", "numcodecs", "h5py", "obstore", "aiohttp", "matplotlib")
-#: Extensions that the copy loops are compiled for, in the words of /proc/cpuinfo.
-EXTENSIONS = ("avx2", "avx512f")
 
 
 def _mpi_versions() -> dict[str, str]:
@@ -39,11 +37,9 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     fields = {name.strip(): value.strip() for name, value in fields.items()}
-    flags = set(fields.get("flags", "").split())
-    found = [name for name in EXTENSIONS if name in flags]
     model = fields.get("model name", platform.machine())
     usable = len(os.sched_getaffinity(0))
-    return f"{model}, {usable} usable, {' '.join(found) or 'neither avx2 nor avx512f'}"
+    return f"{model}, {usable} usable; loops for {_plan.instruction_set}"
 
 
 def _installed(name: str) -> str:

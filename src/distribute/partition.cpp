@@ -9,8 +9,8 @@
 #include "relation/scalar_types.hpp"
 #include "target_codes.hpp"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace datamover::distribute {
@@ -62,42 +62,62 @@ void with_size(std::int64_t bytes, F&& f) {
     }
 }
 
-template <class Code, class S>
-void fan_out_plain(const ElementRange& range, const Code* codes, const ElementColumn& column,
-                   S size, std::byte** places) {
-    const auto* source = static_cast<const std::byte*>(column.data);
+/// Visits elements of one entry each in order: f(element, place of its target); the places advance
+/// by `bytes`. Finds the places of eight elements before it visits them: else each place is loaded
+/// after a store to an address that the processor does not know yet, and waits for it.
+template <bool drops, class Code, class Byte, class F>
+void visit_singles(const ElementRange& range, const Code* codes, std::int64_t bytes, Byte** places,
+                   F&& f) {
     const auto drop = static_cast<Code>(range.drop_code);
-    const std::int64_t bytes = size.get();
-    const bool drops = range.drops;
-    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
+    const auto take = [&](std::int64_t i) -> Byte* {
         const Code code = codes[i];
-        if (drops && code == drop) continue;
-        std::byte* place = places[code];
-        std::memcpy(place, source + i * column.stride_bytes, static_cast<std::size_t>(bytes));
+        if (drops && code == drop) return nullptr;
+        Byte* place = places[code];
         places[code] = place + bytes;
+        return place;
+    };
+    const auto visit = [&](std::int64_t i, Byte* place) {
+        if (!drops || place) f(i, place);
+    };
+    std::int64_t i = range.begin_elem;
+    for (constexpr int together = 8; i + together <= range.end_elem; i += together) {
+        Byte* found[together];
+#pragma GCC unroll 8
+        for (int k = 0; k < together; ++k) found[k] = take(i + k);
+#pragma GCC unroll 8
+        for (int k = 0; k < together; ++k) visit(i + k, found[k]);
     }
+    for (; i < range.end_elem; ++i) visit(i, take(i));
 }
 
-#if defined(__x86_64__)
+template <class Code, class S>
+void fan_out_singles(const ElementRange& range, const Code* codes, const ElementColumn& column,
+                     S size, std::byte** places) {
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const std::int64_t bytes = size.get(), stride = column.stride_bytes;
+    const auto copy = [=](std::int64_t i, std::byte* place) {
+        std::memcpy(place, source + i * stride, static_cast<std::size_t>(bytes));
+    };
+    if (range.drops)
+        visit_singles<true>(range, codes, bytes, places, copy);
+    else
+        visit_singles<false>(range, codes, bytes, places, copy);
+}
+
+#if defined(__SSE2__)
 /// Whole cache lines, written past the caches: what is written is not read here again, and a line
 /// that is written whole need not be fetched before.
 template <class Code>
 void fan_out_lines(const ElementRange& range, const Code* codes, const ElementColumn& column,
                    std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
-    const auto drop = static_cast<Code>(range.drop_code);
-    const std::int64_t bytes = column.elem_bytes;
-    const bool drops = range.drops;
-    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
-        const Code code = codes[i];
-        if (drops && code == drop) continue;
-        std::byte* place = places[code];
-        const std::byte* from = source + i * column.stride_bytes;
-        places[code] = place + bytes;
+    const std::int64_t bytes = column.elem_bytes, stride = column.stride_bytes;
+    visit_singles<true>(range, codes, bytes, places, [=](std::int64_t i, std::byte* place) {
+        const std::byte* from = source + i * stride;
         for (std::int64_t b = 0; b < bytes; b += 16)
             _mm_stream_si128(reinterpret_cast<__m128i*>(place + b),
                              _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + b)));
-    }
+    });
     _mm_sfence();
 }
 
@@ -108,6 +128,21 @@ bool lines_fit(const ElementRange& range, const ElementColumn& column, std::byte
     return true;
 }
 #endif
+
+/// Elements without gaps to few targets; false, and nothing is done, for others.
+bool fan_out_packed(const ElementRange& range, const ElementColumn& column, std::byte** places,
+                    const PartitionLoops& loops) {
+    const bool suits = range.codes->width_bytes == 1 &&
+                       (column.elem_bytes == 4 || column.elem_bytes == 8) &&
+                       column.stride_bytes == column.elem_bytes;
+    if (!suits) return false;
+    const auto* codes = reinterpret_cast<const std::uint8_t*>(range.codes->data());
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const auto loop = column.elem_bytes == 4 ? loops.fan_out_4 : loops.fan_out_8;
+    return loop({codes + range.begin_elem, source + range.begin_elem * column.elem_bytes,
+                 range.end_elem - range.begin_elem, range.drop_code},
+                places);
+}
 
 /// Several targets per element, of any size.
 template <class Code>
@@ -123,20 +158,6 @@ void fan_out_rows(const ElementRange& range, const Code* codes, const ElementCol
             std::memcpy(places[codes[e]], from, bytes);
             places[codes[e]] += bytes;
         }
-    }
-}
-
-template <class Code, class S>
-void collect_plain(const ElementRange& range, const Code* codes, const std::byte** places,
-                   std::byte* result, S size) {
-    const auto drop = static_cast<Code>(range.drop_code);
-    const std::int64_t bytes = size.get();
-    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
-        const Code code = codes[i];
-        if (code == drop) continue;
-        const std::byte* place = places[code];
-        std::memcpy(result + i * bytes, place, static_cast<std::size_t>(bytes));
-        places[code] = place + bytes;
     }
 }
 
@@ -212,15 +233,16 @@ std::int64_t list_leaving(const Code* codes, std::int64_t begin, std::int64_t en
 
 }  // namespace
 
-void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places) {
+void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places,
+             const PartitionLoops& loops) {
     with_codes(*range.codes, [&]<class Code>(const Code* codes) {
         if (!range.rows.one_each()) return fan_out_rows(range, codes, column, places);
-#if defined(__x86_64__)
-        if (fan_out_compressed(range, column, places)) return;
+        if (fan_out_packed(range, column, places, loops)) return;
+#if defined(__SSE2__)
         if (lines_fit(range, column, places)) return fan_out_lines(range, codes, column, places);
 #endif
         with_size(column.elem_bytes,
-                  [&](auto size) { fan_out_plain(range, codes, column, size, places); });
+                  [&](auto size) { fan_out_singles(range, codes, column, size, places); });
     });
 }
 
@@ -228,8 +250,13 @@ void collect(const ElementRange& range, const std::byte** places, std::byte* res
              std::int64_t elem_bytes) {
     if (range.rows.one_each()) {
         with_codes(*range.codes, [&](const auto* codes) {
-            with_size(elem_bytes,
-                      [&](auto size) { collect_plain(range, codes, places, result, size); });
+            with_size(elem_bytes, [&](auto size) {
+                const std::int64_t bytes = size.get();
+                visit_singles<true>(
+                    range, codes, bytes, places, [=](std::int64_t i, const std::byte* place) {
+                        std::memcpy(result + i * bytes, place, static_cast<std::size_t>(bytes));
+                    });
+            });
         });
         return;
     }
@@ -307,78 +334,5 @@ void count_range(const ElementRange& range, std::int64_t* counts) {
         for (std::int64_t e = begin; e < end; ++e) ++counts[codes[e]];
     });
 }
-
-#if defined(__x86_64__)
-namespace {
-
-/// Beyond this a vector is scanned too often.
-constexpr std::uint32_t most_targets = 8;
-
-__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_4_bytes(
-    const std::uint8_t* codes, const std::byte* source, std::int64_t begin, std::int64_t end,
-    std::uint32_t targets, std::byte** places) {
-    for (std::int64_t i = begin; i + 16 <= end; i += 16) {
-        const __m128i code = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
-        const __m512i elems = _mm512_loadu_si512(source + i * 4);
-        for (std::uint32_t t = 0; t < targets; ++t) {
-            const __mmask16 mine = _mm_cmpeq_epi8_mask(code, _mm_set1_epi8(static_cast<char>(t)));
-            const auto n = static_cast<unsigned>(_mm_popcnt_u32(mine));
-            const auto lanes = static_cast<__mmask16>((1u << n) - 1);
-            _mm512_mask_storeu_epi32(places[t], lanes, _mm512_maskz_compress_epi32(mine, elems));
-            places[t] += 4 * n;
-        }
-    }
-}
-
-__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_8_bytes(
-    const std::uint8_t* codes, const std::byte* source, std::int64_t begin, std::int64_t end,
-    std::uint32_t targets, std::byte** places) {
-    for (std::int64_t i = begin; i + 8 <= end; i += 8) {
-        const __m128i code = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes + i));
-        const __m512i elems = _mm512_loadu_si512(source + i * 8);
-        for (std::uint32_t t = 0; t < targets; ++t) {
-            const auto mine = static_cast<__mmask8>(
-                _mm_cmpeq_epi8_mask(code, _mm_set1_epi8(static_cast<char>(t))));
-            const auto n = static_cast<unsigned>(_mm_popcnt_u32(mine));
-            const auto lanes = static_cast<__mmask8>((1u << n) - 1);
-            _mm512_mask_storeu_epi64(places[t], lanes, _mm512_maskz_compress_epi64(mine, elems));
-            places[t] += 8 * n;
-        }
-    }
-}
-
-void fan_out_rest(const ElementRange& range, const std::uint8_t* codes, const ElementColumn& column,
-                  std::int64_t begin, std::byte** places) {
-    const auto* source = static_cast<const std::byte*>(column.data);
-    for (std::int64_t i = begin; i < range.end_elem; ++i) {
-        if (codes[i] == range.drop_code) continue;
-        std::memcpy(places[codes[i]], source + i * column.elem_bytes,
-                    static_cast<std::size_t>(column.elem_bytes));
-        places[codes[i]] += column.elem_bytes;
-    }
-}
-
-}  // namespace
-
-bool fan_out_compressed(const ElementRange& range, const ElementColumn& column,
-                        std::byte** places) {
-    const bool suits = range.codes->width_bytes == 1 && range.drop_code <= most_targets &&
-                       (column.elem_bytes == 4 || column.elem_bytes == 8) &&
-                       column.stride_bytes == column.elem_bytes && wide_codes_work();
-    if (!suits) return false;
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(range.codes->data());
-    const auto* source = static_cast<const std::byte*>(column.data);
-    const std::int64_t lanes = 64 / column.elem_bytes;
-    const std::int64_t whole = (range.end_elem - range.begin_elem) / lanes * lanes;
-    const auto loop = column.elem_bytes == 4 ? fan_out_4_bytes : fan_out_8_bytes;
-    loop(codes, source, range.begin_elem, range.begin_elem + whole, range.drop_code, places);
-    fan_out_rest(range, codes, column, range.begin_elem + whole, places);
-    return true;
-}
-#else
-bool fan_out_compressed(const ElementRange&, const ElementColumn&, std::byte**) {
-    return false;
-}
-#endif
 
 }  // namespace datamover::distribute

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "relation/copy_loops.hpp"
 #include "target_codes.hpp"
 
 namespace datamover::distribute {
@@ -37,7 +38,8 @@ struct ElementRange {
 
 /// Appends a copy of every element to the places of its targets; `places[rank]` is where the next
 /// one goes and moves on.
-void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places);
+void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places,
+             const PartitionLoops& loops = copy_loops().partition);
 
 /// The way back: takes the next element from the place of each entry's target. With several targets
 /// the last one stays; elements without any are left as they are.
@@ -78,9 +80,5 @@ void put_at(std::span<const std::int64_t> numbers, const std::byte* from, std::b
 
 /// Counts entries per rank in a range of elements, added to `counts`.
 void count_range(const ElementRange& range, std::int64_t* counts);
-
-/// Deals dense elements of 4 or 8 bytes to few processes by one compressing store per target and
-/// vector; false where elements, processes or processor do not suit, and nothing is done.
-bool fan_out_compressed(const ElementRange& range, const ElementColumn& column, std::byte** places);
 
 }  // namespace datamover::distribute

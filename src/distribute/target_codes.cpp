@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Target codes: the target of each element in as few bytes as possible; encoded and counted with
-// AVX-512 too.
+// Target codes: the target of each element in as few bytes as possible.
 #include "target_codes.hpp"
 
 #include <algorithm>
@@ -8,14 +7,11 @@
 #include <string>
 #include <type_traits>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "datamover/targets.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "overlaps.hpp"
+#include "relation/copy_loops.hpp"
 #include "relation/scalar_types.hpp"
 
 namespace datamover::distribute {
@@ -31,17 +27,13 @@ constexpr int compared_ranks = 16;
 /// Turns targets into codes; true when one of them is no rank.
 template <class Code, class Target>
 bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* codes, int nprocs) {
+    if constexpr (sizeof(Code) == 1 && std::is_signed_v<Target> && sizeof(Target) >= 4) {
+        const PartitionLoops& loops = copy_loops().partition;
+        const auto loop = sizeof(Target) == 4 ? loops.encode_int32 : loops.encode_int64;
+        if (stride == sizeof(Target)) return loop(data, n, codes, nprocs);
+    }
     const auto limit = static_cast<std::uint64_t>(nprocs);
     bool bad = false;
-    if constexpr (std::is_same_v<Target, std::int32_t> && sizeof(Code) == 1) {
-        if (stride == 4 && n >= 64 && wide_codes_work()) {
-            const std::int64_t whole = n / 64 * 64;
-            bad = encode_wide(reinterpret_cast<const Target*>(data), whole, codes, nprocs);
-            data += whole * stride;
-            codes += whole;
-            n -= whole;
-        }
-    }
     const auto take = [&](std::int64_t i, Target value) {
         const auto target = static_cast<std::uint64_t>(value);
         // -1 is no large number; among those without sign there is none.
@@ -93,10 +85,9 @@ public:
           counts_(static_cast<std::size_t>(ranks_) * (compares_ ? 1 : lanes)) {}
 
     void add(const Code* codes, std::int64_t n) {
-        if (compares_)
-            compare(codes, n);
-        else
-            tally(codes, n);
+        if constexpr (sizeof(Code) == 1)
+            if (compares_) return copy_loops().partition.count(codes, n, counts_.data(), ranks_);
+        tally(codes, n);
     }
 
     std::vector<std::int64_t> sum() {
@@ -108,29 +99,6 @@ public:
 
 private:
     static constexpr std::size_t lanes = 4;
-
-    void compare(const Code* codes, std::int64_t n) {
-        if constexpr (sizeof(Code) == 1) {
-            if (n >= 64 && wide_codes_work()) {
-                const std::int64_t whole = n / 64 * 64;
-                count_wide(codes, whole, counts_.data(), ranks_);
-                codes += whole;
-                n -= whole;
-            }
-        }
-        for (int r = 0; r < ranks_; ++r) {
-            std::int64_t found = 0;
-            for (std::int64_t begin = 0; begin < n; begin += 128) {
-                std::uint8_t few = 0;
-                const std::int64_t end = std::min(n, begin + 128);
-                for (std::int64_t i = begin; i < end; ++i)
-                    few =
-                        static_cast<std::uint8_t>(few + (codes[i] == static_cast<Code>(r) ? 1 : 0));
-                found += few;
-            }
-            counts_[static_cast<std::size_t>(r)] += found;
-        }
-    }
 
     void tally(const Code* codes, std::int64_t n) {
         const auto ranks = static_cast<std::size_t>(ranks_);
@@ -264,53 +232,5 @@ TargetCount read_targets(const TargetList& targets, int rank, int nprocs,
     }
     return result;
 }
-
-#if defined(__x86_64__)
-#define DATAMOVER_WIDE __attribute__((target("avx512f,avx512vl,avx512bw,popcnt")))
-
-bool wide_codes_work() {
-    static const bool works =
-        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
-    return works;
-}
-
-DATAMOVER_WIDE bool encode_wide(const std::int32_t* targets, std::int64_t n, std::uint8_t* codes,
-                                int nprocs) {
-    const __m512i dropped = _mm512_set1_epi32(nprocs), one = _mm512_set1_epi32(1);
-    const __m512i minus_one = _mm512_set1_epi32(-1);
-    unsigned bad = 0;
-    for (std::int64_t i = 0; i < n; i += 16) {
-        const __m512i target = _mm512_loadu_si512(targets + i);
-        bad |= _mm512_cmpgt_epu32_mask(_mm512_add_epi32(target, one), dropped);
-        const __mmask16 drop = _mm512_cmpeq_epi32_mask(target, minus_one);
-        const __m512i code = _mm512_mask_mov_epi32(target, drop, dropped);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i),
-                         _mm512_maskz_cvtepi32_epi8(0xffff, code));
-    }
-    return bad != 0;
-}
-
-DATAMOVER_WIDE void count_wide(const std::uint8_t* codes, std::int64_t n, std::int64_t* counts,
-                               int ranks) {
-    for (int r = 0; r < ranks; ++r) {
-        const __m512i rank = _mm512_set1_epi8(static_cast<char>(r));
-        std::int64_t found = 0;
-        for (std::int64_t i = 0; i < n; i += 64)
-            found += static_cast<std::int64_t>(
-                _mm_popcnt_u64(_mm512_cmpeq_epi8_mask(_mm512_loadu_si512(codes + i), rank)));
-        counts[r] += found;
-    }
-}
-#undef DATAMOVER_WIDE
-#else
-bool wide_codes_work() {
-    return false;
-}
-bool encode_wide(const std::int32_t*, std::int64_t, std::uint8_t*, int) {
-    return false;
-}
-void count_wide(const std::uint8_t*, std::int64_t, std::int64_t*, int) {}
-#endif
 
 }  // namespace datamover::distribute

@@ -9,11 +9,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "checked_call.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"
+#include "relation/copy_loops.hpp"
 
 #ifdef __linux__
 #include <sched.h>
@@ -32,7 +35,7 @@ bool is_set(const char* name) {
     return text && *text;
 }
 
-Error wrong(const char* name, const char* what_is_right) {
+Error wrong(const char* name, const std::string& what_is_right) {
     return make_error(ErrorCode::invalid_argument, name, " is \"", std::getenv(name),
                       "\"; it must be ", what_is_right);
 }
@@ -64,6 +67,15 @@ std::optional<Error> environment_error() {
         return wrong(shared_bytes, "a number of bytes, without a unit");
     if (is_set(timeout_variable) && !environment_timeout())
         return wrong(timeout_variable, "a number of seconds above 0");
+    if (is_set(simd_variable)) {
+        std::string names, separator;
+        for (const CopyLoops* usable : usable_copy_loops()) {
+            if (std::getenv(simd_variable) == std::string_view(usable->level)) return std::nullopt;
+            names += separator + usable->level;
+            separator = " or ";
+        }
+        return wrong(simd_variable, names + " on this processor");
+    }
     return std::nullopt;
 }
 

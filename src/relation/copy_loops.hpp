@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "partition_loops.hpp"
 #include "scan_loops.hpp"
 
 namespace datamover {
@@ -95,6 +97,7 @@ struct CopyLoops {
     OffsetLoop gather[listed_classes];
     OffsetLoop scatter[listed_classes];
     ScanLoops scan;
+    PartitionLoops partition;
 };
 
 /// The class of an element size that may stand in lists, or -1.
@@ -110,7 +113,13 @@ constexpr int size_class(std::int64_t bytes) {
     return found < size_classes ? found : -1;
 }
 
-/// The loops for this processor. O(1); the first call looks at the processor.
+/// Forces an instruction set: the `level` of one of `usable_copy_loops`.
+constexpr const char* simd_variable = "DATAMOVER_SIMD";
+
+/// The loops of every instruction set that this processor has, the best first.
+std::span<const CopyLoops* const> usable_copy_loops();
+/// The best of these, or those of the level that DATAMOVER_SIMD names. O(1); the first call looks
+/// at processor and environment.
 const CopyLoops& copy_loops();
 const CopyLoops& portable_copy_loops();
 // Clang has no pragma for the target of the functions that follow.

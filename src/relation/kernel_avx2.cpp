@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #endif
+#define DATAMOVER_PACKS 1
 
 namespace datamover {
 namespace {
@@ -63,10 +65,40 @@ inline void store_fence() {
     _mm_sfence();
 }
 
+/// For each set of elements of a vector: the 4-byte parts that it consists of, then any.
+template <std::int64_t bytes>
+constexpr auto packing_orders = [] {
+    constexpr int elems = 32 / bytes, parts = bytes / 4;
+    std::array<std::array<unsigned char, 8>, 1 << elems> orders{};
+    for (unsigned set = 0; set < orders.size(); ++set)
+        for (unsigned e = 0, at = 0; e < elems; ++e)
+            for (unsigned p = 0; p < parts && (set >> e & 1) != 0; ++p)
+                orders[set][at++] = static_cast<unsigned char>(e * parts + p);
+    return orders;
+}();
+constexpr int block_elems = 8;
+/// The bits of the codes of a block that are `value`.
+[[gnu::always_inline]] inline std::uint32_t matching(const std::uint8_t* codes,
+                                                     std::uint32_t value) {
+    const __m128i equal =
+        _mm_cmpeq_epi8(_mm_loadu_si64(codes), _mm_set1_epi8(static_cast<char>(value)));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(equal)) & 0xff;
+}
+/// The elements of a set at the front.
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline Vector packed(Vector v, unsigned set) {
+    return _mm256_permutevar8x32_epi32(
+        v, _mm256_cvtepu8_epi32(_mm_loadu_si64(packing_orders<bytes>[set].data())));
+}
+/// Beyond this, one element at a time takes less time (measured).
+template <std::int64_t bytes>
+constexpr std::uint32_t most_packed = bytes == 4 ? 7 : 4;
+
+#include "partition_loops_body.hpp"
 #include "tile_body.hpp"
 #include "transpose_body.hpp"
 
-constexpr CopyLoops loops = with_transposes(plain_loops("avx2"));
+constexpr CopyLoops loops = with_partition(with_transposes(plain_loops("avx2")));
 
 }  // namespace
 

@@ -23,6 +23,7 @@
 #endif
 #define DATAMOVER_MASKED_MOVES 1
 #define DATAMOVER_GATHERS 1
+#define DATAMOVER_PACKS 1
 
 namespace datamover {
 namespace {
@@ -105,10 +106,32 @@ inline void store_fence() {
     _mm_sfence();
 }
 
+/// As many as a mask has bits of a general register: GCC 12 spills shorter masks in two bytes and
+/// reads four.
+constexpr int block_elems = 32;
+/// The bits of the codes of a block that are `value`.
+[[gnu::always_inline]] inline std::uint32_t matching(const std::uint8_t* codes,
+                                                     std::uint32_t value) {
+    return _mm256_cmpeq_epi8_mask(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)),
+                                  _mm256_set1_epi8(static_cast<char>(value)));
+}
+/// The elements of a set at the front.
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline Vector packed(Vector v, unsigned set) {
+    if constexpr (bytes == 4)
+        return _mm512_maskz_compress_epi32(static_cast<__mmask16>(set), v);
+    else
+        return _mm512_maskz_compress_epi64(static_cast<__mmask8>(set), v);
+}
+/// Beyond this, one element at a time takes less time (measured).
+template <std::int64_t bytes>
+constexpr std::uint32_t most_packed = 8;
+
+#include "partition_loops_body.hpp"
 #include "tile_body.hpp"
 #include "transpose_body.hpp"
 
-constexpr CopyLoops loops = with_transposes(plain_loops("avx512"));
+constexpr CopyLoops loops = with_partition(with_transposes(plain_loops("avx512")));
 
 }  // namespace
 

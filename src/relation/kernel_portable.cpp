@@ -2,8 +2,11 @@
 // Copy loops for every processor.
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "copy_loops.hpp"
 
@@ -80,9 +83,10 @@ struct Tile {
 
 #endif
 
+#include "partition_loops_body.hpp"
 #include "transpose_body.hpp"
 
-constexpr CopyLoops loops = with_transposes(plain_loops("portable"));
+constexpr CopyLoops loops = with_partition(with_transposes(plain_loops("portable")));
 
 }  // namespace
 
@@ -90,20 +94,30 @@ const CopyLoops& portable_copy_loops() {
     return loops;
 }
 
-const CopyLoops& copy_loops() {
+std::span<const CopyLoops* const> usable_copy_loops() {
+    static const std::vector<const CopyLoops*> usable = [] {
+        std::vector<const CopyLoops*> found;
 #if defined(DATAMOVER_X86_LEVELS)
-    static const CopyLoops& chosen = [&]() -> const CopyLoops& {
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("bmi2"))
-            return avx512_copy_loops();
-        if (__builtin_cpu_supports("avx2")) return avx2_copy_loops();
-        return loops;
+            found.push_back(&avx512_copy_loops());
+        if (__builtin_cpu_supports("avx2")) found.push_back(&avx2_copy_loops());
+#endif
+        found.push_back(&loops);
+        return found;
+    }();
+    return usable;
+}
+
+const CopyLoops& copy_loops() {
+    static const CopyLoops& chosen = []() -> const CopyLoops& {
+        const char* forced = std::getenv(simd_variable);
+        for (const CopyLoops* usable : usable_copy_loops())
+            if (forced && usable->level == std::string_view(forced)) return *usable;
+        return *usable_copy_loops().front();
     }();
     return chosen;
-#else
-    return loops;
-#endif
 }
 
 }  // namespace datamover

@@ -179,6 +179,7 @@ def test_moves_that_cannot_be_listed(comm, plan):
         ("DATAMOVER_NODE_SIZE", "two"),
         ("DATAMOVER_SHARED_BYTES", "1G"),
         ("DATAMOVER_PEER_READS", "no"),
+        ("DATAMOVER_SIMD", "fast"),
     ],
 )
 def test_an_environment_that_makes_no_sense(comm, plan, name, value):

@@ -3,7 +3,7 @@
 // instruction set level of this processor.
 #include <gtest/gtest.h>
 
-#include "loop_levels.hpp"
+#include "relation/copy_loops.hpp"
 #include "relation_oracle.hpp"
 
 using namespace datamover;
@@ -76,7 +76,7 @@ TEST(RelationShortRows, EveryLevelSizeAndLength) {
                 const std::vector<char> source = random_bytes(random, rows.source_bytes);
                 const std::vector<char> before = random_bytes(random, rows.destination_bytes);
                 const std::vector<char> expected = moved(rows, source, before);
-                for (const CopyLoops* loops : levels()) {
+                for (const CopyLoops* loops : usable_copy_loops()) {
                     const int size = size_class(elem);
                     const ShapeLoop loop =
                         size < 0 ? loops->fixed_pieces[elem] : loops->short_rows[size];

@@ -3,7 +3,7 @@
 // a relation of many pieces uses them.
 #include <gtest/gtest.h>
 
-#include "loop_levels.hpp"
+#include "relation/copy_loops.hpp"
 #include "relation_oracle.hpp"
 
 using namespace datamover;
@@ -42,7 +42,7 @@ TEST(RelationStreamedPieces, EveryLevelShapeAndAlignment) {
         const std::int64_t shift = between(random, 0, 1) * between(random, 1, 63);
         const std::vector<char> source = random_bytes(random, l.outer * l.outer_source);
         const std::vector<char> before = random_bytes(random, l.outer * l.outer_destination + 200);
-        for (const CopyLoops* loops : levels()) {
+        for (const CopyLoops* loops : usable_copy_loops()) {
             if (loops->pieces_streaming == nullptr) continue;
             std::vector<char> actual = before;
             loops->pieces_streaming(l, source.data(), at_line(actual, shift));
@@ -95,7 +95,7 @@ TEST(RelationStreamedRows, EveryLevelSizeStrideAndAlignment) {
         const std::vector<char> source =
             random_bytes(random, l.outer * l.outer_source + l.inner * l.bytes);
         const std::vector<char> before = random_bytes(random, l.outer * l.outer_destination + 200);
-        for (const CopyLoops* loops : levels()) {
+        for (const CopyLoops* loops : usable_copy_loops()) {
             const ShapeLoop loop = loops->rows_streaming[size_class(l.bytes)];
             if (loop == nullptr) continue;
             std::vector<char> actual = before;

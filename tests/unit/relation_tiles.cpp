@@ -3,7 +3,7 @@
 // instruction set level of this processor.
 #include <gtest/gtest.h>
 
-#include "loop_levels.hpp"
+#include "relation/copy_loops.hpp"
 #include "relation_oracle.hpp"
 
 using namespace datamover;
@@ -55,7 +55,7 @@ TEST(RelationTiles, EveryLevelSizeAndStride) {
     for (int k = 0; k < 60; ++k) {
         const LoopShape l = random_shape(random);
         const int size = size_class(l.bytes);
-        for (const CopyLoops* loops : levels()) {
+        for (const CopyLoops* loops : usable_copy_loops()) {
             expect_copied(l, loops->tiles[size], loops->level, random);
             expect_copied(l, loops->low_tiles[size], loops->level, random);
         }

