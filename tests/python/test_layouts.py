@@ -329,7 +329,6 @@ class TestIndexList:
         for lists, error in [
             ([[0, 6]], dm.errors.OutOfRange),
             ([[-1]], dm.errors.OutOfRange),
-            ([[1, 2, 1]], dm.errors.InvalidArgument),
             ([[0.5]], dm.errors.WrongType),
             ([], dm.Mismatch),
         ]:
