@@ -134,6 +134,8 @@ _REPLACED = {
 class WithFree:
     """Objects whose `close` was named `free`."""
 
+    close: Callable[[], None]
+
     def free(self) -> None:
         """Call `close`. Deprecated."""
         _warn(f"{type(self).__name__}.free", "close", 1)

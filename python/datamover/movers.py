@@ -399,8 +399,8 @@ class Mover(WithFree):
             factors = [number(a, "alpha") for a in alpha] if is_several(alpha) else None
             if factors is not None and len(factors) != len(listed):
                 raise Mismatch(f"alpha has {len(factors)} factors; there are {len(listed)} plans")
-            alpha = 1 if factors else alpha
-            options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
+            factor: Any = 1 if factors else alpha
+            options = MoverOptions(op, transport, factor, beta, conjugate, check, max_bytes)
             in_phases = not flag(together, "together")
             self._replaces = options.op == "replace"
             parts = [_Parts(self._place, self._replaces, *move) for move in listed]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def _made_for(plan: MotionPlan, source: Arrays, comm: MPI.Comm | None) -> Array:
     def dtype_here() -> list[int]:
         if isinstance(source, (list, tuple)):
             raise InvalidArgument("several arrays need their destinations: pass out=[...]")
-        array = source if is_file(source) else wrapped(source)
+        array: Any = source if is_file(source) else wrapped(cast(Any, source))
         rows = isinstance(array, UserArrays) and array.columns(plan.source, comm.rank)
         if rows and len(rows) > 1:
             raise Unsupported(f"elements are rows of {len(rows)}: pass their destination as out=")

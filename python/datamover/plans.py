@@ -163,9 +163,12 @@ def execute(self: MotionPlan, source: Any, out: Any = None, **options: Any) -> A
     return execute_once(self, source, out, **options)
 
 
-MotionPlan.add_section = add_section
-MotionPlan.copy = deprecated_copy
-MotionPlan.__call__ = execute
+for _name, _method in (
+    ("add_section", add_section),
+    ("copy", deprecated_copy),
+    ("__call__", execute),
+):
+    setattr(MotionPlan, _name, _method)
 
 #: A box of indices: a region, or a slice for each dimension.
 Section = Region | slice | tuple[slice, ...]

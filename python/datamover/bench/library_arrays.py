@@ -30,7 +30,7 @@ def _values(region: dm.Region, shape: list[int]) -> np.ndarray:
 
 def _add(contest: Contest, name: str, work: Callable[[], np.ndarray], wanted: np.ndarray) -> None:
     """Add a contender that returns its part of the result."""
-    last = {}
+    last: dict[str, np.ndarray] = {}
     contest.add(
         name,
         lambda: last.update(part=work()),

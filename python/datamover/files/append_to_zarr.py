@@ -42,7 +42,7 @@ class AppendToZarr(ManyToZarr):
     """See `hierarchy.Way`."""
 
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
-        super().__init__(paths, options.along)
+        super().__init__(paths, str(options.along))
         for name in KEPT:
             if getattr(options, name) is not None:
                 raise Unsupported(
@@ -104,7 +104,7 @@ class AppendToZarr(ManyToZarr):
 
     def _tail(self, name: str, axis: int, rest: int) -> Any:
         reader = self._open_old(name)
-        region = [(None, None)] * len(reader.spec.shape)
+        region: list[tuple[int | None, int | None]] = [(None, None)] * len(reader.spec.shape)
         region[axis] = (self._length - rest, self._length)
         return limited(reader, tuple(region))
 

@@ -95,23 +95,23 @@ def conversion(units: str, wanted: str, calendar: Any) -> Conversion | None:
     >>> found(np.array([0, 1, 2]))
     array([744, 768, 792])
     """
-    ends = [_parsed(text, calendar_of(calendar)) for text in (units, wanted)]
-    if None in ends:
+    here, there = (_parsed(text, calendar_of(calendar)) for text in (units, wanted))
+    if here is None or there is None:
         return None
-    (unit, first), (to, origin) = ends
+    (unit, first), (to, origin) = here, there
     return Conversion(unit / to, (first - origin) / to)
 
 
 def _parsed(text: str, calendar: Any) -> tuple[Fraction, Fraction] | None:
     """Return the seconds of a unit, and those of the date from a fixed one."""
     found = _FORM.fullmatch(text)
-    unit = found and _UNITS.get(found["unit"].lower())
-    if not unit:
+    if not found or found["unit"].lower() not in _UNITS:
         return None
-    days = _days(*(int(found[name]) for name in ("year", "month", "day")), calendar)
+    days = _days(int(found["year"]), int(found["month"]), int(found["day"]), calendar)
     if days is None:
         return None
     clock = [Fraction(found[name] or 0) for name in ("hour", "minute", "second")]
+    unit = _UNITS[found["unit"].lower()]
     return unit, days * 86400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
 
 

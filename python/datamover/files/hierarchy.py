@@ -103,7 +103,7 @@ def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
             raise InvalidArgument(f"input {path} is inside the output {output}")
     if options.append:
         return AppendToZarr(paths, output, options)
-    return ManyToZarr(paths, options.along)
+    return ManyToZarr(paths, str(options.along))
 
 
 def _format_by_name(output: str) -> str | None:

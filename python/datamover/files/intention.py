@@ -117,15 +117,15 @@ def intend(
     (1, 16, 17)
     """
     options = options or formats.options_of(said)
-    source, output, options = places(source, output, options)
+    paths, output, options = places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     with together(None):
-        way = hierarchy.way(source, output, options)
+        way = hierarchy.way(paths, output, options)
         if way is None:
-            options = with_defaults(source, output, options)
+            options = with_defaults(paths, output, options)
     if way is None:
-        return _intend(source, output, options, nprocs, checks_places=True)
+        return _intend(paths, output, options, nprocs, checks_places=True)
     members, files = hierarchy.intend(
         way, output, options, lambda a, b, its: _intend(a, b, its, nprocs, checks_places=False)
     )

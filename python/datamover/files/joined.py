@@ -142,7 +142,7 @@ class JoinedArray:
 
     def _reader(self, k: int) -> Any:
         part = self._parts[k]
-        reader = part.open() if part.open else hdf5.open_reader(part.path, self._name)
+        reader: Any = part.open() if part.open else hdf5.open_reader(part.path, self._name)
         spec = reader.spec
         if (spec.shape, spec.dtype) != (self._shape_of(part.length), self._first.dtype):
             reader.close()

@@ -324,8 +324,8 @@ class ManyToZarr(Hdf5ToZarr):
 
     def _check_order(self, paths: Sequence[str], times: Sequence[np.ndarray]) -> None:
         """Raise unless the coordinates of all files ascend, or all descend; log gaps."""
-        steps = [np.diff(t) for t in times]
-        ends = [b[0] - a[-1] for a, b in itertools.pairwise(times)]
+        steps: list[Any] = [np.diff(t) for t in times]
+        ends: list[Any] = [b[0] - a[-1] for a, b in itertools.pairwise(times)]
         sign = np.sign(next((s[0] for s in [*steps, ends] if len(s)), 1))
         for path, of_file in zip(paths, steps, strict=True):
             if not (of_file * sign > 0).all():

@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -94,7 +94,7 @@ def _listing_options(function: Callable[..., MoveReport]) -> Callable[..., MoveR
     fields = inspect.signature(MoveOptions).parameters.values()
     keywords = [field.replace(kind=field.KEYWORD_ONLY) for field in fields]
     parameters = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=[*parameters, *keywords])
+    cast(Any, function).__signature__ = signature.replace(parameters=[*parameters, *keywords])
     return function
 
 
