@@ -17,16 +17,16 @@ using namespace datamover::distribute;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
-class Random {
+class Draws {
 public:
-    explicit Random(unsigned seed) : engine_(seed) {}
+    explicit Draws(unsigned seed) : engine_(seed) {}
     std::int64_t between(std::int64_t low, std::int64_t high) {
         return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
     }
-    Bytes bytes(std::int64_t n) {
-        Bytes all(static_cast<std::size_t>(n));
+    ByteVector bytes(std::int64_t n) {
+        ByteVector all(static_cast<std::size_t>(n));
         for (std::byte& b : all) b = static_cast<std::byte>(between(0, 255));
         return all;
     }
@@ -35,20 +35,20 @@ private:
     std::mt19937_64 engine_;
 };
 
-/// Random elements with random codes, and room for each target's elements between bytes that must
+/// Draws elements with random codes, and room for each target's elements between bytes that must
 /// not change.
-struct Case {
+struct PartitionCase {
     static constexpr std::int64_t line = 64;
 
     std::int64_t elem_bytes, stride_bytes, begin, n;
     std::uint32_t targets;
     std::vector<std::uint32_t> codes;
     TargetCodes packed;
-    Bytes source, room;
+    ByteVector source, room;
     std::vector<std::int64_t> places;  ///< offset of each target's next element
     ElementRange range;
 
-    Case(Random& random, std::int64_t bytes, std::uint32_t targets_, bool lines)
+    PartitionCase(Draws& random, std::int64_t bytes, std::uint32_t targets_, bool lines)
         : elem_bytes(bytes),
           stride_bytes(random.between(0, 3) ? bytes : bytes + random.between(1, 9)),
           begin(random.between(0, 5)),
@@ -81,7 +81,7 @@ struct Case {
     void pack() {
         packed.width_bytes = targets < 256 ? 1 : targets < 65536 ? 2 : 4;
         packed.entries = begin + n;
-        auto memory = std::make_shared<Bytes>();
+        auto memory = std::make_shared<ByteVector>();
         for (const std::uint32_t code : codes)
             for (int b = 0; b < packed.width_bytes; ++b)
                 memory->push_back(static_cast<std::byte>(code >> 8 * b));
@@ -91,8 +91,8 @@ struct Case {
     }
 
     /// The room after a plain loop.
-    Bytes expected() const {
-        Bytes result = room;
+    ByteVector expected() const {
+        ByteVector result = room;
         auto next = places;
         for (std::int64_t i = begin; i < begin + n; ++i) {
             if (codes[at(i)] == targets) continue;
@@ -112,35 +112,38 @@ struct Case {
 };
 
 /// Memory that begins at a cache line.
-struct Lines {
-    Bytes memory;
+struct AlignedBytes {
+    ByteVector memory;
     std::byte* data;
-    explicit Lines(const Bytes& content) : memory(content.size() + Case::line) {
+    explicit AlignedBytes(const ByteVector& content)
+        : memory(content.size() + PartitionCase::line) {
         const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-        data = memory.data() + (Case::line - address % Case::line) % Case::line;
+        data = memory.data() +
+               (PartitionCase::line - address % PartitionCase::line) % PartitionCase::line;
         std::copy(content.begin(), content.end(), data);
     }
 };
 
-void expect_partitioned_and_collected(Random& random, const Case& c, const CopyLoops& loops) {
-    Lines room(c.room);
+void expect_partitioned_and_collected(Draws& random, const PartitionCase& c,
+                                      const CopyLoops& loops) {
+    AlignedBytes room(c.room);
     std::vector<std::byte*> places;
     for (const std::int64_t offset : c.places) places.push_back(room.data + offset);
     places.push_back(nullptr);
     const std::vector<const std::byte*> starts(places.begin(), places.end());
     const ElementColumn column{c.source.data() + 1, c.elem_bytes, c.stride_bytes};
     fan_out(c.range, column, places.data(), loops.partition);
-    const Bytes expected = c.expected();
+    const ByteVector expected = c.expected();
     ASSERT_TRUE(std::equal(expected.begin(), expected.end(), room.data)) << c.describe(loops.level);
 
     auto from = starts;
-    const Bytes before = random.bytes((c.begin + c.n) * c.elem_bytes + 1);
-    Bytes result = before, back = before;
+    const ByteVector before = random.bytes((c.begin + c.n) * c.elem_bytes + 1);
+    ByteVector result = before, back = before;
     collect(c.range, from.data(), result.data(), c.elem_bytes);
     for (std::int64_t i = c.begin; i < c.begin + c.n; ++i)
-        if (c.codes[Case::at(i)] != c.targets)
+        if (c.codes[PartitionCase::at(i)] != c.targets)
             std::memcpy(back.data() + i * c.elem_bytes, c.source.data() + 1 + i * c.stride_bytes,
-                        Case::at(c.elem_bytes));
+                        PartitionCase::at(c.elem_bytes));
     ASSERT_TRUE(result == back) << c.describe("collect");
     for (std::uint32_t t = 0; t < c.targets; ++t) ASSERT_EQ(from[t], places[t]);
 }
@@ -148,18 +151,18 @@ void expect_partitioned_and_collected(Random& random, const Case& c, const CopyL
 }  // namespace
 
 TEST(Partition, EveryLevelSizeAndNumberOfTargets) {
-    Random random(71);
+    Draws random(71);
     for (const std::int64_t bytes : {1, 4, 8, 12, 16, 20, 64, 128})
         for (const std::uint32_t targets : {1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 255, 300, 70000})
             for (int k = 0; k < (targets < 10 ? 20 : 4); ++k) {
-                const Case c(random, bytes, targets, k % 2 == 1);
+                const PartitionCase c(random, bytes, targets, k % 2 == 1);
                 for (const CopyLoops* loops : usable_copy_loops())
                     expect_partitioned_and_collected(random, c, *loops);
             }
 }
 
 TEST(TargetCodes, EveryLevelEncodesAndCounts) {
-    Random random(72);
+    Draws random(72);
     for (int k = 0; k < 300; ++k) {
         const auto nprocs = static_cast<int>(random.between(1, 255));
         const auto n = random.between(0, random.between(0, 1) ? 70 : 20000);
@@ -169,15 +172,16 @@ TEST(TargetCodes, EveryLevelEncodesAndCounts) {
         const bool refused = n > 0 && random.between(0, 2) == 0;
         if (refused) {
             const std::int64_t bad = wrong[random.between(0, 5)];
-            targets[Case::at(random.between(0, n - 1))] = bad == 255 && nprocs == 255 ? 256 : bad;
+            targets[PartitionCase::at(random.between(0, n - 1))] =
+                bad == 255 && nprocs == 255 ? 256 : bad;
         }
-        Bytes four(Case::at(n * 4 + 1)), eight(Case::at(n * 8 + 1));
+        ByteVector four(PartitionCase::at(n * 4 + 1)), eight(PartitionCase::at(n * 8 + 1));
         std::vector<std::uint8_t> expected;
-        std::vector<std::int64_t> counts(Case::at(nprocs + 1));
+        std::vector<std::int64_t> counts(PartitionCase::at(nprocs + 1));
         for (std::int64_t i = 0; i < n; ++i) {
-            const auto narrow = static_cast<std::int32_t>(targets[Case::at(i)]);
+            const auto narrow = static_cast<std::int32_t>(targets[PartitionCase::at(i)]);
             std::memcpy(four.data() + 1 + 4 * i, &narrow, 4);
-            std::memcpy(eight.data() + 1 + 8 * i, &targets[Case::at(i)], 8);
+            std::memcpy(eight.data() + 1 + 8 * i, &targets[PartitionCase::at(i)], 8);
             expected.push_back(static_cast<std::uint8_t>(narrow < 0 ? nprocs : narrow));
             if (!refused) ++counts[expected.back()];
         }
@@ -197,19 +201,19 @@ TEST(TargetCodes, EveryLevelEncodesAndCounts) {
 
 /// By every width of the codes, type and stride of the targets.
 TEST(TargetCodes, AreReadCheckedAndCounted) {
-    Random random(73);
+    Draws random(73);
     memory::SegmentPool& pool = memory::SegmentPool::of_process();
     for (const int nprocs : {1, 2, 16, 17, 255, 256, 70000})
         for (const std::int64_t stride : {4, 8, 20, 40}) {
             const std::int64_t n = random.between(1, 9000);
-            Bytes memory(Case::at(n * stride));
-            std::vector<std::int64_t> counts(Case::at(nprocs) + 1);
+            ByteVector memory(PartitionCase::at(n * stride));
+            std::vector<std::int64_t> counts(PartitionCase::at(nprocs) + 1);
             std::vector<std::int32_t> expected;
             for (std::int64_t i = 0; i < n; ++i) {
                 const auto target = static_cast<std::int32_t>(random.between(-1, nprocs - 1));
                 std::memcpy(memory.data() + i * stride, &target, 4);
                 expected.push_back(target < 0 ? nprocs : target);
-                ++counts[Case::at(expected.back())];
+                ++counts[PartitionCase::at(expected.back())];
             }
             TargetList list;
             list.elems = n;

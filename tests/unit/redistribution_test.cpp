@@ -22,8 +22,8 @@ using layout_oracle::Way;
 using layout_oracle::World;
 
 /// A random redistribution between random layouts of given kinds.
-struct Case {
-    Case(Random& random, Kind source_kind, Kind destination_kind) {
+struct RedistributionCase {
+    RedistributionCase(Random& random, Kind source_kind, Kind destination_kind) {
         const bool uneven =
             source_kind == Kind::uneven_ranges || destination_kind == Kind::uneven_ranges;
         const int dims = uneven ? 3 : static_cast<int>(random.integer(1, 3));
@@ -82,8 +82,8 @@ struct Case {
 using Kinds = std::tuple<Kind, Kind>;
 class RedistributionBetween : public ::testing::TestWithParam<Kinds> {
 protected:
-    Case draw(Random& random) const {
-        return Case(random, std::get<0>(GetParam()), std::get<1>(GetParam()));
+    RedistributionCase draw(Random& random) const {
+        return RedistributionCase(random, std::get<0>(GetParam()), std::get<1>(GetParam()));
     }
 
     static bool is_uneven() {
@@ -94,7 +94,7 @@ protected:
     void check(Way way) const {
         for (std::int64_t i = 0; i < cases(is_uneven() ? 50 : 250); ++i) {
             Random random(seed_of(i));
-            const Case c = draw(random);
+            const RedistributionCase c = draw(random);
             World a = layout_oracle::make_world(random, c.source);
             World b = layout_oracle::make_world(random, c.destination);
             layout_oracle::fill_with_indices(a);
@@ -120,7 +120,7 @@ TEST_P(RedistributionBetween, BringsEveryElementInMessages) {
 TEST_P(RedistributionBetween, BothSidesDeriveTheSamePairs) {
     for (std::int64_t i = 0; i < cases(60); ++i) {
         Random random(seed_of(i));
-        const Case c = draw(random);
+        const RedistributionCase c = draw(random);
         const std::int64_t nprocs = c.plan.nprocs();
         std::map<std::pair<std::int64_t, std::int64_t>, PairPart> sent;
         for (std::int64_t rank = 0; rank < nprocs; ++rank)
@@ -150,7 +150,7 @@ TEST_P(RedistributionBetween, BothSidesDeriveTheSamePairs) {
 TEST_P(RedistributionBetween, ThereAndBackIsTheIdentity) {
     for (std::int64_t i = 0; i < cases(60); ++i) {
         Random random(seed_of(i));
-        const Case c = draw(random);
+        const RedistributionCase c = draw(random);
         const MotionPlan there = redistribute(c.source, c.source.domain(), c.destination,
                                               c.destination.domain(), c.axes, false, c.flip);
         EXPECT_EQ(MotionPlan::from_bytes(there.to_bytes()), there);
