@@ -185,7 +185,7 @@ def _of_boxes(described: Mapping[str, Any], shape: list[int], nprocs: int) -> Fl
     plan = FloorPlan(np.array(boxes, np.int64), ranks, nprocs)
     # The domain of a plan is what its boxes span; without an element, that is nothing.
     lo, extents = list(plan.domain.lo), list(plan.domain.shape)
-    if (lo, extents) != (origin, shape) and math.prod(extents) + math.prod(shape):
+    if (lo, extents) != (origin, shape) and (math.prod(extents) != 0 or math.prod(shape) != 0):
         raise InvalidArgument(
             f"the boxes span the shape {extents} from {lo} on, the layout has the shape {shape} "
             f"from {origin} on"

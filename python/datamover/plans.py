@@ -62,6 +62,7 @@ def add_section(
     axes: Sequence[int] | None = None,
     source_step: int | Sequence[int] | None = None,
     destination_step: int | Sequence[int] | None = None,
+    flip: Sequence[bool] | None = None,
 ) -> None:
     """Add the copy of a section of one block to a section of another.
 
@@ -76,13 +77,17 @@ def add_section(
     source_step, destination_step : int or sequence of int, optional
         Only every step-th index of a region takes part, from its lower corner on: in each dimension
         ``range(lo, hi, step)``. Both regions must then hold as many in each dimension.
+    flip : sequence of bool, optional
+        The dimensions of the destination region that get the source's indices in descending order,
+        as in `numpy.flip`.
 
     Raises
     ------
     OutOfRange
         If a layout has no such block.
     Mismatch
-        If the regions hold different numbers of points, or their shapes differ after `axes`.
+        If the regions hold different numbers of points, or their shapes differ after `axes`; if
+        `flip` has other dimensions.
     InvalidArgument
         If `axes` is not a permutation, or a step is below 1.
     Unsupported
@@ -108,6 +113,7 @@ def add_section(
         axes,
         source_step,
         destination_step,
+        flip,
     )
 
 

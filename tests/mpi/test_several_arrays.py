@@ -208,16 +208,22 @@ def test_the_core_checks_that_every_plan_has_its_arrays(comm, sources, destinati
     dm.Mover(plan, a, b, comm=comm)()
 
 
-@pytest.mark.parametrize("kind", [dm.Mover, dm.Phases])
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_factor_for_each_move(comm, rng, cases, kind, transport):
+def test_a_factor_for_each_move(comm, rng, cases, together, transport):
     local_rng = np.random.default_rng([comm.rank, 11])
     for _ in range(2 * cases):
         moves = [DrawnMove(comm, rng, local_rng, int(rng.integers(1, 3))) for _ in range(3)]
         if transport == "shared" or any(drawn.impossible(m.plan, transport) for m in moves):
             continue
         alpha = (1, 2, 1)
-        exchange = kind([m.arguments() for m in moves], alpha=alpha, transport=transport, comm=comm)
+        exchange = dm.Mover(
+            [m.arguments() for m in moves],
+            together=together,
+            alpha=alpha,
+            transport=transport,
+            comm=comm,
+        )
         for move in moves:
             move.fill(1)
         exchange()
@@ -229,7 +235,7 @@ def test_a_factor_for_each_move(comm, rng, cases, kind, transport):
 def test_factors_that_do_not_fit_are_refused_by_all(comm):
     layout = dm.BlockCyclic((4 * comm.size,), "(block)", nprocs=comm.size)
     plan, a, b = dm.redistribute(layout, layout), np.ones(4), np.zeros(4)
-    with pytest.raises(dm.Mismatch, match="alpha has 2 factors; there are 1 moves"):
+    with pytest.raises(dm.Mismatch, match="alpha has 2 factors; there are 1 plans"):
         dm.Mover([(plan, a, b)], alpha=(1, 2), comm=comm)
     with pytest.raises(dm.errors.WrongType, match="alpha is 'two'"):
         dm.Mover([(plan, a, b)], alpha=["two"], comm=comm)

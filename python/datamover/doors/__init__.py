@@ -164,7 +164,7 @@ def _described(x: Any, shape: tuple[int, ...] | None, ghosts: bool) -> Any:
         whole = getattr(found, "layout", found)
         known = whole.domain.shape if isinstance(whole, Layout) else whole.shape
         # A layout of no elements need not know which extents of its array are 0.
-        if tuple(known) != shape and math.prod(known) + math.prod(shape):
+        if tuple(known) != shape and (math.prod(known) != 0 or math.prod(shape) != 0):
             raise InvalidArgument(
                 f"shape is {shape}, the {_name(x)} has the shape {tuple(known)}: leave shape out"
             )

@@ -38,4 +38,5 @@ def memory(x: Any) -> tuple[list[np.ndarray], int]:
 
 
 def _pencil(x: Any) -> tuple[Any, Shape]:
-    return (x.pencil, tuple(x.shape[: x.rank])) if hasattr(x, "pencil") else (x, ())
+    # A Pencil has a method of this name.
+    return (x.pencil, tuple(x.shape[: x.rank])) if isinstance(x, np.ndarray) else (x, ())
