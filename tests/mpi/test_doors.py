@@ -407,7 +407,7 @@ def test_parts_that_do_not_fit_each_other_are_refused_on_all(comm):
     nothing = None if last else good
     assert raised(comm, lambda: dm.layout_of(nothing, comm=comm))[0] is dm.errors.WrongType
     twice = dm.layout_of(foreign.IS(comm, [r, r] if last else [r]))  # two copies of one element
-    assert twice.local_shape(p - 1) == (2,)
+    assert twice.local_elems(p - 1) == 2
     for start, shape in ((2**63, (p, 3)), (r, (2**63, 3))):
         large = foreign.Pencil(shape, (start, 0), (1, 3)) if last else good
         error, words = raised(comm, lambda x=large: dm.layout_of(x, comm=comm))
