@@ -116,9 +116,9 @@ void bind_editing(nb::class_<MotionPlan>& c) {
             std::int64_t destination_block, const Region& destination_region, const Axes& axes,
             const Point& source_step, const Point& destination_step, const Flip& flip) {
              plan.add_section(source_block, source_region, destination_block, destination_region,
-                       axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
-                       bindings::step_of(destination_step, plan.destination().dims()),
-                       flip_of(flip));
+                              axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
+                              bindings::step_of(destination_step, plan.destination().dims()),
+                              flip_of(flip));
          },
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
          "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),

@@ -111,11 +111,11 @@ public:
     /// step below 1). Regions may extend into ghosts; this is checked when the plan is bound to
     /// arrays.
     void add_section(std::int64_t source_block, const Region& source_region,
-              std::int64_t destination_block, const Region& destination_region,
-              const std::vector<int>& axes = {}, const Point& source_step = {},
-              const Point& destination_step = {}, const std::vector<bool>& flip = {});
-    /// Add a term. Throws as `add_section` does, for any term, and unsupported if the layouts have no such
-    /// regions or halos.
+                     std::int64_t destination_block, const Region& destination_region,
+                     const std::vector<int>& axes = {}, const Point& source_step = {},
+                     const Point& destination_step = {}, const std::vector<bool>& flip = {});
+    /// Add a term. Throws as `add_section` does, for any term, and unsupported if the layouts have
+    /// no such regions or halos.
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }

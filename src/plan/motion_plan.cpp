@@ -127,9 +127,9 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
 }
 
 void MotionPlan::add_section(std::int64_t source_block, const Region& source_region,
-                      std::int64_t destination_block, const Region& destination_region,
-                      const std::vector<int>& axes, const Point& source_step,
-                      const Point& destination_step, const std::vector<bool>& flip) {
+                             std::int64_t destination_block, const Region& destination_region,
+                             const std::vector<int>& axes, const Point& source_step,
+                             const Point& destination_step, const std::vector<bool>& flip) {
     add(SectionCopy{source_block, source_region, destination_block, destination_region, axes,
                     source_step, destination_step, flip});
 }

@@ -122,8 +122,8 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
             const Region to = image_of(middle, second.source_region, second.destination_region,
                                        second.axes, second.flip);
             result.add_section(first.source_block, from, second.destination_block, to,
-                        composed_axes(first.axes, second.axes), {}, {},
-                        composed_flip(first, second));
+                               composed_axes(first.axes, second.axes), {}, {},
+                               composed_flip(first, second));
         }
     });
     return result;

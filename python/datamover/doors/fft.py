@@ -38,5 +38,7 @@ def memory(x: Any) -> tuple[list[np.ndarray], int]:
 
 
 def _pencil(x: Any) -> tuple[Any, Shape]:
-    # A Pencil has a method of this name.
-    return (x.pencil, tuple(x.shape[: x.rank])) if isinstance(x, np.ndarray) else (x, ())
+    if isinstance(x, np.ndarray):  # a Pencil has a method `pencil`
+        array: Any = x
+        return array.pencil, tuple(array.shape[: array.rank])
+    return x, ()

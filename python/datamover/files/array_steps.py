@@ -285,7 +285,7 @@ def _copies(
                 ends = (term.source_block, there, int(block), here)
             else:
                 ends = (int(block), here, term.destination_block, there)
-            yield SectionCopy(*ends, term.axes, *steps, term.flip)
+            yield SectionCopy(*ends, term.axes, steps[0], steps[1], term.flip)
 
 
 def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
