@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from . import errors
 from . import notebook as _notebook  # noqa: F401
+from . import relations as _relations  # noqa: F401  (uses the costs measured on this machine)
 from ._plan import __version__
 from .errors import Error, Mismatch, PeerFailed, Timeout
 from .layouts import BlockCyclic, FlatCyclic, FloorPlan, IndexList, Layout, Region

@@ -86,9 +86,9 @@ def test_a_group_goes_there_and_on_and_back(bucket, tmp_path, zarr_format):
     assert address_place.MARKER not in names(there)
     move(there, on, **said)
     assert names(on) == names(there)
-    move(tmp_path / "b.zarr", check="crc32c", comm=on, **said)
+    move(on, tmp_path / "b.zarr", check="crc32c", **said)
     assert_same_groups(here, tmp_path / "b.zarr")
-    move(tmp_path / "there.h5", check="crc32c", comm=on)
+    move(on, tmp_path / "there.h5", check="crc32c")
     move(here, tmp_path / "here.h5")
     with h5py.File(tmp_path / "here.h5") as old, h5py.File(tmp_path / "there.h5") as new:
         for name in ("u", "deep/er/v", "n", "none", "texts", "words", "filled"):

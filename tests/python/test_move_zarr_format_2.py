@@ -278,7 +278,7 @@ def test_nothing_is_put_into_an_array(tmp_path, local_bucket, at_address, zarr_f
     move(tmp_path / "a.npy", array, chunks=(2,), **said)
     inner = ["u"] if at_address else ["u", "c/u" if zarr_format == 3 else "0/u"]
     for name in inner:
-        for do in (lambda *given: move(None, *given), intend):
+        for do in (move, intend):
             with pytest.raises(
                 dm.errors.InvalidArgument, match=r"a\.zarr is a Zarr array: nothing in it"
             ):

@@ -52,7 +52,7 @@ def test_what_makes_no_sense():
     def with_entry(place, value):
         return [*good[:place], value, *good[place + 1 :]]
 
-    for place_, value in [(2, 0), (4, 0), (5, -1), (6, 2), (7, 3), (6, -1)]:
+    for place_, value in [(2, -1), (4, 0), (5, -1), (6, 2), (7, 3), (6, -1)]:
         with pytest.raises(dm.errors.InvalidArgument):
             read(with_entry(place_, value), (2, 3), 6)
     with pytest.raises(dm.errors.Unsupported):
