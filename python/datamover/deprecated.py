@@ -121,12 +121,31 @@ def distribute(comm: Any, elements: Any, target: Any, **options: Any) -> Any:
     return migrate(elements, target, comm=comm, **options)
 
 
+class _OldClass(type):
+    """A class that has another name by now: calls take the old arguments."""
+
+    def __call__(cls, *given: Any, **said: Any) -> Any:
+        return cls.make(*given, **said)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        import datamover
+
+        return isinstance(x, getattr(datamover, cls.new))
+
+
+def _old_class(old: str, new: str, make: Callable[..., Any]) -> type:
+    return _OldClass(old, (), {"new": new, "make": staticmethod(make), "__doc__": make.__doc__})
+
+
 #: Names of the package that are replaced by others: what they stand for, and what to use.
 _REPLACED = {
-    "XArray": (array, "datamover.Array(layout, dtype, comm=comm)"),
-    "MoverSet": (mover_set, "datamover.Mover(moves)"),
-    "Phases": (phases, "datamover.Mover(moves, together=False)"),
-    "Distribution": (distribution, "datamover.Migration(ranks, comm=comm)"),
+    "XArray": (_old_class("XArray", "Array", array), "datamover.Array(layout, dtype, comm=comm)"),
+    "MoverSet": (_old_class("MoverSet", "Mover", mover_set), "datamover.Mover(moves)"),
+    "Phases": (_old_class("Phases", "Mover", phases), "datamover.Mover(moves, together=False)"),
+    "Distribution": (
+        _old_class("Distribution", "Migration", distribution),
+        "datamover.Migration(ranks, comm=comm)",
+    ),
     "distribute": (distribute, "datamover.migrate(elements, target, comm=comm)"),
 }
 

@@ -491,11 +491,6 @@ class Migration:
         source, destination : IndexList
             Over numbers of elements, counted through all processes in order of rank.
 
-        Raises
-        ------
-        InvalidArgument
-            An element has the same target twice.
-
         Examples
         --------
         >>> from mpi4py import MPI

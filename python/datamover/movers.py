@@ -385,7 +385,8 @@ class Mover(WithFree):
         max_bytes: int | None = None,
         comm: MPI.Comm | None = None,
     ):
-        self._is_several = source is NOT_GIVEN and not isinstance(plan, MotionPlan)
+        no_arrays = source is NOT_GIVEN and destination is NOT_GIVEN
+        self._is_several = no_arrays and not isinstance(plan, MotionPlan)
         listed = _triples(plan) if self._is_several else [(plan, source, destination)]
         if comm is None and isinstance(listed, BaseException):
             raise listed  # without a communicator the others cannot be notified

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._plan import HaloExchange, MotionPlan
 from .arrays import Array, UserArrays
-from .collective_calls import agreeing, refused_by
+from .collective_calls import address_of, agreeing, refused_by
 from .errors import InvalidArgument, Unsupported
 from .movers import Mover, communicator, is_file, wrapped
 from .mpi import collectively, comm_address, gathered
@@ -31,7 +31,11 @@ def execute_once(
     **options: Any,
 ) -> Any:
     """Execute a plan between arrays; see `MotionPlan.__call__`. Collective."""
-    if out is None:
+    comm = communicator(comm, [(plan, source, out)])
+    address = address_of(comm, agreeing, source)
+    # None may also be a process's part of an array of which it has no blocks.
+    passed = collectively(address, lambda: [int(out is not None)])
+    if not any(numbers[0] for numbers in gathered(address, passed)):
         terms = (plan[i] for i in range(len(plan)))  # iterating over a plan expands it to sections
         is_halo = len(plan) > 0 and all(isinstance(term, HaloExchange) for term in terms)
         out = source if is_halo else _made_for(plan, source, comm)
@@ -40,9 +44,8 @@ def execute_once(
     return out
 
 
-def _made_for(plan: MotionPlan, source: Arrays, comm: MPI.Comm | None) -> Array:
+def _made_for(plan: MotionPlan, source: Arrays, comm: MPI.Comm) -> Array:
     """Make an array of zeros for the destination of a plan. Collective."""
-    comm = communicator(comm, [(plan, source)])
     address = comm_address(comm)
 
     def dtype_here() -> list[int]:

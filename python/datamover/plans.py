@@ -25,6 +25,7 @@ from ._plan import (
     SectionCopy,
 )
 from .arguments import flag, integer, integers, is_several
+from .collective_calls import agreeing, refused_by
 from .deprecated import copy as deprecated_copy
 from .deprecated import halo_arguments
 from .errors import InvalidArgument, Mismatch, WrongType
@@ -117,11 +118,13 @@ def add_section(
     )
 
 
+@refused_by(agreeing)
 def execute(self: MotionPlan, source: Any, out: Any = None, **options: Any) -> Any:
     """Execute the plan once, from an array to a new one, or to `out`. Collective.
 
-    A halo plan fills the ghosts of `source` itself. To execute a plan repeatedly, keep a `Mover`,
-    because planning takes most of the time of the first move.
+    A plan of `halo` fills the ghosts of `source` itself; for others, such as those of `axis_halo`,
+    pass ``out=source``. To execute a plan repeatedly, keep a `Mover`, because planning takes most
+    of the time of the first move.
 
     Parameters
     ----------

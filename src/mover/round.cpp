@@ -142,7 +142,7 @@ bool Round::test() {
 
 void Round::wait(std::optional<double> timeout_seconds) {
     if (timeout_seconds == 0.0) {
-        if (!test()) throw_timeout(0);
+        while (!test()) throw_timeout(0);  // which returns where another thread has ended the round
         return;
     }
     mpi::check_still_running();

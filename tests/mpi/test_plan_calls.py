@@ -78,3 +78,21 @@ def test_errors_are_raised_on_all(comm):
         plan(a)
     with pytest.raises(dm.errors.WrongType, match="missing argument 'destination'"):
         dm.Mover(plan, a, comm=comm)
+    with pytest.raises(dm.Error):
+        if comm.rank == comm.size - 1:
+            plan(a, None, comm)
+        else:
+            plan(a, comm=comm)
+    b = np.zeros(columns.local_shape(comm.rank))
+    with pytest.raises(dm.errors.WrongType, match="a list was given"):
+        dm.Mover([(plan, a, b)], destination=b, comm=comm)
+
+
+def test_none_is_the_part_of_a_process_without_blocks(comm):
+    held = dm.FloorPlan([dm.Region(0, 5)], [0], nprocs=comm.size)
+    spread = dm.BlockCyclic(5, "block", nprocs=comm.size)
+    a = np.asarray(spread.global_indices(comm.rank)[0], "f8")
+    out = np.zeros(5) if comm.rank == 0 else None
+    assert dm.redistribute(spread, held)(a, out, comm=comm) is out
+    if comm.rank == 0:
+        assert out.tolist() == [0, 1, 2, 3, 4]

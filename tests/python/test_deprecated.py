@@ -48,6 +48,10 @@ def test_arrays():
         array = dm.XArray(COMM, ROWS, "f4", "F", 1)
     assert type(array) is dm.Array and array.dtype == "f4" and array.local.shape == (4, 5)
     assert array.local.flags.f_contiguous
+    with warns("XArray"):
+        assert isinstance(array, dm.XArray)
+    with warns("XArray"):
+        assert not isinstance(ROWS, dm.XArray | None)
     with warns("Array.free"):
         array.free()
     with pytest.raises(dm.errors.InvalidState):

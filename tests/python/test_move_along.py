@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import zarr
 
 import datamover as dm
 from datamover.files import cf_time, intend, joined, move
+from datamover.files.append_to_zarr import AppendToZarr
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")
@@ -216,6 +218,7 @@ def test_conversion_of_times(rng, calendar):
     [
         "months since 2000-01-01", "days since 1500-01-01", "days since 2000-02-30",
         "days since 2000-01-01 +05:00", "days since noon", "fortnights since 2000-01-01",
+        "days since 1-1-1900", "hours since 2000-01-01 100",
     ],
 )  # fmt: skip
 def test_units_without_an_exact_conversion(units):
@@ -421,6 +424,103 @@ def test_append(tmp_path, rng, chunks, nprocs):
     assert found["tas"].encoding["chunks"] == chunks
     assert (out / "README").read_text() == "kept"
     assert [n for n in os.listdir(tmp_path) if n.startswith(".")] == []
+
+
+@pytest.mark.parametrize("by", ["bounds", "climatology"])
+def test_bounds_have_the_calendar_of_their_coordinate(tmp_path, by):
+    for k, begin in enumerate((2000, 2001)):
+        with h5py.File(tmp_path / f"{k}.nc", "w") as file:
+            file["time"] = np.arange(2)
+            file["time"].make_scale("time")
+            file["time"].attrs.update(units=f"days since {begin}-01-01", calendar="noleap")
+            file["time"].attrs[by] = "time_bnds"
+            file["time_bnds"] = np.array([[0, 1], [1, 2]])
+            file["time_bnds"].dims[0].attach_scale(file["time"])
+            file["time_bnds"].attrs["units"] = f"days since {begin}-01-01"
+    move(str(tmp_path / "*.nc"), tmp_path / "out.zarr", along="time")
+    group = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert group["time"][...].tolist() == [0, 1, 365, 366]
+    assert group["time_bnds"][...].tolist() == [[0, 1], [1, 2], [365, 366], [366, 367]]
+
+
+def records(path, times, **attributes):
+    """Write a file with a coordinate of these times and a variable."""
+    with h5py.File(path, "w") as file:
+        file["time"] = times
+        file["time"].make_scale("time")
+        file["u"] = np.asarray(times, "f8")
+        file["u"].dims[0].attach_scale(file["time"])
+        file["u"].attrs.update(attributes)
+    return str(path)
+
+
+def test_the_same_unsigned_times_are_not_appended_twice(tmp_path):
+    path = records(tmp_path / "a.nc", np.arange(4, dtype="u4"))
+    move([path], tmp_path / "out.zarr", along="time")
+    with pytest.raises(dm.Mismatch, match="overlap"):
+        move([path], tmp_path / "out.zarr", along="time", append=True)
+
+
+def test_append_to_attributes_that_files_and_zarr_write_differently(tmp_path):
+    said = {"missing_value": np.nan, "scale_factor": np.array([0.5])}
+    paths = [records(tmp_path / f"{k}.h5", np.arange(2) + 2 * k, **said) for k in range(2)]
+    move(paths[:1], tmp_path / "out.zarr", along="time")
+    move(paths[1:], tmp_path / "out.zarr", along="time", append=True)
+    assert zarr.open_group(tmp_path / "out.zarr")["u"][...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_variable_with_the_dimension_twice_is_refused(tmp_path):
+    path = records(tmp_path / "a.nc", np.arange(2))
+    with h5py.File(path, "r+") as file:
+        file["cov"] = np.zeros((2, 2))
+        for d in range(2):
+            file["cov"].dims[d].attach_scale(file["time"])
+    with pytest.raises(dm.errors.Unsupported, match="cov has the dimension 'time' 2 times"):
+        move([path], tmp_path / "out.zarr", along="time")
+
+
+def test_several_files_need_along(tmp_path):
+    with pytest.raises(dm.errors.WrongType, match="several files need along="):
+        move(["a.nc", "b.nc"], tmp_path / "out.zarr")
+
+
+def other_codecs(out):
+    """Chunks that the array made anew would not be able to read."""
+    values = zarr.open_group(out)["u"][...]
+    shards = zarr.codecs.ShardingCodec(chunk_shape=(2,), index_location="start")
+    zarr.open_group(out).create_array(
+        "u", shape=values.shape, dtype=values.dtype, chunks=(4,), serializer=shards,
+        compressors=None, dimension_names=["time"], overwrite=True,
+    )[...] = values  # fmt: skip
+
+
+def meanwhile_longer(out):
+    for name in ("u", "time"):
+        array = zarr.open_group(out)[name]
+        array.resize((array.shape[0] + 1,))
+
+
+def meanwhile_another(out):
+    os.rename(out, f"{out}.old")
+    shutil.copytree(f"{out}.old", out)
+
+
+@pytest.mark.parametrize("change", [other_codecs, meanwhile_longer, meanwhile_another])
+def test_an_append_to_what_it_could_not_keep_is_refused(tmp_path, monkeypatch, change):
+    paths = [records(tmp_path / f"{k}.nc", np.arange(4) + 4 * k) for k in range(2)]
+    out = tmp_path / "out.zarr"
+    move(paths[:1], out, along="time")
+    if change is other_codecs:
+        change(out)
+    else:
+        completed = AppendToZarr.complete
+        monkeypatch.setattr(
+            AppendToZarr, "complete", lambda way, place: (change(out), completed(way, place))
+        )
+    with pytest.raises(dm.Error, match=r"new chunks cannot get|was replaced or has grown"):
+        move(paths[1:], out, along="time", append=True)
+    kept = zarr.open_group(out)
+    assert kept["u"][:4].tolist() == [0, 1, 2, 3]
 
 
 def content(place):

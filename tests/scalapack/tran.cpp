@@ -139,7 +139,7 @@ TEST(LayoutFromBlacs, LeadsToAMover) {
     const std::array<int, 9> descriptor{1, grid.context, m, n, mb, nb, 0, 0, lld};
     datamover_layout *layout = nullptr, *whole = nullptr;
     MPI_Comm comm = MPI_COMM_NULL;
-    ASSERT_EQ(datamover_layout_from_blacs(descriptor.data(), &layout, &comm), DATAMOVER_SUCCESS)
+    ASSERT_EQ(datamover_layout_from_blacs(descriptor.data(), &comm, &layout), DATAMOVER_SUCCESS)
         << datamover_error_message();
     int rank = -1, size = 0;
     MPI_Comm_rank(comm, &rank);

@@ -53,7 +53,7 @@ _PROTOCOLS = {
 
 def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
     """Take part in the call of the others, if it is collective, and raise an error."""
-    x, comm = (*given, said.get("x"))[0], (*given[1:], said.get("comm"))[0]
+    x, comm = (*given, said.get("x"))[0], said.get("comm")
     if comm is None:
         try:
             comm = _communicator(x, bool(said.get("ghosts")))

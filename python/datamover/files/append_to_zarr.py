@@ -9,25 +9,29 @@ name in the new one (a hard link), and the new one replaces the old one, which i
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import itertools
 import os
 import shutil
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoFailed, Mismatch, Unsupported
-from datamover.files import consolidated, formats, zarr_group
+from datamover.files import addresses, consolidated, formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
+from datamover.files.json_values import numbers
 from datamover.files.many_to_zarr import (
     OF_MEANING,
     Described,
     ManyToZarr,
     Variable,
     digest_of,
+    exact,
 )
 from datamover.files.region import limited
 from datamover.files.write_back import sync_file_system
@@ -36,6 +40,8 @@ from datamover.files.zarr_traits import FILL_VALUE, missing_from_zarr
 
 #: Options that the old arrays determine.
 KEPT = ("chunks", "shards", "compressor", "zarr_format")
+#: Metadata by which the old chunks are read, so that the new array must have the same.
+OF_CHUNKS = ("codecs", "chunk_grid", "chunk_key_encoding", "data_type", "fill_value")
 
 
 class AppendToZarr(ManyToZarr):
@@ -43,6 +49,8 @@ class AppendToZarr(ManyToZarr):
 
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths, str(options.along))
+        if addresses.is_address(output):
+            raise Unsupported(f"{output}: records are appended to groups at paths only")
         for name in KEPT:
             if getattr(options, name) is not None:
                 raise Unsupported(
@@ -50,11 +58,15 @@ class AppendToZarr(ManyToZarr):
                 )
         if not zarr_group.is_group(output):
             raise IoFailed(f"{output} is not a Zarr group: there is nothing to append to")
-        self.base, self._inode = output, os.stat(output).st_ino
+        self.base = output
+        # Open as long as this object is, so that no other directory gets its inode.
+        self._held = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._held)
         self._group = zarr_python().open_group(output, mode="r", use_consolidated=False)
         if self._group.metadata.zarr_format != 3:
             raise Unsupported(f"{output} has Zarr format 2: records are appended to format 3 only")
         self._length = 0  # of the old arrays along the joined dimension
+        self._inner: list[str] = []  # names of the groups within the files
 
     def _base(self, own: dict[str, Described]) -> dict[str, Described]:
         """Describe the old group, with which all files must agree."""
@@ -82,13 +94,13 @@ class AppendToZarr(ManyToZarr):
         has_objects = name in own and own[name].dtype.hasobject
         dtype = own[name].dtype if has_objects else array.dtype
         digest = None if is_joined else digest_of(array)
-        kept = {word: said[word] for word in OF_MEANING if word in said}
+        kept = {word: _as_in_files(word, said[word]) for word in OF_MEANING if word in said}
         return Described(tuple(array.shape), dtype, dims, kept, digest)
 
     def _times_before(self) -> list[tuple[str, np.ndarray | None]]:
         if self._along not in self._group or not self._length:
             return []
-        return [(self.base, self._group[self._along][-2:])]
+        return [(self.base, exact(np.asarray(self._group[self._along][-2:])))]
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
         """Return the records in incomplete chunks, which are written again."""
@@ -109,6 +121,7 @@ class AppendToZarr(ManyToZarr):
         return limited(reader, tuple(region))
 
     def _set_arrays(self) -> None:
+        self._inner = list(self.tree.groups)
         self.arrays = {name: self.arrays[name] for name in self._joined}
         self.copied = {}
         super()._set_arrays()
@@ -119,27 +132,46 @@ class AppendToZarr(ManyToZarr):
 
     def complete(self, place: str) -> None:
         """Take the old chunks into the new group. By the first process."""
-        if os.stat(self.base).st_ino != self._inode:
-            raise IoFailed(f"{self.base} was replaced in the meantime; append again")
+        try:  # until this object ends, when the new group has its name
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise IoFailed(f"another program appends to {self.base}; append again") from None
+        except OSError:  # a file system without locks
+            pass
+        self._check_as_before()
         for name in zarr_group.arrays(self.base):
             old, new = f"{self.base}/{name}", f"{place}/{name}"
             if name in self._joined:
                 self._take_chunks(name, old, new)
             else:
-                shutil.copytree(old, new, copy_function=os.link)
-        for entry in os.listdir(self.base):  # also what is not Zarr's
-            if not os.path.lexists(f"{place}/{entry}"):
-                is_directory = os.path.isdir(f"{self.base}/{entry}")
-                copy = functools.partial(shutil.copytree, copy_function=os.link)
-                (copy if is_directory else os.link)(f"{self.base}/{entry}", f"{place}/{entry}")
+                shutil.copytree(old, new, copy_function=_link)
+        for group in ("", *self._inner):
+            _take_rest(os.path.join(self.base, group), os.path.join(place, group))
         if zarr_group.metadata(self.base).get(consolidated.KEY) is not None:
             consolidated.write(place)
         sync_file_system(place)
+        self._check_as_before()
+
+    def _check_as_before(self) -> None:
+        """Raise if the old group is another one by now, or has grown."""
+        now = zarr_python().open_group(self.base, mode="r", use_consolidated=False)
+        if not os.path.samestat(os.fstat(self._held), os.stat(self.base)) or any(
+            now[name].shape[variable.axis] != self._length
+            for name, variable in self._joined.items()
+        ):
+            raise IoFailed(f"{self.base} was replaced or has grown in the meantime; append again")
 
     def _take_chunks(self, name: str, old: str, new: str) -> None:
         """Put the new chunks of an array after the old ones that are complete."""
         axis = self._joined[name].axis
         array = zarr_python().open_array(new, mode="r+")
+        was, now = (one.metadata.to_dict() for one in (self._group[name], array))
+        for word in OF_CHUNKS:
+            if repr(was[word]) != repr(now[word]):
+                raise Unsupported(
+                    f"{old} has {word} {was[word]}, which new chunks cannot get; move {self.base} "
+                    "to a new group, then append to that"
+                )
         granule = array.shards or array.chunks
         shift = self._length // granule[axis]
         cells = [range(-(-n // g)) for n, g in zip(array.shape, granule, strict=True)]
@@ -150,10 +182,35 @@ class AppendToZarr(ManyToZarr):
             _renamed(f"{new}/{key(cell)}", f"{new}/{key(there)}", os.rename)
         cells[axis] = range(shift)
         for cell in itertools.product(*cells):
-            _renamed(f"{old}/{key(cell)}", f"{new}/{key(cell)}", os.link)
+            _renamed(f"{old}/{key(cell)}", f"{new}/{key(cell)}", _link)
         shape = list(array.shape)
         shape[axis] += shift * granule[axis]
         array.resize(tuple(shape))
+
+
+def _as_in_files(word: str, value: Any) -> Any:
+    """Return a Zarr attribute as the description of a NetCDF file has it."""
+    found = numbers(value, word)
+    return found[0] if isinstance(found, list) and len(found) == 1 else found
+
+
+def _take_rest(old: str, new: str) -> None:
+    """Take what is not in the new group yet, also what is not Zarr's."""
+    for entry in os.listdir(old) if os.path.isdir(old) else ():
+        source, to = os.path.join(old, entry), os.path.join(new, entry)
+        if not os.path.lexists(to):
+            tree = functools.partial(shutil.copytree, copy_function=_link)
+            (tree if os.path.isdir(source) else _link)(source, to)
+
+
+def _link(source: str, to: str) -> None:
+    try:
+        os.link(source, to)
+    except OSError as e:
+        raise IoFailed(
+            f"{source} cannot get a second name (a hard link): {e.strerror}; join all files to a "
+            "new group instead"
+        ) from e
 
 
 def _renamed(source: str, to: str, rename: Any) -> None:

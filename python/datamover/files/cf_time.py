@@ -26,7 +26,7 @@ _UNITS = {name: seconds for names, seconds in _SECONDS.items() for name in names
 _FORM = re.compile(
     r"\s*(?P<unit>[a-z]+)\s+since\s+(?P<year>\d{1,4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
     r"(?:[T ]\s*(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2}(?:\.\d*)?))?)?)?"
-    r"\s*(?:Z|UTC|GMT|\+?0{1,2}(?::?00)?)?\s*",
+    r"(?:\s*(?:Z|UTC|GMT|\+0{1,2}(?::?00)?)|\s+0{1,2}(?::?00)?)?\s*",
     re.IGNORECASE,
 )
 #: Names of the same calendar.

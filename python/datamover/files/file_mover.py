@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from datamover.arguments import seconds
 from datamover.arrays import Array
 from datamover.collective_calls import agreeing, refused_by
 from datamover.counted import counted
@@ -288,8 +289,7 @@ class FileMover(Mover):
         """Return when the destination is complete here and the source may be overwritten."""
         if self._round is None:
             raise InvalidState("the mover is not in flight")
-        if timeout is not None and not timeout > 0:
-            raise InvalidArgument(f"timeout is {timeout} s; it must be above 0 s")
+        timeout = seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             self._wait_for(deadline, timeout)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
 from datamover.files import (
     addresses,
     cf_time,
@@ -41,7 +41,9 @@ log = logging.getLogger("datamover")
 
 #: Attributes that determine what elements mean, besides units of time.
 MEANING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units")
-OF_MEANING = (*MEANING, "calendar", "bounds")
+#: By which coordinates name their bounds.
+OF_BOUNDS = ("bounds", "climatology")
+OF_MEANING = (*MEANING, "calendar", *OF_BOUNDS)
 #: Attributes by which some elements of times are not times.
 NOT_PLAIN = {"scale_factor", "add_offset", "missing_value"}
 #: Bytes of a piece in which elements are compared.
@@ -64,8 +66,10 @@ def files_of(source: Any) -> tuple[str, ...]:
         if not given and not addresses.is_address(pattern):
             raise IoFailed(f"no file matches {pattern}")
         given = given or [pattern]
-    else:
+    elif isinstance(source, Sequence):
         given = [os.fspath(name) for name in source]
+    else:
+        raise WrongType(f"the input is {source!r}; it must be a pattern or a list of files")
     if not given:
         raise InvalidArgument("there are no input files")
     found = tuple(map(names.place_of, given))
@@ -225,6 +229,11 @@ class ManyToZarr(Hdf5ToZarr):
         kept = {word: said[word] for word in OF_MEANING if word in said}
         dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{path}:/{name}")
         is_joined = self._along in dims
+        if dims.count(self._along) > 1:
+            raise Unsupported(
+                f"{path}:/{name} has the dimension {self._along!r} {dims.count(self._along)} "
+                "times: it cannot be joined; leave it out of the files"
+            )
         if is_joined and dtype.hasobject:
             raise Unsupported(
                 f"{path}:/{name} has elements without a fixed size along {self._along!r}: these "
@@ -296,14 +305,12 @@ class ManyToZarr(Hdf5ToZarr):
 
     def _units(self, name: str, of: dict[str, Described]) -> tuple[Any, Any]:
         """Return units and calendar; bounds have those of their coordinate."""
-        group = name.rpartition("/")[0]
+        group, _, own_name = name.rpartition("/")
         said = of[name].attributes
-        if "units" not in said:
-            for other, described in of.items():
-                if (other.rpartition("/")[0], described.attributes.get("bounds")) == (
-                    group, name.rpartition("/")[2],
-                ):  # fmt: skip
-                    said = described.attributes
+        for other, described in of.items():
+            its = described.attributes
+            if other.rpartition("/")[0] == group and own_name in map(its.get, OF_BOUNDS):
+                said = {word: its[word] for word in ("units", "calendar") if word in its} | said
         calendar = cf_time.calendar_of(said.get("calendar"))
         return said.get("units"), calendar if cf_time.is_time(said.get("units")) else None
 
@@ -315,8 +322,7 @@ class ManyToZarr(Hdf5ToZarr):
         if times.ndim != 1:
             return None
         try:
-            times = times if convert is None else convert(times)
-            return times.astype(object) if times.dtype.kind == "u" else times
+            return exact(times if convert is None else convert(times))
         except ValueError as e:
             raise Mismatch(
                 f"{path}:/{self._along}: {e} has no exact value in the units of {self.base}"
@@ -345,6 +351,11 @@ class ManyToZarr(Hdf5ToZarr):
                     "there is a gap between %s, which ends at %s=%s, and %s, which begins at %s",
                     paths[k], self._along, times[k][-1], paths[k + 1], times[k + 1][0],
                 )  # fmt: skip
+
+
+def exact(times: np.ndarray) -> np.ndarray:
+    """Return coordinates as numbers whose differences do not overflow."""
+    return times.astype(object) if times.dtype.kind in "iu" else times
 
 
 def _long(spec: ArraySpec, variable: Variable) -> Any:

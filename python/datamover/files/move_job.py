@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
+from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported, WrongType
 from datamover.files import (
     address_place,
     addresses,
@@ -70,6 +70,8 @@ def places(
 
         options = dataclasses.replace(formats.verified(options), output_member=output_member)
         return many_to_zarr.files_of(source), names.place_of_output(output), options
+    if not isinstance(source, str | os.PathLike):
+        raise WrongType(f"the input is {source!r}; several files need {formats.option('along')}")
     source, member = names.split_member(source)
     options = dataclasses.replace(
         formats.verified(options),

@@ -25,12 +25,18 @@ def take(series: str) -> int:
     IoFailed
         Another process holds it, which the message names, or this file system has no locks.
     """
-    fd = os.open(_lock_path(series), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        _lock(fd, fcntl.LOCK_EX, series)
-    except BaseException:
+    while True:
+        fd = os.open(_lock_path(series), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock(fd, fcntl.LOCK_EX, series)
+            if os.path.samestat(os.fstat(fd), os.stat(_lock_path(series))):
+                break
+        except FileNotFoundError:
+            pass  # the last holder has removed it in between
+        except BaseException:
+            os.close(fd)
+            raise
         os.close(fd)
-        raise
     os.ftruncate(fd, 0)
     os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return fd
@@ -46,9 +52,11 @@ def release(series: str, fd: int) -> None:
 def check_free(output: str) -> None:
     """Raise IoFailed if another process appends to the series at a path, or to one around it."""
     while output != os.path.dirname(output):
+        path = _lock_path(output)
         no_lock = contextlib.suppress(FileNotFoundError, PermissionError)
-        with no_lock, open(_lock_path(output), "rb") as file:
-            _lock(file.fileno(), fcntl.LOCK_SH, output)
+        if os.path.isfile(path):
+            with no_lock, open(path, "rb") as file:
+                _lock(file.fileno(), fcntl.LOCK_SH, output)
         output = os.path.dirname(output)
 
 
