@@ -124,6 +124,9 @@ def distribute(comm: Any, elements: Any, target: Any, **options: Any) -> Any:
 class _OldClass(type):
     """A class that has another name by now: calls take the old arguments."""
 
+    make: Callable[..., Any]
+    new: str
+
     def __call__(cls, *given: Any, **said: Any) -> Any:
         return cls.make(*given, **said)
 
