@@ -113,8 +113,8 @@ void bind_movers(nb::module_& m) {
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
                     moves.emplace_back(plans[i], sources[i], destinations[i]).alpha = factors.at(i);
-                const MoverOptions options{op_from_name(op), transport, alpha,    beta,
-                                           conjugate,        check,     max_bytes};
+                const MoverOptions options{op_from_name(op), transport, alpha,     beta,
+                                           conjugate,        check,     max_bytes, true};
                 const Unlocked released;
                 new (self) Mover(in_phases ? Mover::in_phases(comm_at(comm), moves, options)
                                            : Mover(comm_at(comm), moves, options));

@@ -48,6 +48,9 @@ struct MoverOptions {
     /// plus 128 bytes, for each process that it sends to and each that it receives from. Throws
     /// invalid_argument if the limit is smaller.
     std::int64_t max_bytes = 0;
+    /// Throw wrong_type for conversions that NumPy refuses under "same_kind", such as floats to
+    /// integers, also if no process holds elements of both arrays.
+    bool same_kind = false;
 };
 
 /// Counters of a mover on this process.

@@ -255,6 +255,14 @@ void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
                                  " bytes lie on top of each other");
 }
 
+/// Each kind of number converts to those of higher kinds under NumPy's "same_kind".
+int number_kind(ScalarType type) {
+    if (type == ScalarType::boolean) return 0;
+    if (type >= ScalarType::uint8 && type <= ScalarType::uint64) return 1;
+    if (type >= ScalarType::int8 && type <= ScalarType::int64) return 2;
+    return type == ScalarType::complex64 || type == ScalarType::complex128 ? 4 : 3;
+}
+
 }  // namespace
 
 void check_types(const ArrayPart& source, const ArrayPart& destination,
@@ -267,6 +275,10 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
         throw make_error(ErrorCode::wrong_type, "the source has ", elements_of(source),
                          ", the destination ", elements_of(destination),
                          ": only number types are converted");
+    if (options.same_kind && numbers && number_kind(source.type) > number_kind(destination.type))
+        throw make_error(ErrorCode::wrong_type, "source elements are ", scalar_name(source.type),
+                         ", destination elements ", scalar_name(destination.type),
+                         ": numbers are converted as NumPy does under \"same_kind\"");
     if (options.beta != 1.0 && options.op != Op::add)
         throw make_error(ErrorCode::invalid_argument, "beta is (", options.beta.real(), ", ",
                          options.beta.imag(),
