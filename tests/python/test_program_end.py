@@ -33,6 +33,7 @@ PROGRAM = textwrap.dedent("""
     }
     call = calls[sys.argv[1]]
     call()
+    comm.Barrier()  # else some may wait for others in the first call when one ends
     if comm.rank == comm.size - 1:
         try:
             raise ZeroDivisionError("of the program's own")
