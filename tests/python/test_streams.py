@@ -548,6 +548,7 @@ def test_hostile_data_is_an_error_and_no_wrong_value(local):
         stream_words.close(control)
 
     streams = itertools.count()
+    gc.collect()  # what earlier tests have dropped
     came, files_before = 0, len(os.listdir("/proc/self/fd"))
     for _ in range(100 * CASES):
         with (
@@ -559,7 +560,7 @@ def test_hostile_data_is_an_error_and_no_wrong_value(local):
                 came += len(numbers([step]))
         del consumer
     assert came > 0
-    assert len(os.listdir("/proc/self/fd")) == files_before
+    assert len(os.listdir("/proc/self/fd")) <= files_before
 
 
 def test_checksums_are_those_of_another_library():
