@@ -51,26 +51,20 @@ void check_redistribution(const Layout& source, const Layout& destination,
 }
 
 PlanTerm reversed_term(const PlanTerm& term) {
-    return std::visit(Overload{[](const SectionCopy& s) -> PlanTerm {
-                                   const std::vector<int> axes = plan::inverse_axes(s.axes);
-                                   return SectionCopy{s.destination_block,
-                                                      s.destination_region,
-                                                      s.source_block,
-                                                      s.source_region,
-                                                      axes,
-                                                      s.destination_step,
-                                                      s.source_step,
-                                                      plan::permuted(s.flip, axes)};
+    return std::visit(Overload{[](SectionCopy s) -> PlanTerm {
+                                   std::swap(s.source_block, s.destination_block);
+                                   std::swap(s.source_region, s.destination_region);
+                                   std::swap(s.source_step, s.destination_step);
+                                   s.axes = plan::inverse_axes(s.axes);
+                                   s.flip = plan::permuted(s.flip, s.axes);
+                                   return s;
                                },
-                               [](const Redistribution& r) -> PlanTerm {
-                                   const std::vector<int> axes = plan::inverse_axes(r.axes);
-                                   return Redistribution{r.destination_region,
-                                                         r.source_region,
-                                                         axes,
-                                                         r.partial,
-                                                         !r.reversed,
-                                                         r.adjoint,
-                                                         plan::permuted(r.flip, axes)};
+                               [](Redistribution r) -> PlanTerm {
+                                   std::swap(r.source_region, r.destination_region);
+                                   r.axes = plan::inverse_axes(r.axes);
+                                   r.flip = plan::permuted(r.flip, r.axes);
+                                   r.reversed = !r.reversed;
+                                   return r;
                                },
                                [](HaloExchange h) -> PlanTerm {
                                    h.reversed = !h.reversed;

@@ -254,12 +254,12 @@ SectionFrame::SectionFrame(const Redistribution& term)
 
 Region SectionFrame::oriented(Side side, const Region& region) const {
     Point lo = region.lo(), hi = region.hi();
-    const Region mirrored(-hi, -lo);
-    for (int k = 0; k < extent.dims(); ++k)
-        if (sign(side, k) < 0) {
-            lo[dim(side, k)] = mirrored.lo()[dim(side, k)];
-            hi[dim(side, k)] = mirrored.hi()[dim(side, k)];
-        }
+    for (int k = 0; k < extent.dims(); ++k) {
+        if (sign(side, k) > 0) continue;
+        const int d = dim(side, k);
+        lo[d] = geometry::subtract(0, region.hi()[d]);
+        hi[d] = geometry::subtract(0, region.lo()[d]);
+    }
     return {lo, hi};
 }
 
@@ -349,8 +349,8 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
                                               nodes) == source_block;
     };
     const SectionFrame f(term);
-    if (no_elements(source.axis_sets(source_block))) return;
     const auto sets = f.oriented_sets(Side::source, source, source_block);
+    if (no_elements(sets)) return;
     const auto dims = identity_axes(f.extent.dims());
     for (const Window& w : sending_windows(source, source_block, f)) {
         if (const BlockCyclic* bc = destination.block_cyclic()) {
