@@ -123,49 +123,10 @@ void bind_editing(nb::class_<MotionPlan>& c) {
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
          "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
          "destination_step"_a.none() = nb::none(), "flip"_a = nb::none(),
-         R"doc(Add one section copy to the plan.
-
-Parameters
-----------
-source_block, destination_block : int
-    Numbers of blocks in the two layouts.
-source_region, destination_region : Region
-    In global indices; they may reach into ghosts, which is checked when arrays are bound.
-axes : sequence of int, optional
-    Dimension k of the destination region is dimension axes[k] of the source region.
-source_step, destination_step : int or sequence of int, optional
-    Only every step-th index of a region takes part, from its lower corner on: in each dimension
-    ``range(lo, hi, step)``. Both regions must then hold as many in each dimension.
-flip : sequence of bool, optional
-    The dimensions of the destination region that get the source's indices in descending order, as
-    in `numpy.flip`.
-
-Raises
-------
-OutOfRange
-    When a layout has no such block.
-Mismatch
-    When the regions hold different numbers of points, or their shapes differ after `axes`; when
-    `flip` has other dimensions.
-InvalidArgument
-    When `axes` is no permutation, or a step is below 1.
-Unsupported
-    When a layout is an `IndexList`.
-
-Examples
---------
-Every second point of a line, packed:
-
->>> import datamover as dm
->>> line, packed = dm.FloorPlan([dm.Region(0, 9)], [0]), dm.FloorPlan([dm.Region(0, 5)], [0])
->>> plan = dm.MotionPlan(line, packed)
->>> plan.add_section(0, dm.Region(0, 9), 0, dm.Region(0, 5), source_step=2)
->>> plan.outgoing(0)
-{0: 5}
-)doc")
-        .def(
-            "add", &MotionPlan::add, "term"_a,
-            "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as `copy` does.")
+         "Add a section; datamover.plans.add_section, which calls this, describes the arguments.")
+        .def("add", &MotionPlan::add, "term"_a,
+             "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as "
+             "`add_section`.")
         .def("__len__", &MotionPlan::size)
         .def(
             "__getitem__",

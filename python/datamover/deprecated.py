@@ -39,30 +39,6 @@ _KINDS = (
 )
 
 
-#: Names of the package that are in `datamover.advanced` only.
-_EXPERT = (
-    "AddressRelation",
-    "BlockMemory",
-    "BoundCopy",
-    "HaloExchange",
-    "MemoryLayout",
-    "RecomputeModel",
-    "Redistribution",
-    "RelationCache",
-    "Saving",
-    "SectionCopy",
-    "UserArrays",
-    "axis_halo",
-    "copy",
-    "dense_memory",
-    "in_window",
-    "index_lists",
-    "panel_broadcast",
-    "prolongation",
-    "restriction",
-)
-
-
 def _warn(old: str, new: str, depth: int) -> None:
     """Warn where the user's program is, `depth` calls above this one."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=depth + 2)
@@ -71,9 +47,9 @@ def _warn(old: str, new: str, depth: int) -> None:
 def attribute(module: str, name: str) -> Any:
     """Return what a deprecated name of a module stands for; raise AttributeError for others."""
     value, new = None, ""
-    if module == "datamover" and name in _EXPERT:
-        from . import advanced
+    from . import advanced
 
+    if module == "datamover" and name in advanced.__all__:
         value, new = getattr(advanced, name), f"datamover.advanced.{name}"
     elif module == "datamover" and name in _REPLACED:
         value, new = _REPLACED[name]

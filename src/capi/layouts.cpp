@@ -12,7 +12,7 @@ using namespace datamover::capi;
 
 namespace {
 
-/// What a process gives to datamover_layout_create_index_lists.
+/// Arguments of datamover_layout_create_index_lists on one process.
 struct OwnLists {
     Point shape;
     std::vector<std::vector<std::int64_t>> lists;

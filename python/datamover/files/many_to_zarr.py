@@ -87,7 +87,7 @@ def files_of(source: Any) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Described:
-    """What one file has under the name of a dataset.
+    """The description of a dataset in one file.
 
     Attributes
     ----------
