@@ -14,9 +14,9 @@
 #include <tuple>
 
 #include "checked_call.hpp"
+#include "geometry/instruction_set.hpp"
 #include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"
-#include "relation/copy_loops.hpp"
 
 #ifdef __linux__
 #include <sched.h>
@@ -67,14 +67,14 @@ std::optional<Error> environment_error() {
         return wrong(shared_bytes, "a number of bytes, without a unit");
     if (is_set(timeout_variable) && !environment_timeout())
         return wrong(timeout_variable, "a number of seconds above 0");
-    if (is_set(simd_variable)) {
+    if (is_set(geometry::simd_variable)) {
         std::string names, separator;
-        for (const CopyLoops* usable : usable_copy_loops()) {
-            if (std::getenv(simd_variable) == std::string_view(usable->level)) return std::nullopt;
-            names += separator + usable->level;
+        for (const std::string_view usable : geometry::usable_instruction_sets()) {
+            if (std::getenv(geometry::simd_variable) == usable) return std::nullopt;
+            names.append(separator).append(usable);
             separator = " or ";
         }
-        return wrong(simd_variable, names + " on this processor");
+        return wrong(geometry::simd_variable, names + " on this processor");
     }
     return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "geometry/instruction_set.hpp"
 #include "partition_loops.hpp"
 #include "scan_loops.hpp"
 
@@ -113,18 +114,13 @@ constexpr int size_class(std::int64_t bytes) {
     return found < size_classes ? found : -1;
 }
 
-/// Forces an instruction set: the `level` of one of `usable_copy_loops`.
-constexpr const char* simd_variable = "DATAMOVER_SIMD";
-
 /// The loops of every instruction set that this processor has, the best first.
 std::span<const CopyLoops* const> usable_copy_loops();
 /// The best of these, or those of the level that DATAMOVER_SIMD names. O(1); the first call looks
 /// at processor and environment.
 const CopyLoops& copy_loops();
 const CopyLoops& portable_copy_loops();
-// Clang has no pragma for the target of the functions that follow.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define DATAMOVER_X86_LEVELS 1
+#if defined(DATAMOVER_X86_LEVELS)
 const CopyLoops& avx2_copy_loops();
 const CopyLoops& avx512_copy_loops();
 #endif

@@ -97,14 +97,13 @@ const CopyLoops& portable_copy_loops() {
 std::span<const CopyLoops* const> usable_copy_loops() {
     static const std::vector<const CopyLoops*> usable = [] {
         std::vector<const CopyLoops*> found;
+        for (const std::string_view name : geometry::usable_instruction_sets()) {
 #if defined(DATAMOVER_X86_LEVELS)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("bmi2"))
-            found.push_back(&avx512_copy_loops());
-        if (__builtin_cpu_supports("avx2")) found.push_back(&avx2_copy_loops());
+            if (name == "avx512") found.push_back(&avx512_copy_loops());
+            if (name == "avx2") found.push_back(&avx2_copy_loops());
 #endif
-        found.push_back(&loops);
+            if (name == "portable") found.push_back(&loops);
+        }
         return found;
     }();
     return usable;
@@ -112,7 +111,7 @@ std::span<const CopyLoops* const> usable_copy_loops() {
 
 const CopyLoops& copy_loops() {
     static const CopyLoops& chosen = []() -> const CopyLoops& {
-        const char* forced = std::getenv(simd_variable);
+        const char* forced = std::getenv(geometry::simd_variable);
         for (const CopyLoops* usable : usable_copy_loops())
             if (forced && usable->level == std::string_view(forced)) return *usable;
         return *usable_copy_loops().front();
