@@ -313,6 +313,35 @@ class LastWords:
         os._exit(128 + number)
 
 
+#: Blocks of `uninterrupted` that the main thread is in.
+_blocks = 0
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back the KeyboardInterrupt of `signals_interrupt` until the end of this block.
+
+    For the removal of files, which would otherwise stay. Without effect in other threads, which
+    get no signals, and outside `signals_interrupt`.
+    """
+    global _blocks
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _blocks += 1
+    try:
+        yield
+    finally:
+        _blocks -= 1
+        if _blocks == 0 and _held_back:
+            _held_back.clear()
+            raise KeyboardInterrupt
+
+
+#: The signal that arrived in a block of `uninterrupted`.
+_held_back: list[int] = []
+
+
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[list[signal.Signals]]:
     """Let the first signal that would end this process raise KeyboardInterrupt; ignore later ones.
@@ -326,7 +355,9 @@ def signals_interrupt() -> Iterator[list[signal.Signals]]:
     def interrupt(number: int, frame: object) -> None:
         if not caught:
             caught.append(signal.Signals(number))
-            raise KeyboardInterrupt
+            if _blocks == 0:
+                raise KeyboardInterrupt
+            _held_back.append(number)
 
     def ignored(what: sys.UnraisableHookArgs) -> None:
         if not (caught and issubclass(what.exc_type, KeyboardInterrupt)):

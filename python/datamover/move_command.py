@@ -278,7 +278,8 @@ def _start_processes(said: argparse.Namespace) -> int:
             shown.is_for_processes()
             end = launch.run_processes(nprocs, sys.argv[1:])
             if end.status != 0:  # also if they were killed
-                shown.clean_up()
+                with lifeline.uninterrupted():
+                    shown.clean_up()
             if end.status is None and (end.interrupted_by is not None or end.code != 0):
                 return _tell_early_end(end, shown)
         except (Error, OSError) as e:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moves by one process, chunk by chunk: equal NumPy's result, within the limit, and without MPI."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import LocalStore
 
 import datamover as dm
 from datamover import lifeline, move_command
@@ -24,6 +26,7 @@ from datamover.files import (
     move_job,
     move_plan,
     pipeline,
+    placing,
 )
 
 
@@ -184,6 +187,48 @@ def test_an_interrupted_move_waits_for_its_threads(tmp_path, monkeypatch):
         move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
     assert begun and sorted(begun) == sorted(ended)
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_what_zarr_still_writes_in_its_own_thread_is_removed(tmp_path, monkeypatch):
+    """The call that creates the array is interrupted; its metadata are written after that."""
+    np.save(tmp_path / "a.npy", np.arange(9.0))
+    write, told = LocalStore.set, []
+
+    async def late(store, key, value):
+        if not told:
+            told.append(key)
+            os.kill(os.getpid(), signal.SIGTERM)
+        while not caught:
+            await asyncio.sleep(0)
+        for _ in range(2000):  # turns in which the main thread might remove the directory
+            if not store.root.exists():
+                break
+            await asyncio.sleep(0)
+        await write(store, key, value)
+
+    monkeypatch.setattr(LocalStore, "set", late)
+    with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
+        move(tmp_path / "a.npy", tmp_path / "b.zarr")
+    assert told == ["zarr.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_a_signal_does_not_interrupt_the_removal_of_the_old_output(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.arange(9.0))
+    move(tmp_path / "a.npy", tmp_path / "b.zarr")
+    remove = placing.remove
+
+    def interrupted(path):
+        if os.path.exists(path):
+            signal.raise_signal(signal.SIGTERM)
+        remove(path)
+
+    monkeypatch.setattr(placing, "remove", interrupted)
+    with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
+        move(tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(3,), overwrite=True)
+    assert caught == [signal.SIGTERM]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.zarr"]
+    assert zarr.open_array(tmp_path / "b.zarr", mode="r").chunks == (3,)
 
 
 def test_a_signal_that_comes_within_a_callback_of_memory_management_is_heard():

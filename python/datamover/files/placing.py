@@ -16,8 +16,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses, consolidated, formats, hdf5, names, series_lock, zarr_group
+from datamover.files import (
+    addresses, consolidated, formats, hdf5, names, series_lock, zarr_group, zarr_store,
+)  # fmt: skip
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
 from datamover.mpi import gathered
@@ -113,8 +116,11 @@ class LocalPlace:
 
     def give_back(self) -> None:
         """Remove the old output, or a new one that is not complete."""
-        lock, self._lock = self._lock, None
-        give_back(self.path, self._output, self._removes, lock)
+        with lifeline.uninterrupted():
+            lock, self._lock = self._lock, None
+            if self._removes or lock is not None:
+                zarr_store.settle()
+            give_back(self.path, self._output, self._removes, lock)
 
 
 def begin(comm: MPI.Comm, place: Any, is_directory: bool, create: Callable[[str], None]) -> None:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import cache
 from typing import Any, cast
 
+from datamover import lifeline
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses
 
@@ -17,7 +19,8 @@ _WAITING: set[Any] = set()
 def zarr_python() -> Any:
     """Return the package zarr. Raises Unsupported if it is missing."""
     try:
-        import zarr
+        with lifeline.uninterrupted():  # half a package could not be imported again
+            import zarr
     except ImportError as e:
         raise Unsupported("Zarr needs zarr-python 3 (pip install 'datamover[files]')") from e
     return zarr
@@ -33,6 +36,22 @@ async def others_end() -> None:
         await asyncio.gather(*(asyncio.all_tasks() - _WAITING), return_exceptions=True)
     finally:
         _WAITING.discard(this)
+
+
+def settle() -> None:
+    """Let zarr's own thread complete what it writes, if an interrupted call no longer waits for it.
+
+    Otherwise it could write after the removal of an unfinished output, and make its directory anew.
+    """
+    import asyncio
+
+    async def end() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            await asyncio.wait(left, timeout=addresses.SETTLE_SECONDS)
+
+    if "zarr" in sys.modules:
+        addresses.done(end())
 
 
 class _Abandonable:
