@@ -2,16 +2,27 @@
 // MPI windows for one-sided access.
 #include "window.hpp"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
 #include "geometry/make_error.hpp"
+#include "waiting.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -56,6 +67,76 @@ std::int64_t trial_word(int rank, std::int64_t i) {
     return rank * trial_words + i + 1;
 }
 
+/// Whether windows that are made at the same time may get the same memory. Open MPI before 5.0
+/// names a window's shared memory after its communicator's number, which is the same in
+/// communicators without a common process (open-mpi/ompi#9492).
+bool windows_may_collide() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+    const std::string_view version(text.data());
+    constexpr std::string_view named = "Open MPI v";
+    return version.starts_with(named) && version.substr(named.size(), 2) < "5." &&
+           version.substr(named.size() + 1, 1) == ".";
+}
+
+/// The right to make a window on all machines of a group, if windows may collide. Held by the
+/// lowest rank of each machine, in the form of a socket with a name that only one socket can have.
+class WindowTurn {
+public:
+    WindowTurn() = default;
+    /// Waits until no other group makes a window. Collective. Throws timeout.
+    void take(const ProcessGroup& group) {
+        if (!windows_may_collide()) return;
+        Waiting waiting(group);
+        std::minstd_rand random(std::random_device{}());
+        const bool holds = is_lowest_of_machine(group);
+        for (int round = 1;; ++round) {
+            const bool is_held_by_others = holds && !try_hold();
+            const auto found = group.maximum({is_held_by_others, waiting.expired()});
+            if (found[0] == 0) return;
+            release();
+            if (found[1] != 0)
+                throw make_error(ErrorCode::timeout,
+                                 "another communicator has been making a window for ",
+                                 waiting.seconds(), " seconds on a machine of this one");
+            // Two groups with several machines in common could each hold one forever.
+            const auto longest = std::min(round, 10) * 1000;
+            std::this_thread::sleep_for(std::chrono::microseconds(random() % longest));
+            waiting.pause();
+        }
+    }
+    ~WindowTurn() { release(); }
+    WindowTurn(const WindowTurn&) = delete;
+    WindowTurn& operator=(const WindowTurn&) = delete;
+
+private:
+    static bool is_lowest_of_machine(const ProcessGroup& group) {
+        for (int rank = 0; rank < group.rank(); ++rank)
+            if (group.on_same_machine(rank)) return false;
+        return true;
+    }
+    /// False if another process holds it. Without sockets, nobody does.
+    bool try_hold() {
+        socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (socket_ < 0) return true;
+        constexpr std::string_view name = "datamover-window";
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        name.copy(address.sun_path + 1, name.size());
+        const auto bytes =
+            static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+        if (bind(socket_, reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return true;
+        return errno != EADDRINUSE;
+    }
+    void release() {
+        if (socket_ >= 0) close(socket_);
+        socket_ = -1;
+    }
+
+    int socket_ = -1;
+};
+
 }  // namespace
 
 /// Windows of this process, which are never freed. A communicator uses a window only if all its
@@ -88,7 +169,11 @@ public:
             const std::lock_guard lock(mutex_);
             all_.push_back(made);
         }
-        collectively(group, [&] { made->open(); });
+        {
+            WindowTurn turn;
+            turn.take(group);
+            collectively(group, [&] { made->open(); });
+        }
         made->exchange_marks(group);
         if (!made->works(group)) return nullptr;
         made->number_ = group.maximum({drawn_number()})[0];
