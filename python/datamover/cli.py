@@ -10,11 +10,17 @@ import typer
 
 from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
+from datamover.command_help import examples
 from datamover.errors import InvalidArgument
 
 app = typer.Typer(
     name="datamover",
     help="Moves the elements of distributed arrays from one layout to another.",
+    epilog=examples(
+        "datamover move in.npy out.zarr --chunks 64,64,64",
+        'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
+        "datamover bench redistribute -n 2",
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -72,7 +78,13 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
+        'datamover explain --shape 512,512,512 --from "(block,block,*)" --to "(*,block,block)" '
+        "-n 64 --node-size 16 --png plan.png",
+    )
+)
 def explain(
     shape: Annotated[
         Any, typer.Option(parser=_integers, metavar="N,N,...", help="Extents of the array.")

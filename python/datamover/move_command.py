@@ -31,6 +31,10 @@ DESCRIPTION = (
     "thread per core and without MPI; -n starts several. Under mpiexec or srun, the started "
     "processes are used."
 )
+EXAMPLES = """\
+datamover move in.npy out.zarr --chunks 64,64,64
+datamover move run.h5:/u u.npy --region 0:10,:,: --output-dtype f4
+datamover move 'tas_*.nc' tas.zarr --along time --chunks 8760,72,144 -n 2"""
 
 
 class _Help(argparse.Action):
@@ -41,9 +45,9 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Load the modules for the help, which a move does not need."""
-        from datamover import move_help
+        from datamover import command_help
 
-        move_help.show(parser)
+        command_help.show(parser)
         parser.exit()
 
 
@@ -135,6 +139,7 @@ def _parser() -> _Parser:
     parser = _Parser(
         "datamover move",
         description=DESCRIPTION,
+        epilog=EXAMPLES,
         allow_abbrev=False,
         add_help=False,
         exit_on_error=False,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from datamover import move_command
+from datamover.command_help import PlainUsage, examples
 from datamover.errors import Error
 
 app = typer.Typer(
@@ -32,7 +33,13 @@ _Timeout = Annotated[
 ]
 
 
-@app.command()
+@app.command(
+    cls=PlainUsage,
+    epilog=examples(
+        "datamover stream record tcp://127.0.0.1:5777 run.zarr",
+        "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u --steps 100",
+    ),
+)
 def record(
     address: _Address,
     output: Annotated[
@@ -45,7 +52,7 @@ def record(
     steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to record.")] = None,
     timeout: _Timeout = None,
 ) -> None:
-    """Record the steps to a new Zarr group: `datamover stream record ADDRESS run.zarr`."""
+    """Record the steps to a new Zarr group."""
     from datamover.stream import recorder
 
     with errors_to_exit(), _telling(address) as tell:
@@ -53,7 +60,7 @@ def record(
     typer.echo(recorded)
 
 
-@app.command()
+@app.command(cls=PlainUsage, epilog=examples("datamover stream info tcp://127.0.0.1:5777"))
 def info(address: _Address, timeout: _Timeout = None) -> None:
     """Print the arrays that were sent so far."""
     from datamover.stream import recorder
@@ -63,7 +70,10 @@ def info(address: _Address, timeout: _Timeout = None) -> None:
     typer.echo(said)
 
 
-@app.command()
+@app.command(
+    cls=PlainUsage,
+    epilog=examples("datamover stream view tcp://127.0.0.1:5777 --page http://127.0.0.1:8000"),
+)
 def view(
     address: _Address,
     page: Annotated[

@@ -200,10 +200,22 @@ def test_help_of_move_looks_as_that_of_the_others():
         assert lines[1].startswith(" Usage: ") and any("─ Options ─" in line for line in lines)
         assert "AXES[k]" in done.stdout and "Show this message and exit." in done.stdout
     lines = [line.strip() for line in moves.stdout.splitlines()]
-    assert lines[1] == "Usage: datamover move [OPTIONS] {INPUT} {OUTPUT}"
+    assert lines[1] == "Usage: datamover move [OPTIONS] INPUT OUTPUT"
     assert lines[3] == "Move an array, or all of an HDF5 file or Zarr group, to another file in"
     options = {action.option_strings[-1] for action in move_command._parser()._actions[3:]}
     assert all(f" {option} " in moves.stdout for option in options)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["move"], ["explain"], ["stream", "record"], ["stream", "info"], ["stream", "view"]],
+)
+def test_help_ends_with_examples_that_are_commands(words):
+    text = here(*words, "--help").stdout
+    assert "{" not in text.partition("Usage:")[2].partition("\n")[0]
+    lines = [line.strip() for line in text.partition("Examples:")[2].splitlines()]
+    given = [line for line in lines if line.startswith("datamover ")]
+    assert given and all(line.split()[1 : len(words) + 1] == words for line in given)
 
 
 def test_reports_of_move_count(tmp_path):

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
-    addresses, consolidated, formats, hdf5, names, series_lock, zarr_group, zarr_store,
+    addresses,
+    consolidated,
+    formats,
+    hdf5,
+    names,
+    series_lock,
+    zarr_group,
+    zarr_store,
 )  # fmt: skip
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN, boot_word, new_token

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The help of `datamover move`, in the form of the other commands' help, which Typer writes."""
+"""Help texts of commands: examples, usage lines, and the help of `datamover move`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ from typing import Annotated, Any, cast
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
+
+
+class PlainUsage(TyperCommand):
+    """A command whose usage line shows its arguments without braces."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help text, with one example in each line."""
+    return "\n\n".join(["Examples:", *(escape(line) for line in lines)])
 
 
 def show(parser: argparse.ArgumentParser) -> None:
-    """Print the help of a parser."""
+    """Print the help of a parser in the form of the other commands' help, which Typer writes."""
 
     def command(**_: Any) -> None:
         """Stand in for the command of the parser's arguments."""
@@ -23,7 +37,12 @@ def show(parser: argparse.ArgumentParser) -> None:
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     names = {"help_option_names": ["-h", "--help"]}
-    app.command(help=parser.description, context_settings=names)(command)
+    app.command(
+        help=parser.description,
+        epilog=examples(*(parser.epilog or "").splitlines()),
+        context_settings=names,
+        cls=PlainUsage,
+    )(command)
     app(["--help"], prog_name=parser.prog, standalone_mode=False)
 
 
