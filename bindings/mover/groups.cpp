@@ -17,7 +17,6 @@
 #include "interpreter_lock.hpp"
 #include "io/group_together.hpp"
 #include "module.hpp"
-#include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
