@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The paper's implementations with MPI_Alltoallv and MPI_Alltoallw.
+// The table of the paper's implementations, and those with MPI_Alltoallv and MPI_Alltoallw.
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
 #include "alternatives.hpp"
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "geometry/make_error.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/collectives.hpp"
 
@@ -18,28 +19,18 @@ namespace datamover::alternatives {
 namespace {
 
 /// Datatypes that are freed together.
-class Datatypes {
-public:
-    Datatypes() = default;
-    ~Datatypes() {
-        for (MPI_Datatype& type : types_)
-            if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
-    }
-    Datatypes(const Datatypes&) = delete;
-    Datatypes& operator=(const Datatypes&) = delete;
+struct Datatypes {
+    std::vector<mpi::Datatype> made;
+    std::vector<MPI_Datatype> handles;
 
     /// Makes one more by make(MPI_Datatype*), which is the MPI function `call`.
     template <class Make>
     void add(const char* call, Make&& make) {
-        types_.push_back(MPI_DATATYPE_NULL);
-        mpi::check(make(&types_.back()), call);
-        mpi::check(MPI_Type_commit(&types_.back()), "MPI_Type_commit");
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        mpi::check(make(&type), call);
+        made.emplace_back(type).commit();
+        handles.push_back(type);
     }
-    const MPI_Datatype* data() const { return types_.data(); }
-    MPI_Datatype back() const { return types_.back(); }
-
-private:
-    std::vector<MPI_Datatype> types_;
 };
 
 /// Sorts a range of elements by target.
@@ -135,20 +126,20 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, const Elem
         a->send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
             return MPI_Type_create_hindexed_block(
                 mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
-                places[r].data(), element.back(), made);
+                places[r].data(), element.handles.back(), made);
         });
         a->send_counts.push_back(places[r].empty() ? 0 : 1);
         const int count = mpi::to_int(s.recv_counts[r], "count of elements");
         const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
         a->receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
-            return MPI_Type_create_hindexed(1, &count, &start, element.back(), made);
+            return MPI_Type_create_hindexed(1, &count, &start, element.handles.back(), made);
         });
         a->receive_counts.push_back(count > 0 ? 1 : 0);
     }
     const auto begin = [&](MPI_Request* request) {
         return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
-                              a->send_types.data(), result.data, a->receive_counts.data(),
-                              a->no_starts.data(), a->receive_types.data(), s.group->comm(),
+                              a->send_types.handles.data(), result.data, a->receive_counts.data(),
+                              a->no_starts.data(), a->receive_types.handles.data(), s.group->comm(),
                               request);
     };
     s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);

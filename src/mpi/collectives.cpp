@@ -456,10 +456,7 @@ struct Arguments {
     std::vector<std::shared_ptr<const void>> memory;
     std::vector<Count> send_counts, receive_counts;
     std::vector<Start> send_starts, receive_starts;
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    ~Arguments() {
-        if (type != MPI_DATATYPE_NULL && is_running()) MPI_Type_free(&type);
-    }
+    Datatype type;
 };
 
 /// MPI_Ialltoallv, or the call of MPI 4 with 64-bit counts.
@@ -506,12 +503,14 @@ void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte
         a->receive_counts = converted<Count>(received.counts);
         a->send_starts = converted<Start>(sent.starts);
         a->receive_starts = converted<Start>(received.starts);
-        check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &a->type),
+        MPI_Datatype element = MPI_DATATYPE_NULL;
+        check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &element),
               "MPI_Type_contiguous");
-        check(MPI_Type_commit(&a->type), "MPI_Type_commit");
+        a->type = Datatype(element);
+        a->type.commit();
         const auto begin_it = [&](MPI_Request* request) {
-            return begin(send, a->send_counts.data(), a->send_starts.data(), a->type, receive,
-                         a->receive_counts.data(), a->receive_starts.data(), a->type, group.comm(),
+            return begin(send, a->send_counts.data(), a->send_starts.data(), element, receive,
+                         a->receive_counts.data(), a->receive_starts.data(), element, group.comm(),
                          request);
         };
         group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
