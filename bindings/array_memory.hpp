@@ -14,10 +14,42 @@
 #include <string_view>
 #include <vector>
 
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
 #include "numpy_arrays.hpp"
-#include "op_argument.hpp"
+
+namespace nanobind::detail {
+
+/// The argument must allow None. Errors are those of `datamover.arguments.operation`; they are
+/// raised when the value is taken, since from_python may not throw.
+template <>
+struct type_caster<datamover::Op> {
+    using Value = datamover::Op;
+    static constexpr auto Name = const_name("typing.Any");
+    template <typename>
+    using Cast = Value;
+    template <typename>
+    static constexpr bool can_cast() {
+        return true;
+    }
+
+    bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+        source_ = source;
+        return true;
+    }
+
+    explicit operator Value() {
+        if (source_.is_none()) return datamover::Op::replace;
+        const object name = module_::import_("datamover.arguments").attr("operation")(source_);
+        return datamover::op_from_name(cast<std::string>(name));
+    }
+
+private:
+    handle source_;
+};
+
+}  // namespace nanobind::detail
 
 namespace datamover::bindings {
 
@@ -174,6 +206,11 @@ private:
     std::int64_t elem_bytes_ = 0, begin_bytes_ = 0, end_bytes_ = 0;
     std::vector<std::int64_t> shape_, strides_bytes_;
 };
+
+/// The range of addresses of an array's elements.
+inline AddressBounds bounds_of(const ArrayMemory& memory) {
+    return {memory.begin_bytes(), memory.end_bytes()};
+}
 
 /// What happens to elements that go from one array to another: copied as bytes where the types are
 /// the same or one side is a buffer of bare bytes, else converted by NumPy's rules; combined under

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conversions between Python's tuples and layout objects and Point and Layout.
+// Conversions between Python's tuples, layouts and letters and the library's types.
 // Every file that binds functions with these types includes this one.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "datamover/error.hpp"
 #include "datamover/layout.hpp"
+#include "datamover/memory_layout.hpp"
 #include "datamover/side.hpp"
 
 namespace nanobind::detail {
@@ -131,6 +132,17 @@ private:
 
 namespace datamover::bindings {
 
+/// Lets an aggregate be pickled, as the tuple of its members.
+template <class Kind, class... Member>
+void add_state(nanobind::class_<Kind>& c, Member Kind::*... members) {
+    c.def("__getstate__", [members...](const Kind& kind) {
+         return nanobind::make_tuple(kind.*members...);
+     }).def("__setstate__", [](Kind& self, const nanobind::tuple& state) {
+        std::size_t i = 0;
+        new (&self) Kind{nanobind::cast<Member>(state[i++])...};
+    });
+}
+
 /// One number stands for that number in each dimension.
 inline Point in_all_dims(const Point& p, int dims) {
     return p.dims() == 1 && dims > 1 ? Point::filled(dims, p[0]) : p;
@@ -164,6 +176,19 @@ using Flip = std::optional<std::vector<bool>>;
 
 inline std::vector<bool> flip_of(const Flip& given) {
     return given.value_or(std::vector<bool>{});
+}
+
+// Element orders by NumPy's letters "C" and "F".
+
+/// True for "F", false for "C"; throws invalid_argument, naming the argument, for other words.
+inline bool column_major(const std::string& order, const char* argument) {
+    if (order == "C" || order == "F") return order == "F";
+    throw Error(ErrorCode::invalid_argument,
+                std::string(argument) + " is '" + order + "', it must be 'C' or 'F'");
+}
+
+inline ElementOrder element_order(const std::string& order) {
+    return column_major(order, "order") ? ElementOrder::column_major : ElementOrder::row_major;
 }
 
 }  // namespace datamover::bindings

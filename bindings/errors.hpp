@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Translation of the library's errors to Python exceptions.
+// Translation of the library's errors to Python exceptions, and calls without the interpreter lock.
 #pragma once
 
+#include <Python.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <exception>
 #include <new>
@@ -49,6 +51,45 @@ inline void register_error_translator() {
             set_python_error(ErrorCode::no_memory, "more entries than memory can hold");
         }
     });
+}
+
+// Releasing the interpreter lock during a call, also if Python ends meanwhile.
+
+/// Without the interpreter lock as long as this lives.
+///
+/// Where Python ends meanwhile, a daemon thread never gets the lock again: until Python 3.13 it is
+/// ended within the call that asks for it, by unwinding, which in a destructor ends the program.
+/// So it stays there until the program has ended, as Python 3.14 has it stay.
+class Unlocked {
+public:
+    Unlocked() : thread_(PyEval_SaveThread()) {}
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+    ~Unlocked() {
+        try {
+            PyEval_RestoreThread(thread_);
+        } catch (...) {  // the unwinding: Python throws nothing
+            while (true) ::pause();
+        }
+    }
+
+private:
+    PyThreadState* thread_;
+};
+
+/// What a call gives that is made without the interpreter lock.
+template <class Call>
+auto unlocked(Call&& call) {
+    const Unlocked released;
+    return call();
+}
+
+/// A call by which an object takes part in what the others do, as one that cannot.
+template <class Object>
+auto refusing(void (Object::*refuse)(const Error&)) {
+    return [refuse](Object& object, const std::string& code, const std::string& message) {
+        (object.*refuse)(Error(error_code_from_name(code), message));
+    };
 }
 
 }  // namespace datamover::bindings

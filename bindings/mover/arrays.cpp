@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of arrays: library arrays and NumPy arrays become parts that a mover binds.
+// Python bindings of arrays: library arrays and NumPy arrays become parts that a mover binds;
+// arrays in shared MPI windows; a relation as an MPI datatype.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -13,14 +14,16 @@
 #include <vector>
 
 #include "casters.hpp"
+#include "datamover/advanced/relation_datatype.hpp"
 #include "datamover/array.hpp"
+#include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
 #include "errors.hpp"
-#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace datamover::bindings {
 namespace {
@@ -84,6 +87,11 @@ nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const Array& array) {
     return {kept->base, {static_cast<std::size_t>(kept->memory.end_bytes)}, owner};
 }
 
+/// Keeps the memory known.
+struct WindowMemory {
+    std::shared_ptr<const void> memory;
+};
+
 }  // namespace
 
 void bind_arrays(nb::module_& m) {
@@ -139,6 +147,28 @@ void bind_arrays(nb::module_& m) {
         nb::arg("writable"), nb::arg("owner"),
         "The part that arrays of the user make up; blocks are (number, address, shape, byte "
         "strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.");
+    nb::class_<WindowMemory>(m, "WindowMemory", "Memory of a shared window, known as such.");
+    m.def(
+        "in_window",
+        [](std::uintptr_t window, std::uintptr_t address, std::int64_t bytes) {
+            return WindowMemory{in_window(*reinterpret_cast<MPI_Win*>(window),
+                                          reinterpret_cast<void*>(address), bytes)};
+        },
+        "window_address"_a, "address"_a, "bytes"_a,
+        "Makes known that bytes of this process lie in a shared window. Local.");
+    // Handles lie at addresses (mpi4py's MPI._addressof): that of the element's type, 0 for bytes,
+    // and that of the handle to be set.
+    m.def(
+        "make_relation_datatype",
+        [](const AddressRelation& relation, const std::string& side, std::uintptr_t element,
+           std::uintptr_t result) {
+            const MPI_Datatype elem =
+                element == 0 ? MPI_DATATYPE_NULL : *reinterpret_cast<MPI_Datatype*>(element);
+            *reinterpret_cast<MPI_Datatype*>(result) =
+                relation_datatype(relation, side_of(side), elem);
+        },
+        "relation"_a, "side"_a, "element"_a, "result"_a,
+        "Set a datatype's handle to one side of a relation. Local.");
 }
 
 }  // namespace datamover::bindings

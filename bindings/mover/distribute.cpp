@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of migrations of single elements.
+// Python bindings of migrations of single elements, and of index lists made by all processes.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -7,19 +7,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "array_memory.hpp"
+#include "casters.hpp"
+#include "datamover/index_lists.hpp"
 #include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
 #include "errors.hpp"
-#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace datamover::bindings {
 namespace {
@@ -172,24 +175,14 @@ void bind_migration(nb::module_& m) {
             "move",
             [](Migration& d, const nb::list& described) {
                 const auto columns = columns_of(described);
-                std::vector<ElementBuffer> results;
-                {
-                    const Unlocked released;
-                    results = d.move(columns);
-                }
-                return arrays_of(std::move(results));
+                return arrays_of(unlocked([&] { return d.move(columns); }));
             },
             nb::arg("columns"), "Moves described columns into pooled memory.")
         .def(
             "start",
             [](Migration& d, const nb::list& described) {
                 const auto columns = columns_of(described);
-                std::vector<ElementBuffer> results;
-                {
-                    const Unlocked released;
-                    results = d.start(columns);
-                }
-                return arrays_of(std::move(results));
+                return arrays_of(unlocked([&] { return d.start(columns); }));
             },
             nb::arg("columns"), "Begins the same.")
         .def(
@@ -201,14 +194,8 @@ void bind_migration(nb::module_& m) {
                 d.start(columns, results);
             },
             nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
-        .def(
-            "start_refused",
-            [](Migration& d, const std::string& code, const std::string& message) {
-                const Error error(error_code_from_name(code), message);
-                const Unlocked released;
-                d.start_refused(error);
-            },
-            nb::arg("code"), nb::arg("message"), "Begins as one that cannot.")
+        .def("start_refused", refusing(&Migration::start_refused), nb::arg("code"),
+             nb::arg("message"), nb::call_guard<Unlocked>(), "Begins as one that cannot.")
         .def("test", &Migration::test, nb::call_guard<Unlocked>(),
              "Whether what was started is complete.")
         .def("wait", &Migration::wait, nb::arg("timeout_seconds").none(),
@@ -218,11 +205,8 @@ void bind_migration(nb::module_& m) {
             "move_stably",
             [](Migration& d, const nb::object& described) {
                 const ElementColumn column = column_of(described);
-                std::vector<ElementBuffer> results;
-                {
-                    const Unlocked released;
-                    results = d.move({&column, 1}, CarryOptions{"partition", true});
-                }
+                auto results =
+                    unlocked([&] { return d.move({&column, 1}, CarryOptions{"partition", true}); });
                 return bytes_of(std::move(results.front()));
             },
             nb::arg("column"), "Moves one column in stable order, whatever was asked for.")
@@ -258,24 +242,14 @@ void bind_migration(nb::module_& m) {
             },
             nb::arg("values"), nb::arg("results"), nb::arg("op"), nb::arg("after"),
             "Takes values of received elements back to where the elements came from.")
-        .def(
-            "refuse",
-            [](Migration& d, const std::string& code, const std::string& message) {
-                const Unlocked released;
-                d.refuse(Error(error_code_from_name(code), message));
-            },
-            nb::arg("code"), nb::arg("message"),
-            "Takes part in what the others call as one that cannot; all throw. Collective.")
+        .def("refuse", refusing(&Migration::refuse), nb::arg("code"), nb::arg("message"),
+             nb::call_guard<Unlocked>(),
+             "Takes part in what the others call as one that cannot; all throw. Collective.")
         .def(
             "measured_methods",
             [](const Migration& d) {
-                std::vector<MethodTime> times;
-                {
-                    const Unlocked released;
-                    times = d.measured_methods();
-                }
                 nb::list rows;
-                for (const MethodTime& t : times)
+                for (const MethodTime& t : unlocked([&] { return d.measured_methods(); }))
                     rows.append(nb::make_tuple(t.method, t.in_place, t.elem_bytes, t.seconds));
                 return rows;
             },
@@ -300,6 +274,53 @@ void bind_migration(nb::module_& m) {
             nb::arg("kind"), nb::arg("parameters"), nb::arg("nprocs"))
         .def("evaluate", &evaluate_targets, nb::arg("keys"), nb::arg("result_address"),
              "Writes the target ranks of all keys to memory for as many int64.");
+}
+
+}  // namespace datamover::bindings
+
+// Python bindings: index lists of which each process passes its own.
+
+namespace datamover::bindings {
+namespace {
+
+struct OwnLists {
+    Point shape;
+    std::vector<std::vector<std::int64_t>> lists;
+    std::vector<Layout> partners;
+};
+
+std::vector<IndexList> make(std::uintptr_t comm, const OwnLists& own) {
+    const Unlocked released;
+    const std::vector<std::span<const std::int64_t>> mine(own.lists.begin(), own.lists.end());
+    return index_lists(comm_at(comm), own.shape, mine, own.partners);
+}
+
+}  // namespace
+
+/// Arguments are read first, where nothing is collective yet: what is wrong with them is told by
+/// refuse_index_lists.
+void bind_index_lists(nb::module_& m) {
+    nb::class_<OwnLists>(m, "OwnLists", "This process's lists, and the layouts that they meet.")
+        .def(
+            "__init__",
+            [](OwnLists* self, const Point& shape, const nb::list& lists,
+               const std::vector<Layout>& partners) {
+                std::vector<std::vector<std::int64_t>> read;
+                for (nb::handle list : lists)
+                    read.push_back(Integers(list, "indices of a list").to_vector());
+                new (self) OwnLists{shape, std::move(read), partners};
+            },
+            "shape"_a, "lists"_a, "partners"_a)
+        .def(
+            "make", [](const OwnLists& own, std::uintptr_t comm) { return make(comm, own); },
+            "comm_address"_a, "The layouts. Collective.");
+    m.def(
+        "refuse_index_lists",
+        [](std::uintptr_t comm, const std::string& code, const std::string& message) {
+            refuse_index_lists(comm_at(comm), Error(error_code_from_name(code), message));
+        },
+        "comm_address"_a, "code"_a, "message"_a, nb::call_guard<Unlocked>(),
+        "Takes part in a making of index lists as one that cannot. Collective.");
 }
 
 }  // namespace datamover::bindings

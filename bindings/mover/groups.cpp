@@ -14,10 +14,8 @@
 #include <vector>
 
 #include "errors.hpp"
-#include "interpreter_lock.hpp"
 #include "io/group_together.hpp"
 #include "module.hpp"
-#include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
@@ -91,11 +89,7 @@ void bind_groups(nb::module_& m) {
         "gather",
         [](std::uintptr_t comm, nb::object numbers) {
             const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
-            std::vector<std::vector<std::int64_t>> all;
-            {
-                Unlocked released;
-                all = mpi::ProcessGroup::of(comm_at(comm))->gather(mine);
-            }
+            auto all = unlocked([&] { return mpi::ProcessGroup::of(comm_at(comm))->gather(mine); });
             nb::list arrays;
             for (auto& values : all) arrays.append(array_of(std::move(values)));
             return arrays;

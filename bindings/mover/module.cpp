@@ -57,8 +57,6 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     datamover::bindings::bind_groups(m);
     datamover::bindings::bind_movers(m);
     datamover::bindings::bind_migration(m);
-    datamover::bindings::bind_datatypes(m);
     datamover::bindings::bind_index_lists(m);
-    datamover::bindings::bind_windows(m);
     datamover::bindings::say_call_errors(m);
 }

@@ -13,9 +13,7 @@ void bind_arrays(nanobind::module_& m);
 void bind_groups(nanobind::module_& m);
 void bind_movers(nanobind::module_& m);
 void bind_migration(nanobind::module_& m);
-void bind_datatypes(nanobind::module_& m);
 void bind_index_lists(nanobind::module_& m);
-void bind_windows(nanobind::module_& m);
 
 /// The communicator whose handle lies at an address (mpi4py's MPI._addressof).
 inline MPI_Comm comm_at(std::uintptr_t address) {

@@ -14,7 +14,6 @@
 #include "datamover/progress.hpp"
 #include "errors.hpp"
 #include "geometry/make_error.hpp"
-#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "transport/transport.hpp"
 
@@ -83,14 +82,6 @@ void refuse_binding(std::uintptr_t comm, const Error& error) {
     Mover::refuse(comm_at(comm), error);
 }
 
-/// A call by which a mover takes part in what the others do, as one that cannot.
-template <void (Mover::*refuse)(const Error&)>
-auto refusing() {
-    return [](Mover& m, const std::string& code, const std::string& message) {
-        (m.*refuse)(Error(error_code_from_name(code), message));
-    };
-}
-
 }  // namespace
 
 void bind_movers(nb::module_& m) {
@@ -132,12 +123,12 @@ void bind_movers(nb::module_& m) {
             },
             nb::arg("sources"), nb::arg("destinations"),
             "Goes over to other arrays of the same plans. Collective.")
-        .def("refuse_rebind", refusing<&Mover::refuse_rebind>(), nb::arg("code"),
-             nb::arg("message"), Released(),
+        .def("refuse_rebind", refusing(&Mover::refuse_rebind), nb::arg("code"), nb::arg("message"),
+             Released(),
              "Takes part in a rebind of the other processes as one that cannot. Collective.")
         .def("tune", &Mover::tune, nb::arg("seconds"), Released(),
              "Measures which transports are the fastest and goes over to them. Collective.")
-        .def("refuse_tune", refusing<&Mover::refuse_tune>(), nb::arg("code"), nb::arg("message"),
+        .def("refuse_tune", refusing(&Mover::refuse_tune), nb::arg("code"), nb::arg("message"),
              Released(),
              "Takes part in a tune of the other processes as one that cannot. Collective.")
         .def("trials", &trials_of, "What was tried to find them. Local.")

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter_lock.hpp"
+#include "errors.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
@@ -18,6 +18,7 @@ namespace {
 
 using datamover::MotionPlan;
 using datamover::bindings::array_of;
+using datamover::bindings::unlocked;
 
 nb::dict dict_of(datamover::PairTable&& table) {
     std::vector<std::uint8_t> encoding;
@@ -35,11 +36,7 @@ nb::dict dict_of(datamover::PairTable&& table) {
 
 // Copies of the plans: without Python's lock another thread may edit the program's own.
 nb::dict summarize_traffic(MotionPlan plan, std::int64_t node_size) {
-    datamover::TrafficSummary s;
-    {
-        datamover::bindings::Unlocked release;
-        s = datamover::summarize_traffic(plan, node_size);
-    }
+    auto s = unlocked([&] { return datamover::summarize_traffic(plan, node_size); });
     std::vector<std::int64_t> size_elems, size_messages;
     for (const auto& size : s.sizes) {
         size_elems.push_back(size.elems);
@@ -64,29 +61,16 @@ nb::dict summarize_traffic(MotionPlan plan, std::int64_t node_size) {
 }
 
 nb::dict explain_pairs(MotionPlan plan, std::int64_t elem_bytes) {
-    datamover::PairTable table;
-    {
-        datamover::bindings::Unlocked release;
-        table = datamover::explain_pairs(plan, elem_bytes);
-    }
-    return dict_of(std::move(table));
+    return dict_of(unlocked([&] { return datamover::explain_pairs(plan, elem_bytes); }));
 }
 
 nb::tuple explain_rank(MotionPlan plan, std::int64_t rank, std::int64_t elem_bytes) {
-    datamover::RankExplanation part;
-    {
-        datamover::bindings::Unlocked release;
-        part = datamover::explain_rank(plan, rank, elem_bytes);
-    }
+    auto part = unlocked([&] { return datamover::explain_rank(plan, rank, elem_bytes); });
     return nb::make_tuple(dict_of(std::move(part.outgoing)), dict_of(std::move(part.incoming)));
 }
 
 nb::tuple traffic_matrix(MotionPlan plan, std::int64_t max_groups) {
-    datamover::TrafficMatrix m;
-    {
-        datamover::bindings::Unlocked release;
-        m = datamover::traffic_matrix(plan, max_groups);
-    }
+    auto m = unlocked([&] { return datamover::traffic_matrix(plan, max_groups); });
     return nb::make_tuple(array_of(std::move(m.bounds)), array_of(std::move(m.elems)));
 }
 

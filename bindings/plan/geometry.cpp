@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of Region. As Region; points are tuples.
+// Python bindings of Region, MemoryLayout and BlockMemory; points are tuples.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
@@ -7,18 +7,19 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "casters.hpp"
+#include "datamover/memory_layout.hpp"
 #include "datamover/region.hpp"
 #include "named_arguments.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using datamover::Point;
-using datamover::Region;
-using datamover::bindings::in_all_dims;
-using datamover::bindings::integer_of;
-using datamover::bindings::point_of;
+using namespace datamover;
+using bindings::in_all_dims;
+using bindings::integer_of;
+using bindings::point_of;
 
 namespace {
 
@@ -222,12 +223,114 @@ array([[4, 5],
             "__iter__", [](const Region& r) { return PointIterator(r); },
             "The points, last dimension fastest.")
         .def("__bool__", [](const Region& r) { return !r.empty(); })
-        .def(
-            "__eq__", [](const Region& a, const Region& b) { return a == b; }, nb::is_operator())
+        .def(nb::self == nb::self)
         .def("__hash__", [](const Region& r) { return nb::hash(nb::make_tuple(r.lo(), r.hi())); })
         .def("__repr__", &repr)
         .def("__getstate__", [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); })
         .def("__setstate__", [](Region& r, const nb::tuple& state) {
             new (&r) Region(nb::cast<Point>(state[0]), nb::cast<Point>(state[1]));
         });
+}
+
+// Python bindings of memory layouts. As MemoryLayout and BlockMemory.
+
+namespace {
+
+MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
+                   const std::string& order, const Point& ghost, const Point& ghost_upper) {
+    const Point lower = in_all_dims(ghost, layout.dims());
+    const Point upper = ghost_upper.dims() > 0 ? in_all_dims(ghost_upper, layout.dims()) : lower;
+    const bool none = lower == Point::filled(layout.dims(), 0) && upper == lower;
+    return dense_memory(layout, rank, elem_bytes, bindings::element_order(order),
+                        none ? Point{} : lower, none ? Point{} : upper);
+}
+
+}  // namespace
+
+void bind_memory_layout(nb::module_& m) {
+    nb::class_<BlockMemory> c(m, "BlockMemory",
+                              R"doc(Where one block lies in the memory of its process.
+
+Parameters
+----------
+block : int
+    The block's number.
+offset_bytes : int
+    Of the element with local index zero, from the array's base.
+strides_bytes : sequence of int
+    Bytes from one index to the next, for each dimension.
+valid : Region
+    The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
+)doc");
+    c.def(
+         "__init__",
+         [](BlockMemory* self, nb::handle block, nb::handle offset_bytes, nb::handle strides_bytes,
+            nb::handle valid) {
+             const BlockMemory given{integer_of(block, "block"),
+                                     integer_of(offset_bytes, "offset_bytes"),
+                                     bindings::point_of(strides_bytes, "strides_bytes"),
+                                     bindings::region_of(valid, "valid")};
+             if (given.strides_bytes.dims() != given.valid.dims())
+                 throw Error(ErrorCode::mismatch,
+                             "strides " + given.strides_bytes.to_string() + " for a block of " +
+                                 std::to_string(given.valid.dims()) + " dimensions");
+             new (self) BlockMemory(given);
+         },
+         "block"_a.none(), "offset_bytes"_a.none(), "strides_bytes"_a.none(), "valid"_a.none(),
+         nb::sig("def __init__(self, block: int, offset_bytes: int, "
+                 "strides_bytes: int | collections.abc.Sequence[int], valid: Region) -> None"))
+        .def_ro("block", &BlockMemory::block, "The block's number.")
+        .def_ro("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base.")
+        .def_prop_ro(
+            "strides_bytes", [](const BlockMemory& b) { return b.strides_bytes; },
+            "Bytes from one index to the next.")
+        .def_ro("valid", &BlockMemory::valid, "The local indices that exist, ghosts included.")
+        .def(nb::self == nb::self)
+        .def("__repr__", [](const BlockMemory& b) {
+            return "<BlockMemory of block " + std::to_string(b.block) + ": " + b.valid.to_string() +
+                   ", strides " + b.strides_bytes.to_string() + " bytes from byte " +
+                   std::to_string(b.offset_bytes) + ">";
+        });
+    bindings::add_state(c, &BlockMemory::block, &BlockMemory::offset_bytes,
+                        &BlockMemory::strides_bytes, &BlockMemory::valid);
+
+    nb::class_<MemoryLayout> layout(m, "MemoryLayout",
+                                    R"doc(The memory of one process: where each of its blocks lies.
+
+Parameters
+----------
+blocks : sequence of BlockMemory
+    Ascending by number.
+begin_bytes, end_bytes : int
+    The lowest address that they touch, from the base, and one past the highest.
+)doc");
+    layout
+        .def(
+            "__init__",
+            [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
+                auto blocks = bindings::value_of<std::vector<BlockMemory>>(
+                    given, "blocks", "a sequence of BlockMemory");
+                const auto before = [](const BlockMemory& a, const BlockMemory& b) {
+                    return a.block < b.block;
+                };
+                std::sort(blocks.begin(), blocks.end(), before);
+                new (self) MemoryLayout{std::move(blocks), integer_of(begin_bytes, "begin_bytes"),
+                                        integer_of(end_bytes, "end_bytes")};
+            },
+            "blocks"_a.none(), "begin_bytes"_a.none(), "end_bytes"_a.none(),
+            nb::sig("def __init__(self, blocks: collections.abc.Sequence[BlockMemory], "
+                    "begin_bytes: int, end_bytes: int) -> None"))
+        .def_ro("blocks", &MemoryLayout::blocks, "The blocks, ascending by number.")
+        .def_ro("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base.")
+        .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")
+        .def(nb::self == nb::self)
+        .def("__repr__", [](const MemoryLayout& l) {
+            return "<MemoryLayout of " + std::to_string(l.blocks.size()) + " blocks in bytes " +
+                   std::to_string(l.begin_bytes) + " to " + std::to_string(l.end_bytes) + ">";
+        });
+    bindings::add_state(layout, &MemoryLayout::blocks, &MemoryLayout::begin_bytes,
+                        &MemoryLayout::end_bytes);
+
+    m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
+          "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());
 }

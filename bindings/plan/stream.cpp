@@ -24,10 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "array_memory.hpp"
 #include "casters.hpp"
 #include "errors.hpp"
-#include "interpreter_lock.hpp"
-#include "relation_apply.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/sender/places.hpp"
@@ -39,7 +38,9 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
+using bindings::refusing;
 using bindings::Unlocked;
+using bindings::unlocked;
 using stream::Consumer;
 using stream::Producer;
 
@@ -202,13 +203,8 @@ void make_consumer(Consumer* consumer, std::shared_ptr<stream::Together> togethe
 using ArrayWords = std::tuple<std::string, std::string, Layout>;
 
 std::vector<ArrayWords> arrays_of(Consumer& consumer, std::optional<double> timeout) {
-    std::vector<stream::KnownArray> known;
-    {
-        const Unlocked release;
-        known = consumer.arrays(timeout);
-    }
     std::vector<ArrayWords> words;
-    for (stream::KnownArray& one : known)
+    for (stream::KnownArray& one : unlocked([&] { return consumer.arrays(timeout); }))
         words.emplace_back(std::move(one.name), std::move(one.type.text), std::move(one.layout));
     return words;
 }
@@ -227,11 +223,7 @@ void subscribe(Consumer& consumer, std::vector<WantedWords> all) {
 using StepWords = std::pair<std::int64_t, std::vector<std::pair<std::string, std::string>>>;
 
 std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout) {
-    std::optional<Consumer::Step> step;
-    {
-        const Unlocked release;
-        step = consumer.next(timeout);
-    }
+    const auto step = unlocked([&] { return consumer.next(timeout); });
     if (!step) return std::nullopt;
     StepWords words{step->number, {}};
     for (const stream::IncomingArray* array : step->arrays)
@@ -250,11 +242,7 @@ using NewBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
 NewBytes unpack_new(Consumer& consumer, const std::string& name, std::int64_t elem_bytes,
                     std::size_t bytes) {
-    std::shared_ptr<std::byte> memory;
-    {
-        const Unlocked release;
-        memory = consumer.unpack_new(name, elem_bytes);
-    }
+    auto memory = unlocked([&] { return consumer.unpack_new(name, elem_bytes); });
     std::byte* const begin = memory.get();
     auto kept = std::make_unique<std::shared_ptr<std::byte>>(std::move(memory));
     const nb::capsule owner(
@@ -310,12 +298,8 @@ address, token, timeout, ahead, local, newest
              nb::sig("def unpack_new(self, name: str, elem_bytes: int, bytes: int) -> object"),
              "Return the new memory with this process's part of an array of the step, as bytes.")
         .def("taken", &Consumer::taken, Released(), "Say that the step was unpacked.")
-        .def(
-            "fail",
-            [](Consumer& consumer, const std::string& code, const std::string& words) {
-                consumer.fail(Error(bindings::error_code_from_name(code), words));
-            },
-            "code"_a, "words"_a, Released(), "Fail, and tell the other processes.")
+        .def("fail", refusing(&Consumer::fail), "code"_a, "words"_a, Released(),
+             "Fail, and tell the other processes.")
         .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
         .def_prop_ro("dropped", &Consumer::dropped,
                      "Steps that the stream has said it dropped for this consumer.")
@@ -491,13 +475,8 @@ step : int or None
 )doc")
         .def("end_step", &Producer::end_step, nb::call_guard<Unlocked>(),
              "Nothing more comes of the step that was sent last. Collective.")
-        .def(
-            "refuse",
-            [](Producer& producer, const std::string& code, const std::string& words) {
-                producer.refuse(Error(bindings::error_code_from_name(code), words));
-            },
-            "code"_a, "words"_a, nb::call_guard<Unlocked>(),
-            "Raise an error on all processes, from the call that the others make. Collective.")
+        .def("refuse", refusing(&Producer::refuse), "code"_a, "words"_a, nb::call_guard<Unlocked>(),
+             "Raise an error on all processes, from the call that the others make. Collective.")
         .def("close", &Producer::close, "timeout"_a.none(), nb::call_guard<Unlocked>(),
              "Wait so long until consumers have what was sent, then end the stream. Collective.")
         .def("stop", &Producer::stop, nb::call_guard<Unlocked>(),

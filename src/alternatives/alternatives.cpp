@@ -1,10 +1,164 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the alternatives, and how one is run.
+// The table of the paper's implementations, and those with MPI_Alltoallv and MPI_Alltoallw.
+// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
+// section 4.
 #include "alternatives.hpp"
 
+#include <mpi.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "geometry/make_error.hpp"
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::alternatives {
+namespace {
+
+/// Datatypes that are freed together.
+struct Datatypes {
+    std::vector<mpi::Datatype> made;
+    std::vector<MPI_Datatype> handles;
+
+    /// Makes one more by make(MPI_Datatype*), which is the MPI function `call`.
+    template <class Make>
+    void add(const char* call, Make&& make) {
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        mpi::check(make(&type), call);
+        made.emplace_back(type).commit();
+        handles.push_back(type);
+    }
+};
+
+/// Sorts a range of elements by target.
+void sort_range(const ElementColumn& column, const ElementRange& range, const mpi::Blocks& blocks,
+                std::byte* sorted) {
+    std::vector<std::byte*> places;
+    for (const std::int64_t start : blocks.starts)
+        places.push_back(sorted + start * column.elem_bytes);
+    places.push_back(nullptr);
+    fan_out(range, column, places.data());
+}
+
+/// Where the elements that go to each rank lie, in order, from the column's first on.
+std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
+    std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
+    const ElementRange all = s.all_elems();
+    with_codes(s.codes, [&](const auto* codes) {
+        for (std::int64_t i = 0; i < s.elems; ++i)
+            for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
+                if (codes[e] != all.drop_code) places[codes[e]].push_back(i * column.stride_bytes);
+    });
+    return places;
+}
+
+/// How far a round goes with at most so many entries, at least one element.
+std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64_t entries) {
+    const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
+    std::int64_t end = range.begin_elem;
+    while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
+    return std::max(end, std::min(elems, range.begin_elem + 1));
+}
+
+}  // namespace
+
+namespace {
+
+void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
+    const std::int64_t bytes = column.elem_bytes;
+    ElementRange range = s.all_elems();
+    mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
+    if (s.limit_bytes == 0) {
+        const auto sent = mpi::Blocks::behind(s.send_counts);
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
+        return;
+    }
+    const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
+    std::int64_t rounds = 0;
+    for (std::int64_t end = 0; end < s.elems; ++rounds) {
+        range.begin_elem = end;
+        end = range_end(range, s.elems, entries);
+    }
+    range.end_elem = 0;
+    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
+        range.begin_elem = range.end_elem;
+        range.end_elem = range_end(range, s.elems, entries);
+        std::vector<std::int64_t> counts(at(s.nprocs()) + 1, 0);
+        count_range(range, counts.data());
+        counts.pop_back();
+        const auto sent = mpi::Blocks::behind(counts);
+        received.counts = s.group->exchange(counts);
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.last_move.staged_bytes = std::max(s.last_move.staged_bytes.load(), sent.total() * bytes);
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
+        for (std::size_t r = 0; r < received.counts.size(); ++r)
+            received.starts[r] += received.counts[r];
+        ++s.last_move.rounds;
+    }
+}
+
+void carry_column_by_alltoallw(State& s, const ElementColumn& column, const ElementBuffer& result) {
+    /// What MPI may look at until the operation is complete.
+    struct Arguments {
+        Datatypes send_types, receive_types;
+        std::vector<int> send_counts, receive_counts, no_starts;
+        std::shared_ptr<const void> result_owner;
+    };
+    const auto a = std::make_shared<Arguments>();
+    a->result_owner = result.owner;
+    a->no_starts.assign(at(s.nprocs()), 0);
+    Datatypes element;
+    element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
+        return MPI_Type_contiguous(mpi::to_int(column.elem_bytes, "element size"), MPI_BYTE, made);
+    });
+    const auto places = places_by_target(s, column);
+    // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        a->send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed_block(
+                mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
+                places[r].data(), element.handles.back(), made);
+        });
+        a->send_counts.push_back(places[r].empty() ? 0 : 1);
+        const int count = mpi::to_int(s.recv_counts[r], "count of elements");
+        const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
+        a->receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed(1, &count, &start, element.handles.back(), made);
+        });
+        a->receive_counts.push_back(count > 0 ? 1 : 0);
+    }
+    const auto begin = [&](MPI_Request* request) {
+        return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
+                              a->send_types.handles.data(), result.data, a->receive_counts.data(),
+                              a->no_starts.data(), a->receive_types.handles.data(), s.group->comm(),
+                              request);
+    };
+    s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
+}
+
+}  // namespace
+
+void carry_by_alltoallv(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
+        carry_column_by_alltoallv(s, transfer.columns[c], transfer.results[c]);
+}
+
+void carry_by_alltoallw(State& s, NodeSlot&, const ColumnTransfer& transfer, bool) {
+    for (std::size_t c = 0; c < transfer.columns.size(); ++c)
+        carry_column_by_alltoallw(s, transfer.columns[c], transfer.results[c]);
+}
+
+// The table of the alternatives, and how one is run.
+
 namespace {
 
 constexpr Alternative all[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs of elements, sorted with little extra memory.
-#include "element_runs.hpp"
+#include "alternatives.hpp"
 
 #include <algorithm>
 #include <cstring>

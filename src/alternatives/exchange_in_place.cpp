@@ -4,14 +4,14 @@
 // After t of R rounds a pair has sent floor(t/R) of its elements. A process then holds its share of
 // what it had and of what it gets, which is no more than the larger of both; rounding leaves fewer
 // than one element per peer without a place, and those wait in the scratch.
-#include "exchange_in_place.hpp"
+#include "alternatives.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "mpi/all_to_all.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::alternatives {
 namespace {

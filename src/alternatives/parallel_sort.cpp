@@ -12,7 +12,7 @@
 // runs; from them both compute how many elements change sides: the last of the lower process for as
 // many of the first of the upper. Batcher's network sorts when all have as many elements; if they
 // do not, neighbours continue until all is in order.
-#include "parallel_sort.hpp"
+#include "alternatives.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -20,11 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "alternatives.hpp"
 #include "distribute/messages.hpp"
-#include "element_runs.hpp"
-#include "exchange_in_place.hpp"
-#include "mpi/all_to_all.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::alternatives {
 namespace {

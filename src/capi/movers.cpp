@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C interface of movers: arguments and descriptions converted.
+// C interface of movers, arrays, migrations and progress: what is not generated.
 #include "movers.hpp"
 
 #include <complex>
+#include <mutex>
+#include <vector>
+
+#include "datamover/progress.hpp"
+#include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
+#include "handles.hpp"
+#include "migrations.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
@@ -94,5 +102,87 @@ int datamover_mover_abort(datamover_mover** mover) {
     return guarded([&] {
         if (given(mover, "mover")) (*mover)->value.abort();
         delete std::exchange(*mover, nullptr);
+    });
+}
+
+// C interface: arrays of the library and of the user.
+
+int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
+                          int64_t* strides_bytes) {
+    return guarded([&] {
+        const ArrayPart& part = value_of(array, "array");
+        const BlockMemory* memory = part.memory.find(block);
+        if (!memory)
+            throw make_error(ErrorCode::out_of_range, "this process does not hold block ", block);
+        if (origin) *origin = part.base + memory->offset_bytes;
+        if (strides_bytes) write_point(memory->strides_bytes, strides_bytes, "strides_bytes");
+    });
+}
+
+// C interface: migrations of single elements.
+
+int datamover_migration_elems(const datamover_migration* migration, int64_t* given_elems,
+                              int64_t* received) {
+    return guarded([&] {
+        const Migration& d = value_of(migration, "migration");
+        std::int64_t& all_received = given(received, "received");
+        given(given_elems, "given") = d.elems();
+        all_received = d.received();
+    });
+}
+
+int datamover_migration_start(datamover_migration* migration, int64_t num_columns,
+                              const datamover_column* columns, const datamover_room* results) {
+    return guarded([&] {
+        Migration& d = value_of(migration, "migration");
+        std::vector<ElementColumn> moved;
+        std::vector<ElementBuffer> arriving;
+        try {
+            moved = columns_of(d.elems(), num_columns, columns);
+            arriving = results_of(num_columns, columns, results);
+        } catch (const Error& e) {
+            return d.start_refused(e);
+        } catch (const std::exception&) {
+            return d.start_refused(Error(ErrorCode::no_memory, "out of memory"));
+        }
+        d.start(moved, arriving);
+    });
+}
+
+// C interface: the progress thread and timeouts.
+
+namespace {
+
+/// One entry for each start that no stop has met.
+struct Started {
+    std::mutex mutex;
+    std::vector<ProgressThread> threads;
+};
+
+Started& started() {
+    static auto* all = new Started;
+    return *all;
+}
+
+}  // namespace
+
+int datamover_set_timeout(double seconds) {
+    return guarded([&] { set_default_timeout(seconds); });
+}
+
+int datamover_progress_start(int* carries_messages) {
+    return guarded([&] {
+        const std::lock_guard lock(started().mutex);
+        started().threads.emplace_back();
+        if (carries_messages) *carries_messages = started().threads.back().carries_messages();
+    });
+}
+
+int datamover_progress_stop(void) {
+    return guarded([&] {
+        const std::lock_guard lock(started().mutex);
+        if (started().threads.empty())
+            throw Error(ErrorCode::invalid_state, "no progress thread was started");
+        started().threads.pop_back();
     });
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
-#include "distribute/overlaps.hpp"
 #include "distribute/space_curve.hpp"
+#include "distribute/target_codes.hpp"
 #include "geometry/make_error.hpp"
 #include "migrations.hpp"
 

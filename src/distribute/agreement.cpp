@@ -4,6 +4,7 @@
 
 #include "geometry/make_error.hpp"
 #include "geometry/text_digest.hpp"
+#include "geometry/word_digest.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/collectives.hpp"
 
@@ -11,15 +12,7 @@ namespace datamover::distribute {
 namespace {
 
 /// Two bits of a notice's number are taken otherwise.
-constexpr std::uint64_t signature_limit = std::uint64_t{1} << 60;
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-    return (hash ^ value) * 0x9E3779B97F4A7C15u + (hash >> 29);
-}
-
-std::uint64_t hash_of(const std::string& text) {
-    return static_cast<std::uint64_t>(geometry::text_digest(text));
-}
+constexpr std::int64_t signature_limit = std::int64_t{1} << 60;
 
 /// Throws on all processes that one of them makes another call than process 0. Collective.
 [[noreturn]] void refuse_different(const mpi::ProcessGroup& group, const Call& call) {
@@ -30,14 +23,14 @@ std::uint64_t hash_of(const std::string& text) {
 }  // namespace
 
 std::int64_t Call::signature() const {
-    std::uint64_t hash = mixed(hash_of(what_), hash_of(how_.method) + (how_.stable ? 1 : 0));
-    hash = mixed(hash, static_cast<std::uint64_t>(op_) * 16 + static_cast<std::uint64_t>(by_));
-    hash = mixed(hash, static_cast<std::uint64_t>(migration_));
-    for (const ElementColumn& c : columns_) {
-        hash = mixed(hash, static_cast<std::uint64_t>(c.elem_bytes));
-        hash = mixed(hash, static_cast<std::uint64_t>(c.type) + hash_of(c.type_name));
-    }
-    return static_cast<std::int64_t>(hash % signature_limit);
+    geometry::WordDigest words;
+    words.put_all(std::array{geometry::text_digest(what_), geometry::text_digest(how_.method),
+                             std::int64_t{how_.stable}, static_cast<std::int64_t>(op_),
+                             static_cast<std::int64_t>(by_), migration_});
+    for (const ElementColumn& c : columns_)
+        words.put_all(std::array{c.elem_bytes, static_cast<std::int64_t>(c.type),
+                                 geometry::text_digest(c.type_name)});
+    return words.value() % signature_limit;
 }
 
 std::string Call::describe() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreement of all processes on a call of a migration, with its error if one cannot make it.
+// Agreement of all processes on a call of a migration, and moves between start and wait.
 #pragma once
 
 #include <mpi.h>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "migration_state.hpp"
 
@@ -121,6 +122,43 @@ private:
     NodeSlot& slot_;
     Notice mine_;
     std::optional<NoticeReduction> reduction_;  ///< where the communicator goes beyond the node
+};
+
+// A move of elements between start and wait.
+
+/// What a process brings to a move that it starts.
+struct StartArguments {
+    LocalError local_error;  ///< what kept it from taking part
+    std::vector<ElementColumn> columns;
+    std::vector<ElementBuffer> results;
+};
+
+/// A move in flight. It is the round of an operation that first hears whether all processes take
+/// part, then carries the elements; where one does not, it ends there, and all raise that when they
+/// wait.
+class StartedMove {
+public:
+    /// Begins, and waits for nobody, unless the operation that was begun as many before as there
+    /// may be in flight is not complete: then for that. All processes begin theirs in the same
+    /// order. Throws peer_failed, invalid_state (too many in flight).
+    StartedMove(State& state, StartArguments arguments);
+    ~StartedMove();
+    StartedMove(const StartedMove&) = delete;
+    StartedMove& operator=(const StartedMove&) = delete;
+
+    /// Both are collective only where some process could not take part: then they raise that.
+    bool test();
+    void wait(std::optional<double> timeout_seconds);
+    /// Until test or wait has told of its end, whichever thread completed it.
+    bool in_flight() const;
+
+private:
+    class Steps;
+
+    SlotClaim claim_;
+    std::unique_ptr<Steps> steps_;
+    Round round_;
+    bool is_told_ = false;  ///< of the thread that uses the migration
 };
 
 }  // namespace datamover::distribute

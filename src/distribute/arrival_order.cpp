@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The order in which a migration delivered its elements.
-#include "arrival_order.hpp"
+#include "migration_state.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "distribute/alternative.hpp"
-#include "migration_state.hpp"
 
 namespace datamover::distribute {
 namespace {

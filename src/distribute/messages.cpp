@@ -7,7 +7,6 @@
 // Sparse Data Exchange, PPoPP 2010, the NBX algorithm).
 #include "messages.hpp"
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,45 +22,28 @@ namespace {
 /// A buffer, a count and a datatype that stand for parts of memory.
 class PartsType {
 public:
-    explicit PartsType(std::span<const Part> parts) {
-        std::vector<int> counts;
-        std::vector<MPI_Aint> addresses;
-        std::vector<MPI_Datatype> types;
-        for (const Part& part : parts) {
-            messages_.emplace_back(part.bytes);
-            counts.push_back(messages_.back().count());
-            types.push_back(messages_.back().type());
-            MPI_Aint address = 0;
-            mpi::check(MPI_Get_address(part.data, &address), "MPI_Get_address");
-            addresses.push_back(address);
-        }
+    explicit PartsType(std::span<const Part> parts)
+        : one_(parts.size() == 1 ? parts.front().bytes : 0) {
         if (parts.size() == 1) {
             buffer_ = const_cast<std::byte*>(parts.front().data);
             return;
         }
-        mpi::check(MPI_Type_create_struct(static_cast<int>(counts.size()), counts.data(),
-                                          addresses.data(), types.data(), &made_),
-                   "MPI_Type_create_struct");
-        const int code = MPI_Type_commit(&made_);
-        if (code != MPI_SUCCESS) MPI_Type_free(&made_);
-        mpi::check(code, "MPI_Type_commit");
+        std::vector<mpi::PlacedDatatype> placed;
+        for (const Part& part : parts) placed.push_back({0, mpi::bytes_at(part.data, part.bytes)});
+        all_ = mpi::sequence(std::move(placed));
+        all_.commit();
     }
-    ~PartsType() {
-        if (made_ != MPI_DATATYPE_NULL) MPI_Type_free(&made_);
-    }
-    PartsType(const PartsType&) = delete;
-    PartsType& operator=(const PartsType&) = delete;
 
     void* buffer() const { return buffer_; }
-    int count() const { return is_one() ? messages_.front().count() : 1; }
-    MPI_Datatype type() const { return is_one() ? messages_.front().type() : made_; }
+    int count() const { return is_one() ? one_.count() : 1; }
+    MPI_Datatype type() const { return is_one() ? one_.type() : all_.get(); }
 
 private:
-    bool is_one() const { return messages_.size() == 1; }
+    bool is_one() const { return all_.get() == MPI_DATATYPE_NULL; }
 
     void* buffer_ = MPI_BOTTOM;
-    std::deque<mpi::ByteMessage> messages_;
-    MPI_Datatype made_ = MPI_DATATYPE_NULL;
+    mpi::ByteMessage one_;
+    mpi::Datatype all_;  ///< of several parts, counted from MPI_BOTTOM
 };
 
 }  // namespace

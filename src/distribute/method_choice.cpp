@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Choice of the implementation that carries a migration with method "auto".
-#include "method_choice.hpp"
+#include "migration_state.hpp"
 
 #include <mpi.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "distribute/alternative.hpp"
-#include "mpi/all_to_all.hpp"
+#include "mpi/collectives.hpp"
 
 namespace datamover::distribute {
 namespace {

@@ -14,11 +14,9 @@
 #include "distribute/alternative.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "method_choice.hpp"
 #include "migration_state.hpp"
-#include "mpi/all_to_all.hpp"
-#include "overlaps.hpp"
-#include "started_move.hpp"
+#include "mpi/collectives.hpp"
+#include "target_codes.hpp"
 
 namespace datamover {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of a migration between set-up and moves.
+// The state of a migration between set-up and moves, its orders of arrival and its methods.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "arrival_order.hpp"
 #include "datamover/migration.hpp"
 #include "mover/round.hpp"
 #include "mpi/process_group.hpp"
@@ -17,6 +17,44 @@
 #include "partition.hpp"
 
 namespace datamover::distribute {
+
+using State = Migration::State;
+class NodeSlot;
+
+/// How elements were delivered, as far as their order follows from it.
+struct Delivery {
+    std::string method;
+    bool in_place = false;
+    std::int64_t capacity_elems = 0;  ///< of the buffer
+    std::int64_t scratch_elems = 0;   ///< beside the buffer
+    /// Of the move, where the order depends on what other processes may have changed.
+    std::int64_t number = 0;
+    bool operator==(const Delivery&) const = default;
+};
+
+/// The orders of the moves so far. An empty delivery stands for the stable order, as a rule that of
+/// a move. Otherwise an order follows from how it was delivered, and is found out only when values
+/// go back: labels are delivered in the same way.
+class ArrivalOrders {
+public:
+    void record(ArrivedBy by, const std::optional<Delivery>& delivery);
+    /// The delivery whose order counts. Throws invalid_state where there were two and `by` does not
+    /// say which.
+    const std::optional<Delivery>& chosen(ArrivedBy by) const;
+    /// Where the element that is number i in stable order has arrived; empty: at place i.
+    /// Collective.
+    const std::vector<std::int64_t>& places(State& state, NodeSlot& slot,
+                                            const std::optional<Delivery>& delivery);
+    std::int64_t kept_bytes() const {
+        return static_cast<std::int64_t>(places_.size() * sizeof(std::int64_t));
+    }
+
+private:
+    std::optional<Delivery> move_, in_place_;
+    bool moved_ = false, moved_in_place_ = false, differ_ = false;
+    std::optional<Delivery> known_;  ///< whose places are kept
+    std::vector<std::int64_t> places_;
+};
 
 /// Elements of one source that arrived one after the other.
 struct SourceRun {
@@ -177,5 +215,24 @@ struct Notices {
 Notices exchange_counts(State& state, NodeSlot& slot, const Notice& mine);
 /// Exchanges notices. Collective.
 Notices exchange_notices(State& state, NodeSlot& slot, const Notice& mine);
+
+// Choice of the implementation that carries a migration with method "auto".
+
+/// What was measured for a group; the same on all its processes.
+struct MethodTimes {
+    std::vector<MethodTime> times;
+
+    /// The fastest for elements of about this size: "partition" unless another one is faster by a
+    /// tenth, or if nothing was measured. In place it is the fastest for the sum of all sizes, so
+    /// that arrays of different elements which move one after the other arrive in the same order.
+    const std::string& fastest(std::int64_t elem_bytes, bool in_place) const;
+};
+
+/// Times samples with every implementation at the first call for a group: elements of two sizes
+/// with targets in turn, and in place with one in eight that leaves. Measures nothing if all
+/// processes share the memory of one node: there "partition" copies each element once, straight to
+/// its place, and a measurement could only be misled by noise. Collective at the first call, then
+/// local.
+const MethodTimes& method_times(const State& state, NodeSlot& slot);
 
 }  // namespace datamover::distribute

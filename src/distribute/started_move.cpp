@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Moves of elements between start and wait.
-#include "started_move.hpp"
+#include "agreement.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "agreement.hpp"
 #include "migration_state.hpp"
 #include "mpi/byte_message.hpp"
 

@@ -15,16 +15,15 @@
 #include <string_view>
 #include <utility>
 
-#include "check.hpp"
 #include "choice.hpp"
 #include "geometry/checked.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/message_tags.hpp"
-#include "plan/in_place.hpp"
-#include "plan/run_length.hpp"
+#include "plan/compile.hpp"
+#include "plan/process_parts.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
-#include "tuning_memory.hpp"
+#include "tuning.hpp"
 
 namespace datamover {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks when a mover is bound: arguments, what processes passed, bytes that are written twice.
-#include "check.hpp"
+#include "binding.hpp"
 
 #include <algorithm>
 #include <bit>

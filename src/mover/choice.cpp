@@ -11,7 +11,7 @@
 #include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/byte_message.hpp"
-#include "plan/run_length.hpp"
+#include "plan/compile.hpp"
 
 namespace datamover {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "bound_operation.hpp"
 #include "geometry/make_error.hpp"
-#include "progress_engine.hpp"
+#include "round.hpp"
 #include "tuning.hpp"
 
 namespace datamover {

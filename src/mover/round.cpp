@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds: one start and wait of an operation.
+// Rounds: one start and wait of an operation, and the engine that pushes them on.
 #include "round.hpp"
 
-#include <algorithm>
-#include <thread>
+#include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "datamover/progress.hpp"
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/communicators.hpp"
 #include "mpi/environment.hpp"
 #include "mpi/waiting.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 namespace datamover {
 namespace {
@@ -198,6 +214,254 @@ void Round::give_up() noexcept {
         }
     }
     status_.store(Status::idle, std::memory_order_release);
+}
+
+// The progress engine: pushes rounds on in waits of this process, or in a thread of its own.
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// While rounds wait for peers the thread sleeps, longer and longer: it must not take a processor
+/// from those that compute.
+constexpr auto shortest_sleep = 20us;
+constexpr auto longest_sleep = 200us;
+
+/// Held for a few instructions only, never while anything is pushed.
+class ListLock {
+public:
+    explicit ListLock(std::atomic_flag& flag) : flag_(flag) {
+        while (flag_.test_and_set(std::memory_order_acquire)) {
+#if defined(__x86_64__) || defined(__i386__)
+            _mm_pause();
+#endif
+        }
+    }
+    ~ListLock() { flag_.clear(std::memory_order_release); }
+    ListLock(const ListLock&) = delete;
+    ListLock& operator=(const ListLock&) = delete;
+
+private:
+    std::atomic_flag& flag_;
+};
+
+}  // namespace
+
+struct ProgressEngine::Thread {
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stopping = false, begun = false;
+    std::thread thread;
+};
+
+ProgressEngine& ProgressEngine::of_process() {
+    static auto* engine = [] {
+        mpi::set_other_work([] { return of_process().push_others(nullptr, false); });
+        return new ProgressEngine;
+    }();
+    return *engine;
+}
+
+void ProgressEngine::add(Round& round) {
+    {
+        const ListLock lock(list_lock_);
+        round.next_ = first_;
+        round.previous_ = nullptr;
+        if (first_) first_->previous_ = &round;
+        first_ = &round;
+        count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    if (thread_runs()) {
+        const std::lock_guard lock(thread_->mutex);
+        thread_->wake.notify_one();
+    }
+}
+
+void ProgressEngine::remove(Round& round) {
+    const ListLock lock(list_lock_);
+    unlink(round);
+}
+
+void ProgressEngine::unlink(Round& round) {
+    if (!round.previous_ && first_ != &round) return;
+    (round.previous_ ? round.previous_->next_ : first_) = round.next_;
+    if (round.next_) round.next_->previous_ = round.previous_;
+    round.next_ = round.previous_ = nullptr;
+    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+}
+
+bool ProgressEngine::thread_may_push(const Round& round) const {
+    return thread_may_send_ || !round.operation_.sends_messages();
+}
+
+/// Releases the claim of `after`, which leaves the list where it has come to its end, and takes
+/// that of the next round that can be pushed. A claimed round is removed by nobody else, so its
+/// place in the list holds.
+Round* ProgressEngine::next_claimed(Round* after, const Round* own, bool by_thread) {
+    const ListLock lock(list_lock_);
+    Round* round = after ? after->next_ : first_;
+    if (after) {
+        if (after->status_.load(std::memory_order_relaxed) != Round::Status::in_flight)
+            unlink(*after);
+        after->release();
+    }
+    for (; round; round = round->next_)
+        if (round != own && (!by_thread || thread_may_push(*round)) && round->claim()) break;
+    return round;
+}
+
+bool ProgressEngine::push_others(const Round* own, bool by_thread) {
+    if (count_.load(std::memory_order_relaxed) <= (own ? 1 : 0)) return false;
+    bool moved = false;
+    for (Round* r = next_claimed(nullptr, own, by_thread); r; r = next_claimed(r, own, by_thread))
+        moved = r->push() || moved;
+    return moved;
+}
+
+bool ProgressEngine::has_thread(const Operation& operation) const {
+    return thread_runs() && (thread_may_send_ || !operation.sends_messages());
+}
+
+void ProgressEngine::start_thread() {
+    const std::lock_guard one_at_a_time(users_lock_);
+    if (!thread_) thread_ = new Thread;
+    if (users_ == 0) begin_thread();
+    ++users_;
+}
+
+void ProgressEngine::begin_thread() {
+    std::unique_lock lock(thread_->mutex);
+    thread_->stopping = thread_->begun = false;
+    thread_may_send_ = mpi::any_thread_may_call();
+    try {
+        thread_->thread = std::thread([this] { run_thread(); });
+    } catch (const std::system_error& e) {
+        throw make_error(ErrorCode::no_memory, "the system has no thread for progress: ", e.what());
+    }
+    thread_runs_.store(true, std::memory_order_release);
+    // Who has added a round before this has been heard, who does after it sees the thread.
+    {
+        const ListLock lock_list(list_lock_);
+    }
+    // A thread that has work at once may stay on the core that computes, though another one is
+    // idle; one that has slept before is woken on that.
+    thread_->wake.wait(lock, [&] { return thread_->begun; });
+}
+
+void ProgressEngine::stop_thread() {
+    const std::lock_guard one_at_a_time(users_lock_);
+    if (users_ == 0 || --users_ > 0) return;
+    join_thread();
+}
+
+void ProgressEngine::end_thread() {
+    const std::lock_guard one_at_a_time(users_lock_);
+    join_thread();
+}
+
+void ProgressEngine::join_thread() {
+    if (!thread_ || !thread_->thread.joinable()) return;
+    {
+        const std::lock_guard lock(thread_->mutex);
+        thread_->stopping = true;
+        thread_runs_.store(false, std::memory_order_release);
+        thread_->wake.notify_one();
+    }
+    thread_->thread.join();
+}
+
+void ProgressEngine::run_thread() {
+    {
+        const std::lock_guard lock(thread_->mutex);
+        thread_->begun = true;
+    }
+    thread_->wake.notify_all();
+    auto sleep = shortest_sleep;
+    while (true) {
+        {
+            std::unique_lock lock(thread_->mutex);
+            thread_->wake.wait(lock, [&] {
+                return thread_->stopping || count_.load(std::memory_order_relaxed) > 0;
+            });
+            if (thread_->stopping) return;
+        }
+        if (push_others(nullptr, true)) {
+            sleep = shortest_sleep;
+            continue;
+        }
+        std::this_thread::sleep_for(sleep);
+        sleep = std::min(2 * sleep, longest_sleep);
+    }
+}
+
+namespace {
+
+/// Kept with MPI_COMM_SELF, which MPI frees before it ends.
+struct EndsThread {
+    EndsThread() = default;
+    ~EndsThread() { ProgressEngine::of_process().end_thread(); }
+    EndsThread(const EndsThread&) = delete;
+    EndsThread& operator=(const EndsThread&) = delete;
+};
+
+/// A program may end MPI with the thread at work, whose next call of MPI would end the program.
+void have_mpi_end_the_thread() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        mpi::Attribute<EndsThread>::keep(MPI_COMM_SELF, std::make_unique<EndsThread>());
+    });
+}
+
+void start_until_mpi_ends() {
+    have_mpi_end_the_thread();
+    ProgressEngine::of_process().start_thread();
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread() {
+    if (!mpi::is_running())
+        throw Error(ErrorCode::mpi, "a progress thread needs MPI: call MPI_Init_thread before");
+    if (mpi::any_thread_may_call()) have_mpi_end_the_thread();  // else it calls nothing of MPI's
+    ProgressEngine::of_process().start_thread();
+    runs_ = true;
+}
+
+ProgressThread::~ProgressThread() {
+    if (runs_) ProgressEngine::of_process().stop_thread();
+}
+
+ProgressThread::ProgressThread(ProgressThread&& other) noexcept
+    : runs_(std::exchange(other.runs_, false)) {}
+
+ProgressThread& ProgressThread::operator=(ProgressThread&& other) noexcept {
+    std::swap(runs_, other.runs_);
+    return *this;
+}
+
+bool ProgressThread::carries_messages() const {
+    return ProgressEngine::of_process().thread_may_send();
+}
+
+std::optional<double> default_timeout() {
+    return mpi::default_timeout();
+}
+
+void set_default_timeout(std::optional<double> seconds) {
+    mpi::set_default_timeout(seconds);
+}
+
+void start_thread_if_environment_says_so() {
+    static const std::string wanted = [] {
+        const char* text = std::getenv("DATAMOVER_PROGRESS");
+        return std::string(text ? text : "");
+    }();
+    if (wanted.empty()) return;
+    if (wanted != "thread")
+        throw make_error(ErrorCode::invalid_argument, "DATAMOVER_PROGRESS is \"", wanted,
+                         "\"; it may be \"thread\", or not set");
+    static std::once_flag once;
+    std::call_once(once, start_until_mpi_ends);
 }
 
 }  // namespace datamover

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scratch arrays that replace a mover's arrays during tuning.
-#include "scratch_arrays.hpp"
+#include "tuning.hpp"
 
 #include <algorithm>
 #include <cstring>

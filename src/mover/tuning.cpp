@@ -21,9 +21,6 @@
 #include "geometry/word_digest.hpp"
 #include "memory/large_pages.hpp"
 #include "mpi/waiting.hpp"
-#include "scratch_arrays.hpp"
-#include "tuning_file.hpp"
-#include "tuning_memory.hpp"
 
 namespace datamover {
 namespace {

@@ -23,6 +23,11 @@
 #include "process_group.hpp"
 #include "waiting.hpp"
 
+#if MPI_VERSION >= 4
+// Compiled against a newer MPI than it is loaded beside, as in a wheel, this is null.
+#pragma weak MPI_Ialltoallv_c
+#endif
+
 namespace datamover::mpi {
 namespace {
 
@@ -387,6 +392,133 @@ void require_same(const ProcessGroup& group, const std::vector<PassedValue>& val
     for (const PassedValue& passed : values)
         digests.push_back(geometry::text_digest(passed.what + '\0' + passed.value));
     require_same(group, digests, [&](std::size_t i) { return values[i]; }, verb);
+}
+
+// The alarm: a process makes the others stop independent work.
+
+Alarm::Alarm(ProcessGroupPtr group) : group_(std::move(group)), tag_(claim_tags(*group_, 1)) {}
+
+void Alarm::ring() {
+    if (has_rung_) return;
+    has_rung_ = true;
+    try {
+        group_->keep(tag_);  // what is sent may never be received
+        for (int rank = 0; rank < group_->size(); ++rank)
+            if (rank != group_->rank()) send(rank);
+    } catch (...) {
+        group_->fail(current_error(*group_));  // the others would wait for what was not sent
+        throw;
+    }
+}
+
+void Alarm::send(int rank) const {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), &request), "MPI_Isend");
+    check(MPI_Request_free(&request), "MPI_Request_free");
+}
+
+bool Alarm::rings() const {
+    group_->check_alive_while_waiting();
+    int arrived = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, *tag_, group_->comm(), &arrived, MPI_STATUS_IGNORE),
+          "MPI_Iprobe");
+    return arrived != 0;
+}
+
+void Alarm::settle() {
+    const auto rang = group_->gather({has_rung_ ? 1 : 0});
+    for (int rank = 0; rank < group_->size(); ++rank) {
+        if (rank == group_->rank() || rang[static_cast<std::size_t>(rank)][0] == 0) continue;
+        group_->carry_out("MPI_Irecv", nullptr, [&](MPI_Request* request) {
+            return MPI_Irecv(nullptr, 0, MPI_BYTE, rank, *tag_, group_->comm(), request);
+        });
+    }
+}
+
+// All-to-all exchange with 64-bit sizes.
+
+namespace {
+
+template <class T>
+std::vector<T> converted(const std::vector<std::int64_t>& values) {
+    std::vector<T> result;
+    for (const std::int64_t value : values)
+        if constexpr (sizeof(T) < sizeof(value))
+            result.push_back(to_int(value, "number of elements"));
+        else
+            result.push_back(static_cast<T>(value));
+    return result;
+}
+
+/// What MPI may look at until the operation is complete.
+template <class Count, class Start>
+struct Arguments {
+    std::vector<std::shared_ptr<const void>> memory;
+    std::vector<Count> send_counts, receive_counts;
+    std::vector<Start> send_starts, receive_starts;
+    Datatype type;
+};
+
+/// MPI_Ialltoallv, or the call of MPI 4 with 64-bit counts.
+template <class Count, class Start>
+using Call = int (*)(const void*, const Count*, const Start*, MPI_Datatype, void*, const Count*,
+                     const Start*, MPI_Datatype, MPI_Comm, MPI_Request*);
+
+}  // namespace
+
+bool has_large_counts() {
+#if MPI_VERSION >= 4
+    return &MPI_Ialltoallv_c != nullptr;
+#else
+    return false;
+#endif
+}
+
+Blocks Blocks::behind(std::vector<std::int64_t> counts) {
+    Blocks blocks;
+    std::int64_t start = 0;
+    for (const std::int64_t count : counts) {
+        blocks.starts.push_back(start);
+        start += count;
+    }
+    blocks.counts = std::move(counts);
+    return blocks;
+}
+
+std::int64_t Blocks::total() const {
+    return counts.empty() ? 0 : starts.back() + counts.back();
+}
+
+bool all_to_all_reaches(std::int64_t elems) {
+    return has_large_counts() || elems <= std::numeric_limits<int>::max();
+}
+
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group) {
+    const auto carry_out = [&]<class Count, class Start>(Call<Count, Start> begin) {
+        const auto a = std::make_shared<Arguments<Count, Start>>();
+        a->memory = std::move(memory);
+        a->send_counts = converted<Count>(sent.counts);
+        a->receive_counts = converted<Count>(received.counts);
+        a->send_starts = converted<Start>(sent.starts);
+        a->receive_starts = converted<Start>(received.starts);
+        MPI_Datatype element = MPI_DATATYPE_NULL;
+        check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &element),
+              "MPI_Type_contiguous");
+        a->type = Datatype(element);
+        a->type.commit();
+        const auto begin_it = [&](MPI_Request* request) {
+            return begin(send, a->send_counts.data(), a->send_starts.data(), element, receive,
+                         a->receive_counts.data(), a->receive_starts.data(), element, group.comm(),
+                         request);
+        };
+        group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
+    };
+#if MPI_VERSION >= 4
+    if (has_large_counts()) return carry_out(&MPI_Ialltoallv_c);
+#endif
+    carry_out(&MPI_Ialltoallv);
 }
 
 }  // namespace datamover::mpi

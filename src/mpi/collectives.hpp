@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Comparison of values that all processes of a group must pass alike.
+// Comparison of passed values, the alarm, and all-to-all exchange with 64-bit sizes.
 #pragma once
 
+#include <mpi.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "message_tags.hpp"
 #include "process_group.hpp"
 
 namespace datamover::mpi {
@@ -30,5 +35,55 @@ void require_same(const ProcessGroup& group, std::span<const std::int64_t> diges
 /// The same for values that are compared as texts.
 void require_same(const ProcessGroup& group, const std::vector<PassedValue>& values,
                   std::string_view verb = "passed");
+
+// The alarm: a process makes the others stop independent work.
+
+/// An empty message to all others of a group, with a tag of its own. Unlike a failure of the group
+/// it leaves this usable. Destroyed without settle(), what was sent stays under way: for who leaves
+/// the group anyway.
+class Alarm {
+public:
+    /// Collective, like a mover's.
+    explicit Alarm(ProcessGroupPtr group);
+
+    /// Tells all others, at the first call. Never waits.
+    void ring();
+    /// Whether another process has rung. Throws peer_failed where one has left. Local.
+    bool rings() const;
+    /// Takes in what was sent. Collective, when all have stopped; waits as movers do.
+    void settle();
+
+private:
+    void send(int rank) const;
+
+    ProcessGroupPtr group_;
+    ClaimedTags tag_;
+    bool has_rung_ = false;
+};
+
+// All-to-all exchange with 64-bit sizes.
+
+/// Sizes and places of the blocks to, or from, each rank, in elements.
+struct Blocks {
+    std::vector<std::int64_t> counts, starts;
+
+    /// Blocks of these sizes one behind the other.
+    static Blocks behind(std::vector<std::int64_t> counts);
+    std::int64_t total() const;
+};
+
+/// Whether the MPI that is loaded has the calls of MPI 4, with 64-bit counts and displacements: it
+/// may be older than that compiled against, as beside a wheel. Then they are null.
+bool has_large_counts();
+
+/// True when a buffer of so many elements can be named to `all_to_all`: always from MPI 4 on,
+/// before it below 2^31 elements.
+bool all_to_all_reaches(std::int64_t elems);
+
+/// MPI_Alltoallv with elements of `elem_bytes` bytes; `memory` is kept where the operation
+/// fails and may still touch it. Collective. Throws mpi, unsupported, peer_failed, timeout.
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group);
 
 }  // namespace datamover::mpi

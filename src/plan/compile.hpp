@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compilation of a pair's part to an address relation between two memories.
+// Compilation of a pair's part to an address relation between two memories; lengths of its runs.
 #pragma once
+
+#include <cstdint>
 
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/advanced/pair_part.hpp"
@@ -31,5 +33,18 @@ Extent positions_of(const PieceAxis& axis, Side side);
 AddressRelation compile(const PairPart& part, const RelationSide& source,
                         const RelationSide& destination,
                         MessageOrder order = MessageOrder::row_major);
+
+// Lengths of the contiguous runs of memory in a part.
+
+/// The mean length in bytes of the contiguous runs of a part in its source's (else destination's)
+/// memory, worked out from the tables; at least one element. Equal on all processes that know the
+/// memory layout. O(size of the tables).
+std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, Side side,
+                            std::int64_t elem_bytes);
+
+/// Whether both memories are fastest along the same axes: only then long runs of both come in the
+/// same order. O(axes).
+bool fastest_alike(const PairPart& part, const MemoryLayout& source,
+                   const MemoryLayout& destination);
 
 }  // namespace datamover::plan

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exact check for elements written twice, or read and written.
+// Exact check for elements written twice, or read and written, and the pieces that it looks at.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "datamover/advanced/pair_part.hpp"
 #include "datamover/memory_layout.hpp"
+#include "datamover/region.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 
@@ -41,5 +44,59 @@ void check_conflicts(std::span<const BoundParts> move, std::int64_t rank, bool c
 /// would take more than some comparisons per piece, are taken. O(arrays²) where no two arrays share
 /// memory, else O(n log n) for n pieces.
 void check_overlaps(std::span<const BoundParts> move, std::int64_t rank);
+
+// Pieces of a process's blocks that a move touches, for checks and their messages.
+
+/// Local positions from lo to hi - 1.
+struct Span {
+    std::int64_t lo = 0, hi = 0;
+};
+
+/// The local positions that a piece about one pair of blocks takes along the dimensions of a side.
+struct LocalSpans {
+    std::int64_t block = 0;
+    std::vector<std::pair<int, Span>> spans;
+    bool whole = false;  ///< single elements, or runs kept nowhere: all of the block
+};
+LocalSpans spans_of(const Piece& piece, Side side);
+
+/// The smallest region, in global indices, that holds what a piece takes from (brings into) its
+/// block, of a list what its first box does; ghosts included.
+Region section(const Layout& layout, const Piece& piece, Side side);
+
+/// A piece about one pair of blocks, read (side source) or written, and the process it goes to or
+/// comes from.
+struct Touch {
+    const BoundMemory* array = nullptr;
+    Side side = Side::source;
+    std::int64_t peer = 0;
+    Piece piece;
+};
+
+/// Throw invalid_argument, naming process, blocks and regions.
+[[noreturn]] void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second);
+[[noreturn]] void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer);
+
+/// Calls visit(const Touch&) for every pair of blocks that a process reads or writes: boxes come
+/// one by one.
+template <class Visit>
+void for_each_touch(const BoundParts& parts, Side side, Visit&& visit) {
+    const bool reads = side == Side::source;
+    const BoundMemory& array = reads ? parts.source : parts.destination;
+    for (const PeerPart& peer : reads ? *parts.outgoing : *parts.incoming)
+        for (const Piece& piece : peer.part.pieces) {
+            const auto* list = std::get_if<BoxList>(&piece.content);
+            if (!list) {
+                visit(Touch{&array, side, peer.rank, piece});
+                continue;
+            }
+            for (const PlacedBox& box : list->boxes) {
+                const BoxShape& shape = list->shape_of(box);
+                const PlacedBox alone{box.source_block, box.destination_block, 0};
+                visit(
+                    Touch{&array, side, peer.rank, Piece{BoxList{{shape}, {alone}, shape.size()}}});
+            }
+        }
+}
 
 }  // namespace datamover::plan

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranges of the flattened array as products of index sets.
-#include "flat_boxes.hpp"
+//
+// A range of the flattened array is part of a row, whole rows, and part of a row again, and so on
+// within the rows. Ranges repeat together with the rows after their common period: what lies one
+// such period of rows further along a dimension lies a fixed number of positions further in the
+// block. So a few products describe all ranges where rows and ranges share a short period; else
+// there are at most as many as there are pieces of rows, and those need no products
+// (flat_runs.cpp).
+#include "flat_runs.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "flat_boxes.hpp"
+#include "flat_runs.hpp"
 #include "geometry/checked.hpp"
 #include "redistribution.hpp"
-#include "section_windows.hpp"
+#include "section_piece.hpp"
 
 namespace datamover::plan {
 

@@ -1,15 +1,316 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Halo exchanges: valid arguments, and the sections they stand for.
-
 #include "halo.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "datamover/motion_plan.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "ghost_boxes.hpp"
-#include "halo_colours.hpp"
+#include "layout/box_index.hpp"
+
+namespace datamover::plan {
+namespace {
+
+/// Of two images of one block the one nearer to it sends first, dimension by dimension, and of two
+/// that are equally near the lower one.
+bool nearer(const Point& a, const Point& b) {
+    for (int d = 0; d < a.dims(); ++d) {
+        const std::int64_t p = a[d], q = b[d];
+        const std::int64_t near_a = p < 0 ? -p : p, near_b = q < 0 ? -q : q;
+        if (near_a != near_b) return near_a < near_b;
+        if (p != q) return p < q;
+    }
+    return false;
+}
+
+constexpr std::int64_t most_images = 100'000;
+
+[[noreturn]] void refuse_images(const Region& box, const Point& period) {
+    throw make_error(ErrorCode::out_of_range, "the ghosts around a block, ", box,
+                     ", meet more than ", most_images,
+                     " blocks and images of blocks in periods of ", period,
+                     ": use narrower ghosts");
+}
+
+bool periods_are_disjoint(const Region& bounding_box, const Point& period) {
+    for (int d = 0; d < period.dims(); ++d)
+        if (period[d] != 0 && bounding_box.extent(d) > period[d]) return false;
+    return true;
+}
+
+/// For each image the boxes of those that send before it and overlap it.
+class Precedence {
+public:
+    Precedence(const std::vector<Region>& boxes, int dims) : boxes_(boxes) {
+        for (const Region& box : boxes)
+            for (int d = 0; d < dims; ++d) {
+                lo_.push_back(box.lo()[d]);
+                hi_.push_back(box.hi()[d]);
+            }
+        index_ = layout::BoxIndex(dims, lo_, hi_);
+    }
+
+    std::vector<Region> before(std::size_t i) const {
+        std::vector<Region> found;
+        for (const std::int64_t other : index_.find(boxes_[i])) {
+            if (static_cast<std::size_t>(other) >= i) break;
+            found.push_back(boxes_[static_cast<std::size_t>(other)]);
+        }
+        return found;
+    }
+
+private:
+    const std::vector<Region>& boxes_;
+    std::vector<std::int64_t> lo_, hi_;
+    layout::BoxIndex index_;
+};
+
+}  // namespace
+
+GhostBoxes::GhostBoxes(const FloorPlan& floorplan, const HaloExchange& exchange)
+    : floorplan_(floorplan),
+      exchange_(exchange),
+      lower_corners_(floorplan.lower_corners()),
+      upper_corners_(floorplan.upper_corners()),
+      dims_(floorplan.dims()),
+      period_(period_of(exchange, dims_)),
+      disjoint_(periods_are_disjoint(floorplan.bounding_box(), period_) && floorplan.disjoint()) {
+    box_.dims = dims_;
+    for (int d = 0; d < dims_; ++d) box_.axis[d].source_dim = box_.axis[d].destination_dim = d;
+}
+
+/// Finds every image of an interior that meets `box`, in the order in which they send: the lowest
+/// block first, and of a block the nearest image.
+void GhostBoxes::find_images(const Region& box) {
+    shifts_.clear();
+    images_.clear();
+    const Region all_periods = periods_to_meet(floorplan_.bounding_box(), box, period_);
+    if (all_periods.size() > most_images) refuse_images(box, period_);
+    all_periods.for_each([&](const Point& periods) {
+        shifts_.push_back({periods, periods * period_});
+        found_.clear();
+        floorplan_.add_found(box.shifted(-shifts_.back().points), found_);
+        if (static_cast<std::int64_t>(images_.size() + found_.size()) > most_images)
+            refuse_images(box, period_);
+        for (const std::int64_t block : found_) images_.push_back({block, shifts_.size() - 1});
+    });
+    sort_images();
+}
+
+/// In the order in which they send.
+void GhostBoxes::sort_images() {
+    if (shifts_.size() < 2) return;
+    std::ranges::sort(images_, [this](const Image& a, const Image& b) {
+        return a.block != b.block ? a.block < b.block
+                                  : nearer(shifts_[a.shift].periods, shifts_[b.shift].periods);
+    });
+}
+
+bool GhostBoxes::is_itself(const Image& image, std::int64_t block) const {
+    return image.block == block && shifts_[image.shift].periods == Point::filled(dims_, 0);
+}
+
+Region GhostBoxes::region_of(const Image& image) const {
+    return floorplan_.region(image.block).shifted(shifts_[image.shift].points);
+}
+
+GhostBoxes::Box GhostBoxes::box_of(const Image& image) const {
+    const auto first = static_cast<std::size_t>(image.block * dims_);
+    const std::int64_t* lo = &lower_corners_[first];
+    const std::int64_t* hi = &upper_corners_[first];
+    const Point& shift = shifts_[image.shift].points;
+    Box box;
+    for (int d = 0; d < dims_; ++d) {
+        box.lo[d] = geometry::add(lo[d], shift[d]);
+        box.hi[d] = geometry::add(hi[d], shift[d]);
+    }
+    return box;
+}
+
+GhostBoxes::Box GhostBoxes::box_of(const Region& region) const {
+    Box box;
+    for (int d = 0; d < dims_; ++d) {
+        box.lo[d] = region.lo()[d];
+        box.hi[d] = region.hi()[d];
+    }
+    return box;
+}
+
+/// Calls visit for the boxes around an interior that hold its ghosts, the interior too: one for
+/// all, or one per dimension, without the corners.
+template <class VisitSlab>
+void GhostBoxes::for_each_slab(const Box& interior, VisitSlab&& visit) const {
+    const auto grow = [&](Box& box, int d) {
+        box.lo[d] = geometry::subtract(box.lo[d], exchange_.lower[d]);
+        box.hi[d] = geometry::add(box.hi[d], exchange_.upper[d]);
+    };
+    if (exchange_.corners) {
+        Box all = interior;
+        for (int d = 0; d < dims_; ++d) grow(all, d);
+        visit(all);
+        return;
+    }
+    for (int d = 0; d < dims_; ++d) {
+        Box slab = interior;
+        grow(slab, d);
+        visit(slab);
+    }
+}
+
+/// The box of a sender's interior in the ghosts of a reader, where images are disjoint: then the
+/// two lie beside each other in at least one dimension, and without corners in no more than one.
+void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
+                               std::int64_t destination_block, const Visit& visit) {
+    int beside = 0;
+    for (int d = 0; d < dims_; ++d) {
+        std::int64_t lo = std::max(sender.lo[d], reader.lo[d]);
+        std::int64_t hi = std::min(sender.hi[d], reader.hi[d]);
+        const bool outside = lo >= hi;
+        if (outside && ++beside > 1 && !exchange_.corners) return;
+        if (outside || exchange_.corners) {
+            lo = std::max(sender.lo[d], geometry::subtract(reader.lo[d], exchange_.lower[d]));
+            hi = std::min(sender.hi[d], geometry::add(reader.hi[d], exchange_.upper[d]));
+            if (lo >= hi) return;
+        }
+        BoxAxis& axis = box_.axis[d];
+        axis.source = lo - sender.lo[d];
+        axis.destination = lo - reader.lo[d];
+        axis.length = hi - lo;
+    }
+    visit(source_block, destination_block, box_);
+}
+
+void GhostBoxes::into(std::int64_t block, const Visit& visit) {
+    const Region interior = floorplan_.region(block);
+    if (interior.empty()) return;
+    find_images(interior.grown(exchange_.lower, exchange_.upper));
+    if (!disjoint_) return into_overlapping(block, interior, visit);
+    const Box reader = box_of(interior);
+    for (const Image& image : images_)
+        if (!is_itself(image, block))
+            visit_meeting(box_of(image), reader, image.block, block, visit);
+}
+
+void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
+    const Region interior = floorplan_.region(block);
+    if (interior.empty()) return;
+    // A reader reaches down as far as its lower ghosts, so it lies above: the sides change places.
+    find_images(interior.grown(exchange_.upper, exchange_.lower));
+    const Box sender = box_of(interior);
+    // Seen from the reader, the sender is shifted the other way.
+    for (Shift& shift : shifts_) shift.periods = -shift.periods;
+    sort_images();
+    for (const Image& image : images_)
+        if (!is_itself(image, block))
+            visit_meeting(sender, box_of(image), block, image.block, visit);
+}
+
+/// Where images overlap, each box is cut down to what nobody else has sent.
+void GhostBoxes::into_overlapping(std::int64_t block, const Region& interior, const Visit& visit) {
+    std::vector<Region> boxes;
+    for (const Image& image : images_) boxes.push_back(region_of(image));
+    const Precedence precedence(boxes, dims_);
+    const auto visit_parts = [&](std::size_t i, const Region& slab) {
+        std::vector<Region> covered = precedence.before(i);
+        covered.push_back(interior);
+        for (const Region& part : subtract_all(boxes[i].intersected(slab), covered)) {
+            for (int d = 0; d < dims_; ++d)
+                box_.axis[d] = {part.lo()[d] - boxes[i].lo()[d], part.lo()[d] - interior.lo()[d],
+                                part.extent(d), d, d};
+            visit(images_[i].block, block, box_);
+        }
+    };
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+        if (is_itself(images_[i], block)) continue;
+        for_each_slab(box_of(interior), [&](const Box& slab) {
+            const auto dims = static_cast<std::size_t>(dims_);
+            visit_parts(i, Region(Point(std::span(slab.lo).first(dims)),
+                                  Point(std::span(slab.hi).first(dims))));
+        });
+    }
+}
+
+void GhostBoxes::add_readers_of(std::int64_t block, std::vector<std::int64_t>& readers) {
+    const Region interior = floorplan_.region(block);
+    if (interior.empty()) return;
+    const Point &down = exchange_.upper, &up = exchange_.lower;
+    const auto add = [&](const Region& box) {
+        find_images(box);
+        for (const Image& image : images_)
+            if (!is_itself(image, block)) readers.push_back(image.block);
+    };
+    if (exchange_.corners) return add(interior.grown(down, up));
+    for (int d = 0; d < dims_; ++d) {
+        Point below = Point::filled(dims_, 0), above = below;
+        below[d] = down[d];
+        above[d] = up[d];
+        add(interior.grown(below, above));
+    }
+}
+
+namespace {
+
+std::int64_t residue(std::int64_t value, std::int64_t colours) {
+    const std::int64_t rest = value % colours;
+    return rest < 0 ? rest + colours : rest;
+}
+
+/// `length` positions of either side, of which every step-th from `offset` on meets its like.
+AxisTable every(std::int64_t step, std::int64_t offset, std::int64_t source,
+                std::int64_t destination, std::int64_t length) {
+    const std::int64_t count = geometry::divide_up(length - offset, step);
+    if (count == 1) return AxisTable::interval(source + offset, destination + offset, 1);
+    return AxisTable({AxisRun{source + offset, destination + offset, 1, count, step, step}});
+}
+
+}  // namespace
+
+void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
+                            const std::function<void(const Point&)>& visit) {
+    const std::int64_t colours = exchange.colours;
+    const int last = lo.dims() - 1;
+    // All offsets in all dimensions but the last; they decide the one in the last.
+    Point starts = Point::filled(last + 1, 1);
+    for (int d = 0; d < last; ++d) starts[d] = std::min(colours, extent[d]);
+    Region::from_shape(starts).for_each([&](const Point& start) {
+        std::int64_t sum = 0;
+        for (int d = 0; d <= last; ++d) sum += residue(lo[d], colours) + start[d];
+        Point offset = start;
+        offset[last] = residue(exchange.colour - sum, colours);
+        if (offset[last] < extent[last]) visit(offset);
+    });
+}
+
+void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
+                               const BlockPair& blocks, const BoxShape& box,
+                               const std::function<void(ProductPiece&&)>& visit) {
+    const std::int64_t interior =
+        exchange.reversed ? blocks.destination_block : blocks.source_block;
+    Point lo = floorplan.region(interior).lo(), extent = lo;
+    for (int d = 0; d < box.dims; ++d) {
+        lo[d] += box.axis[static_cast<std::size_t>(d)].source;
+        extent[d] = box.axis[static_cast<std::size_t>(d)].length;
+    }
+    for_each_colour_offset(exchange, lo, extent, [&](const Point& offset) {
+        ProductPiece piece{blocks, {}};
+        for (int d = 0; d < box.dims; ++d) {
+            const BoxAxis& a = box.axis[static_cast<std::size_t>(d)];
+            const std::int64_t from = exchange.reversed ? a.destination : a.source;
+            const std::int64_t to = exchange.reversed ? a.source : a.destination;
+            piece.axes.push_back({std::make_shared<const AxisTable>(
+                                      every(exchange.colours, offset[d], from, to, a.length)),
+                                  d, d});
+        }
+        visit(std::move(piece));
+    });
+}
+
+}  // namespace datamover::plan
 
 namespace datamover {
 namespace plan {
@@ -165,6 +466,48 @@ MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
     MotionPlan result{layout, layout};
     result.add(std::move(exchange));
     return result;
+}
+
+// Halos exchanged axis by axis, corners forwarded by later axes.
+
+namespace {
+
+Point only(const Point& width, int axis) {
+    Point alone = Point::filled(width.dims(), 0);
+    alone[axis] = width[axis];
+    return alone;
+}
+
+/// Along the earlier axes a section that reaches an end of the block with the ghosts takes along
+/// the ghosts beyond that end, which the sender has by then.
+void widen(SectionCopy& section, const Region& block, const HaloExchange& widths, int axis) {
+    Point below = Point::filled(block.dims(), 0), above = below;
+    for (int d = 0; d < axis; ++d) {
+        if (section.destination_region.lo()[d] == block.lo()[d]) below[d] = widths.lower[d];
+        if (section.destination_region.hi()[d] == block.hi()[d]) above[d] = widths.upper[d];
+    }
+    section.source_region = section.source_region.grown(below, above);
+    section.destination_region = section.destination_region.grown(below, above);
+}
+
+}  // namespace
+
+MotionPlan axis_halo(const Layout& layout, const Point& lower, const Point& upper, int axis,
+                     const Region& periodic, const std::vector<bool>& wraps) {
+    // All of the exchange is checked, whatever this axis takes of it.
+    const MotionPlan whole = halo(layout, lower, upper, periodic, wraps);
+    if (axis < 0 || axis >= layout.dims())
+        throw make_error(ErrorCode::out_of_range, "a halo along axis ", axis, "; it must be 0 to ",
+                         layout.dims() - 1);
+    const auto& widths = std::get<HaloExchange>(whole[0]);
+    const FloorPlan& blocks = plan::boxes_for_halo(layout);
+    MotionPlan plan(layout, layout);
+    halo(layout, only(lower, axis), only(upper, axis), periodic, wraps)
+        .for_each_section([&](SectionCopy section) {
+            widen(section, blocks.region(section.destination_block), widths, axis);
+            plan.add(std::move(section));
+        });
+    return plan;
 }
 
 }  // namespace datamover

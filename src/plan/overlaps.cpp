@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "conflicts.hpp"
 #include "geometry/checked.hpp"
-#include "touched_pieces.hpp"
 
 namespace datamover::plan {
 namespace {

@@ -4,14 +4,164 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "axis_slices.hpp"
-#include "box_list_builder.hpp"
+#include "datamover/advanced/axis_table.hpp"
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
+#include "part_builder.hpp"
 
 namespace datamover::plan {
+
+/// A slice of a table: a table, and by how many positions it is to be moved.
+struct AxisSlice {
+    std::shared_ptr<const AxisTable> table;  ///< shared between slices that are alike; then the
+                                             ///< first of them is not moved
+    PerSide<std::int64_t> shift;
+};
+
+/// Cuts a table, in its order, into slices of at most `most_positions` (>= 1). Where a period fits,
+/// slices are whole periods. O(runs + slices).
+std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
+                                 std::int64_t most_positions);
+
+namespace {
+
+using Runs = std::vector<AxisRun>;
+
+/// Collects runs until a slice is full, then hands it on.
+class Slicer {
+public:
+    explicit Slicer(std::int64_t most_positions) : most_(most_positions) {}
+
+    /// Cuts a run where slices end: at most a part of a block, whole blocks, a part of a block.
+    void push(AxisRun run) {
+        while (run.count > 0) {
+            const std::int64_t room = most_ - filled_;
+            if (run.length > room) {
+                push_part_of_block(run, room);
+                continue;
+            }
+            AxisRun whole = run;
+            whole.count = std::min(run.count, room / run.length);
+            advance(run, whole.count);
+            keep(whole);
+        }
+    }
+
+    /// A slice that is already a table; a translate of one of the last shares its table.
+    void push(AxisTable table) {
+        constexpr std::size_t looked_at = 8;
+        flush();
+        const AxisRun first = first_run(table);
+        for (std::size_t i = slices_.size(), n = 0; i-- > 0 && n < looked_at; ++n) {
+            const auto& known = slices_[i].table;
+            const std::int64_t source = first.source - first_run(*known).source;
+            const std::int64_t destination = first.destination - first_run(*known).destination;
+            if (table.shifted(-source, -destination) != *known) continue;
+            slices_.push_back({known, {source, destination}});
+            return;
+        }
+        slices_.push_back({std::make_shared<const AxisTable>(std::move(table)), {}});
+    }
+
+    void flush() {
+        if (runs_.empty()) return;
+        filled_ = 0;
+        push(AxisTable(std::exchange(runs_, {})));
+    }
+
+    std::vector<AxisSlice> finish() {
+        flush();
+        return std::move(slices_);
+    }
+
+private:
+    static const AxisRun& first_run(const AxisTable& table) {
+        return table.periods() > 0 ? table.runs().front() : table.tail().front();
+    }
+
+    static void advance(AxisRun& run, std::int64_t blocks) {
+        run.source += blocks * run.source_step;
+        run.destination += blocks * run.destination_step;
+        run.count -= blocks;
+    }
+
+    /// The first block of a run is longer than the room that is left.
+    void push_part_of_block(AxisRun& run, std::int64_t room) {
+        AxisRun block{run.source, run.destination, run.length, 1, 0, 0};
+        advance(run, 1);
+        while (block.length > 0) {
+            AxisRun part = block;
+            part.length = std::min(block.length, room);
+            block.source += part.length;
+            block.destination += part.length;
+            block.length -= part.length;
+            keep(part);
+            room = most_ - filled_;
+        }
+    }
+
+    void keep(const AxisRun& run) {
+        AxisRun kept = run;
+        if (kept.count == 1) kept.source_step = kept.destination_step = 0;
+        runs_.push_back(kept);
+        filled_ += run.length * run.count;
+        if (filled_ == most_) flush();
+    }
+
+    std::int64_t most_, filled_ = 0;
+    Runs runs_;
+    std::vector<AxisSlice> slices_;
+};
+
+Runs moved(Runs runs, std::int64_t source, std::int64_t destination) {
+    for (AxisRun& r : runs) {
+        r.source += source;
+        r.destination += destination;
+    }
+    return runs;
+}
+
+/// Slices of equally many whole periods; the last may hold fewer.
+void push_periods(Slicer& slicer, const AxisTable& table, std::int64_t periods_per_slice) {
+    for (std::int64_t p = 0; p < table.periods(); p += periods_per_slice)
+        slicer.push(AxisTable(
+            moved(table.runs(), p * table.source_period(), p * table.destination_period()),
+            std::min(periods_per_slice, table.periods() - p), table.source_period(),
+            table.destination_period()));
+}
+
+}  // namespace
+
+std::vector<AxisSlice> slices_of(const std::shared_ptr<const AxisTable>& table,
+                                 std::int64_t most_positions) {
+    // Equally long blocks are not cut where they fit.
+    if (table->single_run() && table->runs().front().length <= most_positions)
+        most_positions -= most_positions % table->runs().front().length;
+    Slicer slicer(most_positions);
+    const std::int64_t whole_periods =
+        table->period_size() > 0 ? most_positions / table->period_size() : 0;
+    if (table->size() <= most_positions) {
+        slicer.push(*table);
+    } else if (whole_periods > 0 && table->periods() > 1) {
+        push_periods(slicer, *table, whole_periods);
+        for (const AxisRun& run : table->tail()) slicer.push(run);
+    } else {
+        for (std::int64_t p = 0; p < table->periods(); ++p)
+            for (const AxisRun& run :
+                 moved(table->runs(), p * table->source_period(), p * table->destination_period()))
+                slicer.push(run);
+        for (const AxisRun& run : table->tail()) slicer.push(run);
+    }
+    return slicer.finish();
+}
+
 namespace {
 
 using Extents = std::vector<std::int64_t>;
@@ -365,6 +515,59 @@ std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side s
     const BlockMemory* b = memory.find(product.block(side));
     for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
     return bytes;
+}
+
+// Piece length of a message that is packed and unpacked at the same time.
+
+std::int64_t pipelined_piece_bytes(std::int64_t message_bytes, std::int64_t most_bytes,
+                                   std::int64_t piece_bytes) {
+    constexpr std::int64_t most_pieces = 1024;
+    const std::int64_t all_bytes = piece_bytes * most_pieces;
+    const std::int64_t longer = message_bytes / all_bytes + (message_bytes % all_bytes != 0);
+    return std::min(
+        std::max<std::int64_t>(1, std::min(longer, most_bytes / piece_bytes)) * piece_bytes,
+        most_bytes);
+}
+
+// Axis order of a part that keeps the runs of a memory whole.
+
+namespace {
+
+template <class Axis>
+void order_axes(std::span<Axis> axes, const BlockMemory& memory, Side side) {
+    const auto stride = [&](const Axis& axis) {
+        return std::abs(memory.strides_bytes[axis.dim(side)]);
+    };
+    // A few at most: each moves outwards past those that are faster.
+    for (std::size_t i = 1; i < axes.size(); ++i)
+        for (std::size_t k = i; k > 0 && stride(axes[k]) > stride(axes[k - 1]); --k)
+            std::swap(axes[k], axes[k - 1]);
+}
+
+BoxList ordered(const BoxList& list, const MemoryLayout& memory, Side side) {
+    BoxListBuilder builder;
+    for (const PlacedBox& box : list.boxes) {
+        BoxShape shape = list.shape_of(box);
+        if (const BlockMemory* block = memory.find(box.block(side)))
+            order_axes(std::span(shape.axis).first(static_cast<std::size_t>(shape.dims)), *block,
+                       side);
+        builder.add(box.source_block, box.destination_block, shape);
+    }
+    return builder.finish();
+}
+
+}  // namespace
+
+PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side) {
+    for (Piece& piece : part.pieces) {
+        if (auto* list = std::get_if<BoxList>(&piece.content)) {
+            *list = ordered(*list, memory, side);
+        } else if (auto* product = std::get_if<ProductPiece>(&piece.content)) {
+            if (const BlockMemory* block = memory.find(product->block(side)))
+                order_axes(std::span(product->axes), *block, side);
+        }
+    }
+    return part;
 }
 
 }  // namespace datamover::plan

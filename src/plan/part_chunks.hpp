@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks of a pair's part that fit a small buffer.
+// Chunks of a pair's part that fit a small buffer: their form, length and order.
 #pragma once
 
 #include <cstddef>
@@ -41,5 +41,19 @@ ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, Messa
 /// By how many bytes a chunk lies away from its shape in the memory of a side.
 std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
                          const MemoryLayout& memory);
+
+// Piece length of a message that is packed and unpacked at the same time.
+
+/// Of a message of `message_bytes`: `piece_bytes`, and more for messages so long that this would
+/// make more than 1,024 of them, since each piece costs time and memory while a mover is bound.
+/// Never more than `most_bytes`. Both sides of a pair know the numbers, and so cut alike.
+std::int64_t pipelined_piece_bytes(std::int64_t message_bytes, std::int64_t most_bytes,
+                                   std::int64_t piece_bytes = 64 << 10);
+
+// Axis order of a part that keeps the runs of a memory whole.
+
+/// The part with the axes of its boxes and products ordered as the memory of one side is, the
+/// slowest outermost. Blocks that the memory does not hold stay as they are.
+PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side);
 
 }  // namespace datamover::plan

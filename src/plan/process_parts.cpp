@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The parts that one process sends and receives under a plan.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
+#include "datamover/advanced/pair_part.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "ghost_boxes.hpp"
-#include "halo_colours.hpp"
-#include "in_place.hpp"
+#include "halo.hpp"
 #include "part_builder.hpp"
+#include "process_parts.hpp"
 #include "redistribution.hpp"
 #include "section_piece.hpp"
-#include "term_index.hpp"
+#include "worked_out.hpp"
 
 namespace datamover {
+
+std::int64_t BoxShape::size() const {
+    std::int64_t n = 1;
+    for (const BoxAxis& a : axes()) n = geometry::multiply(n, a.length);
+    return n;
+}
+
+bool BoxShape::operator==(const BoxShape& other) const {
+    return dims == other.dims && std::equal(axes().begin(), axes().end(), other.axes().begin());
+}
+
+std::int64_t ProductPiece::size() const {
+    std::int64_t n = 1;
+    for (const PieceAxis& axis : axes) n = geometry::multiply(n, axis.table->size());
+    return n;
+}
+
+std::int64_t Piece::size() const {
+    return std::visit([](const auto& c) { return c.size(); }, content);
+}
+
+std::int64_t PairPart::size() const {
+    std::int64_t n = 0;
+    for (const Piece& piece : pieces) n = geometry::add(n, piece.size());
+    return n;
+}
+
 namespace {
 
 /// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
@@ -180,3 +209,66 @@ PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_ran
 }
 
 }  // namespace datamover
+
+// Parts of an in-place move: what remains if one array is source and destination.
+
+namespace datamover::plan {
+namespace {
+
+bool is_identity(const PieceAxis& axis) {
+    const AxisTable& table = *axis.table;
+    const auto stays = [](const AxisRun& r) {
+        return r.source == r.destination && (r.count == 1 || r.source_step == r.destination_step);
+    };
+    return axis.source_dim == axis.destination_dim && axis.source_sign == axis.destination_sign &&
+           (table.periods() <= 1 || table.source_period() == table.destination_period()) &&
+           std::ranges::all_of(table.runs(), stays) && std::ranges::all_of(table.tail(), stays);
+}
+
+}  // namespace
+
+bool is_identity(const BlockPair& blocks, const BoxShape& box) {
+    return blocks.source_block == blocks.destination_block &&
+           std::ranges::all_of(box.axes(), [](const BoxAxis& axis) {
+               return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
+           });
+}
+
+bool is_identity(const ProductPiece& piece) {
+    return piece.source_block == piece.destination_block &&
+           std::ranges::all_of(piece.axes, [](const PieceAxis& axis) { return is_identity(axis); });
+}
+
+void drop_identities(IndexPiece& piece) {
+    if (piece.source_block != piece.destination_block) return;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < piece.source.size(); ++i) {
+        if (piece.source[i] == piece.destination[i]) continue;
+        piece.source[kept] = piece.source[i];
+        piece.destination[kept++] = piece.destination[i];
+    }
+    piece.source.resize(kept);
+    piece.destination.resize(kept);
+}
+
+// Choice of the replica that sends to a process.
+
+std::int64_t nearest_replica(const BlockCyclic& layout, std::int64_t block, std::int64_t receiver,
+                             Nodes nodes) {
+    if (layout.replicas() == 1) return block;
+    const std::int64_t grid_size = layout.num_blocks() / layout.replicas();
+    const auto on_node_of_receiver = [&](std::int64_t rank) {
+        return !nodes.empty() &&
+               nodes[static_cast<std::size_t>(rank)] == nodes[static_cast<std::size_t>(receiver)];
+    };
+    const auto distance = [&](std::int64_t copy) {
+        const std::int64_t rank = layout.owner(copy);
+        return std::make_tuple(rank != receiver, !on_node_of_receiver(rank), rank);
+    };
+    std::int64_t nearest = block % grid_size;
+    for (std::int64_t copy = nearest + grid_size; copy < layout.num_blocks(); copy += grid_size)
+        if (distance(copy) < distance(nearest)) nearest = copy;
+    return nearest;
+}
+
+}  // namespace datamover::plan

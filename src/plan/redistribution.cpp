@@ -9,7 +9,6 @@
 #include "coverage.hpp"
 #include "geometry/checked.hpp"
 #include "section_piece.hpp"
-#include "section_windows.hpp"
 
 namespace datamover::plan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
-#include "plan/replicas.hpp"
+#include "plan/process_parts.hpp"
 
 namespace datamover::plan {
 

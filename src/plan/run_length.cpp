@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lengths of the contiguous runs of memory in a part.
-#include "run_length.hpp"
+#include "compile.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,14 +1,82 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Saved plans: plans as bytes and back.
+// Saved plans: plans as words and bytes, and back with validated reading.
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "datamover/motion_plan.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "io/whole_file.hpp"
-#include "section_piece.hpp"
 #include "serial.hpp"
 #include "worked_out.hpp"
+
+namespace datamover::plan {
+
+void PlanWriter::put_all(std::span<const std::int64_t> words) {
+    put(static_cast<std::int64_t>(words.size()));
+    for (const std::int64_t word : words) put(word);
+}
+
+void PlanWriter::put(const Point& point) {
+    put_all(point.to_vector());
+}
+
+void PlanWriter::put(const Region& region) {
+    put(region.lo());
+    put(region.hi());
+}
+
+void PlanWriter::put(const std::string& text) {
+    put(static_cast<std::int64_t>(text.size()));
+    for (std::size_t i = 0; i < text.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data() + i, std::min<std::size_t>(8, text.size() - i));
+        words_.push_back(word);
+    }
+}
+
+std::int64_t PlanWriter::digest() const {
+    geometry::WordDigest digest;
+    for (const std::uint64_t word : words_) digest.put(static_cast<std::int64_t>(word));
+    return digest.value();
+}
+
+std::int64_t PlanReader::get(std::int64_t lowest, std::int64_t highest, const char* what) {
+    const std::int64_t value = get();
+    if (value < lowest || value > highest) refuse(concat(what, " of ", value));
+    return value;
+}
+
+std::vector<std::int64_t> PlanReader::get_all() {
+    std::vector<std::int64_t> words(static_cast<std::size_t>(get_count(1)));
+    for (std::int64_t& word : words) word = get();
+    return words;
+}
+
+Point PlanReader::get_point() {
+    return Point(std::span<const std::int64_t>(get_all()));
+}
+
+Region PlanReader::get_region() {
+    const Point lo = get_point();
+    const Point hi = get_point();
+    return lo.dims() == 0 && hi.dims() == 0 ? Region{} : Region(lo, hi);
+}
+
+std::string PlanReader::get_text() {
+    std::string text(static_cast<std::size_t>(get_count(1, 8)), ' ');
+    for (std::size_t i = 0; i < text.size(); i += 8) {
+        const std::int64_t word = get();
+        std::memcpy(text.data() + i, &word, std::min<std::size_t>(8, text.size() - i));
+    }
+    // It may stand in the text of an error.
+    if (std::ranges::any_of(text, [](char c) { return c < ' ' || c > '~'; }))
+        refuse("a text of other characters than ASCII's");
+    return text;
+}
+
+}  // namespace datamover::plan
 
 namespace datamover {
 namespace {
@@ -18,15 +86,7 @@ using plan::PlanWriter;
 
 // What stands before a layout, and before a term.
 enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list, flat_cyclic };
-enum class TermKind : std::int64_t {
-    section,
-    redistribution,
-    halo,
-    strided_section,
-    coloured_halo,
-    flipped_section,  // with steps, too
-    flipped_redistribution
-};
+enum class TermKind : std::int64_t { section, redistribution, halo };
 
 void put_axes(const std::vector<int>& axes, PlanWriter& out) {
     out.put_all(std::vector<std::int64_t>(axes.begin(), axes.end()));
@@ -90,44 +150,36 @@ void write(const Layout& layout, PlanWriter& out) {
 }
 
 void write(const SectionCopy& term, PlanWriter& out) {
-    const TermKind kind = !term.flip.empty()      ? TermKind::flipped_section
-                          : plan::has_steps(term) ? TermKind::strided_section
-                                                  : TermKind::section;
-    out.put(static_cast<std::int64_t>(kind));
+    out.put(static_cast<std::int64_t>(TermKind::section));
     out.put(term.source_block);
     out.put(term.source_region);
     out.put(term.destination_block);
     out.put(term.destination_region);
     put_axes(term.axes, out);
-    if (kind == TermKind::section) return;
     out.put(term.source_step);
     out.put(term.destination_step);
-    if (kind == TermKind::flipped_section) put_flags(term.flip, out);
+    put_flags(term.flip, out);
 }
 
 void write(const Redistribution& term, PlanWriter& out) {
-    const bool flipped = !term.flip.empty();
-    out.put(static_cast<std::int64_t>(flipped ? TermKind::flipped_redistribution
-                                              : TermKind::redistribution));
+    out.put(static_cast<std::int64_t>(TermKind::redistribution));
     out.put(term.source_region);
     out.put(term.destination_region);
     put_axes(term.axes, out);
     out.put(std::int64_t{term.partial});
     out.put(std::int64_t{term.reversed});
     out.put(std::int64_t{term.adjoint});
-    if (flipped) put_flags(term.flip, out);
+    put_flags(term.flip, out);
 }
 
 void write(const HaloExchange& term, PlanWriter& out) {
-    const bool coloured = term.colours > 1;
-    out.put(static_cast<std::int64_t>(coloured ? TermKind::coloured_halo : TermKind::halo));
+    out.put(static_cast<std::int64_t>(TermKind::halo));
     out.put(term.lower);
     out.put(term.upper);
     out.put(term.domain);
     put_flags(term.periodic, out);
     out.put(std::int64_t{term.corners});
     out.put(std::int64_t{term.reversed});
-    if (!coloured) return;
     out.put(term.colours);
     out.put(term.colour);
 }
@@ -199,21 +251,20 @@ std::vector<bool> read_flags(PlanReader& in) {
     return flags;
 }
 
-SectionCopy read_section(PlanReader& in, TermKind kind) {
+SectionCopy read_section(PlanReader& in) {
     SectionCopy term;
     term.source_block = in.get();
     term.source_region = in.get_region();
     term.destination_block = in.get();
     term.destination_region = in.get_region();
     term.axes = read_axes(in);
-    if (kind == TermKind::section) return term;
     term.source_step = in.get_point();
     term.destination_step = in.get_point();
-    if (kind == TermKind::flipped_section) term.flip = read_flags(in);
+    term.flip = read_flags(in);
     return term;
 }
 
-Redistribution read_redistribution(PlanReader& in, bool flipped) {
+Redistribution read_redistribution(PlanReader& in) {
     Redistribution term;
     term.source_region = in.get_region();
     term.destination_region = in.get_region();
@@ -221,11 +272,11 @@ Redistribution read_redistribution(PlanReader& in, bool flipped) {
     term.partial = in.get_flag();
     term.reversed = in.get_flag();
     term.adjoint = in.get_flag();
-    if (flipped) term.flip = read_flags(in);
+    term.flip = read_flags(in);
     return term;
 }
 
-HaloExchange read_halo(PlanReader& in, bool coloured) {
+HaloExchange read_halo(PlanReader& in) {
     HaloExchange term;
     term.lower = in.get_point();
     term.upper = in.get_point();
@@ -233,25 +284,20 @@ HaloExchange read_halo(PlanReader& in, bool coloured) {
     term.periodic = read_flags(in);
     term.corners = in.get_flag();
     term.reversed = in.get_flag();
-    if (!coloured) return term;
     term.colours = in.get();
     term.colour = in.get();
     return term;
 }
 
 PlanTerm read_term(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(TermKind::flipped_redistribution);
-    const auto kind = static_cast<TermKind>(in.get(0, last, "a kind of term"));
-    switch (kind) {
+    const std::int64_t last = static_cast<std::int64_t>(TermKind::halo);
+    switch (static_cast<TermKind>(in.get(0, last, "a kind of term"))) {
         case TermKind::section:
-        case TermKind::strided_section:
-        case TermKind::flipped_section:
-            return read_section(in, kind);
+            return read_section(in);
         case TermKind::redistribution:
-        case TermKind::flipped_redistribution:
-            return read_redistribution(in, kind == TermKind::flipped_redistribution);
+            return read_redistribution(in);
         default:
-            return read_halo(in, kind == TermKind::coloured_halo);
+            return read_halo(in);
     }
 }
 
@@ -307,7 +353,7 @@ MotionPlan MotionPlan::from_bytes(std::span<const std::uint8_t> bytes) {
         const Layout source = read_layout(in);
         MotionPlan plan(source, read_layout(in));
         for (std::int64_t left = in.get(); left > 0; --left) plan.add(read_term(in));
-        in.finish();
+        if (in.left() != 0) in.refuse("more than a plan");
         return plan;
     } catch (const Error& e) {
         throw make_error(ErrorCode::invalid_argument, "a saved plan cannot be read: ", e.what());

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An explicit section copy in the local indices of its two blocks.
+// An explicit section copy in the local indices of its two blocks, and windows of sections.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "coverage.hpp"
 #include "datamover/motion_plan.hpp"
 
 namespace datamover::plan {
@@ -54,5 +58,16 @@ std::vector<int> inverse_axes(const std::vector<int>& axes);
 Point permuted(const Point& point, const std::vector<int>& axes);
 Region permuted(const Region& region, const std::vector<int>& axes);
 std::vector<bool> permuted(const std::vector<bool>& flip, const std::vector<int>& axes);
+
+// Windows of a redistributed section that a floor plan's blocks hold.
+
+/// Where the blocks of one side's layout lie.
+std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
+                               const SectionFrame& f, Side side);
+
+/// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
+/// holds the same points.
+std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
+                                    const SectionFrame& f);
 
 }  // namespace datamover::plan

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "copy_program.hpp"
-#include "fuse_nests.hpp"
 #include "nest_folder.hpp"
+#include "product_builder.hpp"
 
 namespace datamover {
 namespace {

@@ -1,17 +1,85 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops for a canonical nest.
+// Canonical nests, and their loops.
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "axis_loop.hpp"
-#include "canonical.hpp"
 #include "copy_program.hpp"
+#include "encodings.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover {
+
+/// A nest whose axes stand in the order of the destination's memory, outermost first, with positive
+/// destination strides, folded, and with contiguous inner axes merged into wider elements.
+struct CanonicalNest {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t elem_bytes = 0;  ///< contiguous bytes that always move together
+    std::vector<NestAxis> axes;
+
+    /// The axis along which the source (the destination) advances in the smallest steps.
+    std::size_t fastest_source_axis() const;
+    std::size_t fastest_destination_axis() const { return axes.size() - 1; }
+};
+
+/// `widen` merges contiguous inner axes into the element; only where bytes are copied unchanged.
+CanonicalNest canonical_nest(const Nest& nest, std::int64_t elem_bytes, bool widen);
+
+namespace {
+
+/// Lets an axis be walked from its other end when the destination's addresses fall along it.
+void turn_upwards(CanonicalNest& nest, NestAxis& axis) {
+    if (axis.table != nullptr) return;
+    if (axis.destination_stride > 0 || (axis.destination_stride == 0 && axis.source_stride >= 0))
+        return;
+    nest.source += (axis.count - 1) * axis.source_stride;
+    nest.destination += (axis.count - 1) * axis.destination_stride;
+    axis.source_stride = -axis.source_stride;
+    axis.destination_stride = -axis.destination_stride;
+}
+
+bool outer_of(const NestAxis& a, const NestAxis& b) {
+    const std::int64_t da = std::abs(a.destination_stride);
+    const std::int64_t db = std::abs(b.destination_stride);
+    if (da != db) return da > db;
+    return std::abs(a.source_stride) > std::abs(b.source_stride);
+}
+
+void widen_element(CanonicalNest& nest) {
+    while (!nest.axes.empty()) {
+        const NestAxis& inner = nest.axes.back();
+        if (inner.table != nullptr || inner.source_stride != nest.elem_bytes ||
+            inner.destination_stride != nest.elem_bytes)
+            return;
+        nest.elem_bytes *= inner.count;
+        nest.axes.pop_back();
+    }
+}
+
+}  // namespace
+
+std::size_t CanonicalNest::fastest_source_axis() const {
+    std::size_t best = axes.size() - 1;
+    for (std::size_t k = axes.size(); k-- > 0;)
+        if (std::abs(axes[k].source_stride) < std::abs(axes[best].source_stride)) best = k;
+    return best;
+}
+
+CanonicalNest canonical_nest(const Nest& nest, std::int64_t elem_bytes, bool widen) {
+    CanonicalNest result{nest.source, nest.destination, elem_bytes, nest.axes};
+    for (NestAxis& axis : result.axes) turn_upwards(result, axis);
+    std::ranges::stable_sort(result.axes, outer_of);
+    fold_axes(result.axes);
+    if (widen) widen_element(result);
+    return result;
+}
+
 namespace {
 
 /// Above this many bytes, stores of a transposition go around the caches (measured).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "encodings.hpp"
 #include "extent.hpp"
 #include "geometry/make_error.hpp"
 #include "offsets.hpp"
@@ -12,6 +13,8 @@
 
 namespace datamover {
 namespace {
+
+constexpr const char* refusal = "these bytes are not those of an address relation: ";
 
 void write(const PairsStorage& s, WordWriter& out) {
     out.put(s.size());
@@ -339,8 +342,7 @@ StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t
 }  // namespace
 
 void refuse_serial(const char* what) {
-    throw make_error(ErrorCode::invalid_argument,
-                     "these bytes are not those of an address relation: ", what);
+    throw make_error(ErrorCode::invalid_argument, refusal, what);
 }
 
 std::uint64_t serial_checksum(std::span<const std::uint8_t> bytes) {
@@ -354,29 +356,48 @@ std::uint64_t serial_checksum(std::span<const std::uint8_t> bytes) {
     return hash;
 }
 
-std::vector<std::uint8_t> WordWriter::bytes() const {
-    std::vector<std::uint8_t> bytes(words_.size() * 8);
-    if (!words_.empty()) std::memcpy(bytes.data(), words_.data(), bytes.size());
-    return bytes;
+std::vector<std::uint8_t> WordWriter::finish() {
+    const auto bytes_of_all = [&] {
+        std::vector<std::uint8_t> bytes(words_.size() * 8);
+        std::memcpy(bytes.data(), words_.data(), bytes.size());
+        return bytes;
+    };
+    put(serial_checksum(bytes_of_all()));
+    return bytes_of_all();
+}
+
+WordReader::WordReader(std::span<const std::uint8_t> bytes, std::uint64_t magic,
+                       const char* refusal_text)
+    : bytes_(bytes), refusal_(refusal_text) {
+    if (bytes.size() < 16 || bytes.size() % 8 != 0) refuse("cut off");
+    if (static_cast<std::uint64_t>(get()) != magic) refuse("another format, version or byte order");
+    bytes_ = bytes.last(8);
+    if (static_cast<std::uint64_t>(get()) != serial_checksum(bytes.first(bytes.size() - 8)))
+        refuse("changed since they were written");
+    bytes_ = bytes.subspan(8, bytes.size() - 16);
+}
+
+void WordReader::refuse(const std::string& what) const {
+    throw make_error(ErrorCode::invalid_argument, refusal_, what);
 }
 
 std::int64_t WordReader::get() {
-    if (bytes_.size() < 8) refuse_serial("cut off");
+    if (bytes_.empty()) refuse("cut off");
     std::int64_t word = 0;
     std::memcpy(&word, bytes_.data(), 8);
     bytes_ = bytes_.subspan(8);
     return word;
 }
 
-std::int64_t WordReader::get_count(std::int64_t words_per_item) {
+std::int64_t WordReader::get_count(std::int64_t words_per_item, std::int64_t items_per_word) {
     const std::int64_t count = get();
-    if (count < 0 || count > left() / words_per_item) refuse_serial("fewer items than told");
+    if (count < 0 || count > left() / words_per_item * items_per_word)
+        refuse("fewer items than told");
     return count;
 }
 
 std::vector<std::uint8_t> AddressRelation::to_bytes() const {
-    WordWriter out;
-    out.put(serial_magic);
+    WordWriter out(serial_magic);
     out.put_all(
         {static_cast<std::int64_t>(encoding()), source_elem_bytes(), destination_elem_bytes()});
     switch (encoding()) {
@@ -399,19 +420,12 @@ std::vector<std::uint8_t> AddressRelation::to_bytes() const {
             write(static_cast<const OffsetsStorage&>(*storage_), out);
             break;
     }
-    out.put(serial_checksum(out.bytes()));
-    return out.bytes();
+    return out.finish();
 }
 
 AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes,
                                             std::int64_t elems_limit) {
-    if (bytes.size() < 5 * 8 || bytes.size() % 8 != 0) refuse_serial("cut off");
-    WordReader last(bytes.last(8));
-    WordReader in(bytes.first(bytes.size() - 8));
-    if (static_cast<std::uint64_t>(in.get()) != serial_magic)
-        refuse_serial("another format, version or byte order");
-    if (static_cast<std::uint64_t>(last.get()) != serial_checksum(bytes.first(bytes.size() - 8)))
-        refuse_serial("changed since they were written");
+    WordReader in(bytes, serial_magic, refusal);
     const std::int64_t encoding = in.get();
     const std::int64_t source = in.get();
     const std::int64_t destination = in.get();

@@ -11,18 +11,26 @@
 // the message. MPI matches such operations by their order, which therefore has to be the same
 // everywhere: that of the movers' starts (ProcessGroup::take_ticket). They cannot be cancelled:
 // memory that MPI may still access after a failure is kept.
+#include <mpi.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "exchange.hpp"
-#include "mpi/all_to_all.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
+#include "mpi/collectives.hpp"
 #include "mpi/communicators.hpp"
+#include "mpi/failure_board.hpp"
+#include "mpi/process_group.hpp"
+#include "transport.hpp"
 
 #if MPI_VERSION >= 4
 // Null where there is none (mpi::has_large_counts).
@@ -31,6 +39,190 @@
 
 namespace datamover::transport {
 namespace {
+
+/// Checks that processes of different nodes use their turns for the same movers. Each sends the
+/// number of the binding that it begins to the process after it, in a ring of all, if that one is
+/// on another node. Those of one node compare on their boards (FailureBoard::claim_ticket). So
+/// every two that follow each other are compared, and not all can be equal if two of them differ.
+class OrderCheck {
+public:
+    /// Of the binding `number`, the same on all processes. Local.
+    OrderCheck(mpi::ProcessGroupPtr group, int number);
+    ~OrderCheck();
+    OrderCheck(const OrderCheck&) = delete;
+    OrderCheck& operator=(const OrderCheck&) = delete;
+
+    /// A turn begins, in the order of the group's turns. The last one's check has ended.
+    void begin();
+    /// Whether the check of the turn has ended. Throws mismatch where the process before uses it
+    /// for another binding.
+    bool is_done();
+
+private:
+    struct Numbers {
+        std::int64_t own = 0, theirs = 0;
+    };
+    struct Message {
+        bool is_there = false, is_under_way = false;
+        std::size_t request = 0;
+    };
+    bool has_ended(Message& message);
+
+    mpi::ProcessGroupPtr group_;
+    int before_;                        ///< the process before this one
+    std::shared_ptr<Numbers> numbers_;  ///< what MPI may still look at
+    mpi::PersistentRequests requests_;
+    Message sent_, received_;
+};
+
+/// One direction of one pair.
+struct ExchangedPair {
+    std::int64_t peer = 0;
+    bool sends = false;
+    PairProgram program;
+    memory::AllocationPtr buffer;  ///< none where the arrays themselves are exchanged
+    /// Where the bytes of a chunk lie; none where MPI is told addresses.
+    std::vector<mpi::Datatype> types;
+    std::vector<std::size_t> type_index;  ///< per chunk, of those
+    std::size_t place = 0;                ///< among those to whom, or from whom, an operation goes
+
+    const std::byte* bytes_of(std::size_t chunk) const {
+        return buffer ? buffer->data : program.in_place(chunk);
+    }
+};
+
+/// What MPI may look at until an operation has ended.
+struct Exchange {
+    /// What goes to, or comes from, each place. Where MPI's call takes addresses as displacements
+    /// from MPI_BOTTOM, these are bytes: MPICH takes 2.5 to 4 times as long over a type of its own
+    /// for each (measured with 2 MiB). Else one of a type that counts from MPI_BOTTOM, with nothing
+    /// to add.
+    struct Half {
+        std::vector<int> counts, zeros;
+        std::vector<MPI_Count> long_counts;
+        std::vector<MPI_Aint> displacements;
+        std::vector<MPI_Datatype> types;
+
+        void resize(std::size_t places);
+        void set(const ExchangedPair& pair, std::size_t chunk);
+        void* address(std::size_t place) const;
+    };
+
+    /// Where all messages of an operation come into one buffer: its parts, by process.
+    struct Gathered {
+        memory::AllocationPtr memory;
+        std::vector<int> counts_bytes, starts_bytes;
+    };
+
+    Half sent, received;
+    Gathered gathered;
+    std::vector<ExchangedPair> pairs;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+/// The exchange of a chunk with a process, packed or in place. `takes_addresses`: MPI's operation
+/// takes addresses as displacements.
+ExchangedPair exchanged(const BindContext& context, const Pair& pair, bool takes_addresses);
+
+/// Of all messages on the communicator of turns.
+constexpr int tag = 0;
+
+void add_types(ExchangedPair& pair) {
+    std::vector<std::pair<const std::byte*, std::int64_t>> known;
+    for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
+        const std::pair place{pair.bytes_of(i), pair.program.chunk_bytes(i)};
+        const auto found = pair.buffer ? std::ranges::find(known, place) : known.end();
+        pair.type_index.push_back(static_cast<std::size_t>(found - known.begin()));
+        if (found != known.end()) continue;
+        known.push_back(place);
+        pair.types.push_back(mpi::bytes_at(place.first, place.second));
+    }
+}
+
+ExchangedPair exchanged(const BindContext& context, const Pair& pair, bool takes_addresses) {
+    ExchangedPair made;
+    made.peer = pair.peer;
+    made.sends = pair.sends();
+    made.place = static_cast<std::size_t>(pair.peer);
+    // Longer ones take MPI another way, which is slower here (measured with mpich 5).
+    made.program = context.message_program(pair, {context.chunk_bytes});
+    const std::int64_t most_bytes = made.program.most_chunk_bytes();
+    if (!made.program.all_in_place())
+        made.buffer = memory::SegmentPool::allocate_private(most_bytes);
+    if (!takes_addresses || most_bytes > std::numeric_limits<int>::max()) add_types(made);
+    return made;
+}
+
+void Exchange::Half::resize(std::size_t places) {
+    counts.assign(places, 0);
+    zeros.assign(places, 0);
+    long_counts.assign(places, 0);
+    displacements.assign(places, 0);
+    types.assign(places, MPI_BYTE);
+}
+
+void Exchange::Half::set(const ExchangedPair& pair, std::size_t chunk) {
+    const bool any = chunk < pair.program.chunks();
+    const bool as_bytes = any && pair.types.empty();
+    counts[pair.place] = as_bytes ? static_cast<int>(pair.program.chunk_bytes(chunk)) : any;
+    long_counts[pair.place] = counts[pair.place];
+    displacements[pair.place] = as_bytes ? mpi::displacement_of(pair.bytes_of(chunk)) : 0;
+    types[pair.place] = any && !as_bytes ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
+}
+
+void* Exchange::Half::address(std::size_t place) const {
+    if (displacements[place] == 0) return MPI_BOTTOM;
+    return reinterpret_cast<void*>(displacements[place]);
+}
+
+OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
+    : group_(std::move(group)),
+      before_((group_->rank() + group_->size() - 1) % group_->size()),
+      numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
+    const int after = (group_->rank() + 1) % group_->size();
+    const auto is_far = [&](int rank) { return group_->node_position(rank) < 0; };
+    if (is_far(before_)) {
+        received_ = {true, false, requests_.size()};
+        requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before_, tag,
+                              group_->ticket_comm());
+    }
+    if (is_far(after)) {
+        sent_ = {true, false, requests_.size()};
+        requests_.add_send(&numbers_->own, sizeof numbers_->own, after, tag, group_->ticket_comm());
+    }
+}
+
+OrderCheck::~OrderCheck() {
+    bool have_ended = true;
+    for (std::size_t i = 0; i < requests_.size(); ++i) have_ended = requests_.free(i) && have_ended;
+    if (!have_ended) group_->abandon(numbers_);
+}
+
+void OrderCheck::begin() {
+    for (Message* message : {&received_, &sent_}) {
+        if (!message->is_there) continue;
+        MPI_Request request = requests_[message->request];
+        mpi::check(MPI_Start(&request), "MPI_Start");
+        message->is_under_way = true;
+    }
+}
+
+bool OrderCheck::has_ended(Message& message) {
+    if (!message.is_under_way) return true;
+    MPI_Request request = requests_[message.request];
+    int ended = 0;
+    mpi::check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+    message.is_under_way = ended == 0;
+    return ended != 0;
+}
+
+bool OrderCheck::is_done() {
+    const bool hears = received_.is_under_way;
+    const bool has_heard = has_ended(received_);
+    if (hears && has_heard && numbers_->theirs != numbers_->own)
+        throw mpi::another_order(group_->rank(), concat("process ", before_));
+    return has_ended(sent_) && has_heard;
+}
 
 /// With fewer processes, all operations are the same.
 constexpr int least_processes = 3;

@@ -12,8 +12,7 @@
 #include "memory/cache_lines.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "plan/piece_length.hpp"
-#include "relation_words.hpp"
+#include "plan/part_chunks.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {

@@ -3,7 +3,7 @@
 //
 // Names of kinds and "auto", joined by "+". A name may be followed by ":" and which side copies, or
 // how long messages are at most: "shared:receiver", "p2p:64K", "auto:sender:256K".
-#include "registry.hpp"
+#include "transport.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,6 @@
 
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
-#include "transport.hpp"
 
 namespace datamover::transport {
 

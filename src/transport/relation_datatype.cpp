@@ -14,7 +14,7 @@
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "relation/encodings.hpp"
-#include "relation_words.hpp"
+#include "transport.hpp"
 
 namespace datamover {
 namespace {

@@ -1,24 +1,117 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface of transports.
+// The interface of transports, their registry, and what they know of the memory of a node.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "datamover/advanced/address_relation.hpp"
 #include "datamover/advanced/user_transport.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
+#include "datamover/side.hpp"
+#include "memory/segment_pool.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/process_group.hpp"
-#include "node_memory.hpp"
 #include "pair_program.hpp"
-#include "registry.hpp"
 #include "signal_lines.hpp"
 
 namespace datamover::transport {
+
+/// An array of another process of this node.
+struct PeerArray {
+    std::optional<memory::SharedPlace> place;  ///< of its base; none: not in shared memory
+    std::byte* address = nullptr;              ///< of its base, in the other process
+    bool described = false;                    ///< `memory` says where its blocks lie
+    MemoryLayout memory;
+};
+
+/// What another process of this node offered when a mover was bound.
+struct NodePeer {
+    std::int64_t pid = 0;
+    std::optional<memory::SharedPlace> signals;
+    std::vector<PerSide<PeerArray>> arrays;  ///< per motion
+};
+
+/// The two ends of one motion, as this process holds them.
+using OwnArrays = PerSide<const ArrayPart*>;
+
+/// What this process offers to its node, as words.
+std::vector<std::int64_t> offer_to_node(std::span<const OwnArrays> arrays,
+                                        const memory::Allocation* signals, bool describe_private);
+
+/// The offers of the processes of a node. A peer's offer is read, and its memory mapped, when a
+/// pair with it asks: what nobody asks for costs nothing.
+class NodeMemory {
+public:
+    /// `offers` are the words of each process, in order of node_ranks.
+    NodeMemory(const mpi::ProcessGroup& group, std::vector<std::vector<std::int64_t>> offers,
+               std::size_t motions);
+
+    /// Throws invalid_argument for a rank of another node.
+    const NodePeer& peer(std::int64_t rank);
+    /// Where an array's base is mapped here. Throws no_memory where it cannot be mapped.
+    std::byte* base(std::int64_t rank, std::size_t motion, Side side);
+    /// The first of the peer's signal lines. Throws no_memory where it has none.
+    std::byte* signals(std::int64_t rank);
+
+    /// What is mapped; keeps it mapped.
+    const std::vector<std::shared_ptr<memory::SharedSegment>>& mapped() const { return mapped_; }
+
+private:
+    std::byte* map(const memory::SharedPlace& place);
+
+    const mpi::ProcessGroup& group_;
+    std::vector<std::vector<std::int64_t>> offers_;
+    std::size_t motions_;
+    std::vector<std::optional<NodePeer>> peers_;
+    std::vector<std::shared_ptr<memory::SharedSegment>> mapped_;
+};
+
+struct TransportKind;
+
+/// What a user says of how a kind is to carry.
+struct TransportOptions {
+    std::int64_t chunk_bytes = 0;        ///< longest message or slot; 0: as usual
+    std::optional<bool> receivers_copy;  ///< where either side could; none: as usual
+};
+
+/// Calls visit(name, manner) for the names in turn, until it gives true; whether it did. What
+/// stands behind a name is the text after its first ":".
+template <class Visit>
+bool any_transport_name(std::string_view names, Visit&& visit) {
+    while (true) {
+        const std::size_t end = names.find('+');
+        const std::string_view word = names.substr(0, end);
+        const std::size_t colon = std::min(word.find(':'), word.size());
+        if (visit(word.substr(0, colon), word.substr(colon))) return true;
+        if (end == std::string_view::npos) return false;
+        names.remove_prefix(end + 1);
+    }
+}
+
+/// Whether one name alone is that of a kind, or "auto".
+bool is_transport_name(std::string_view name);
+/// Whether a kind is among the names.
+bool names_transport(std::string_view names, std::string_view kind);
+/// Throws invalid_argument for names that are not such, and for manners that a kind does not have.
+void check_transport_names(std::string_view names);
+/// In what manner pairs of a kind are carried, of names that were verified: as the first name says
+/// that is the kind's or "auto".
+TransportOptions options_of_transport(std::string_view names, std::string_view kind);
+/// Whether the names name a kind, or say in what manner it carries what "auto" chooses it for.
+bool concerns(std::string_view names, const TransportKind& kind);
+/// The same names with one of them in another manner than the usual one, in all ways worth a trial:
+/// each side copies; messages of several lengths. None where a manner is given.
+std::vector<std::string> other_options(std::string_view names);
 
 /// What the rates say, in nanoseconds, of one copy and of slots, between which "auto" chooses;
 /// nothing where it does not come to that.
@@ -216,9 +309,18 @@ void add_transport_kind(TransportKind kind);
 /// A number that tells two lists of kinds apart.
 std::int64_t transport_kinds_digest();
 
-/// The kind that carries a pair. Of the names (transport_names.hpp) the first that can carry it
+/// The kind that carries a pair. Of the names (any_transport_name) the first that can carry it
 /// does; "auto" stands for the first kind that can and pays. Pairs within a
 /// process are always copied by "self". Throws unsupported.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names);
+
+// Datatypes of a relation in the widest words that fit its elements.
+
+/// As relation_datatype, of the longest words that elements at these places of `base` consist of:
+/// MPICH copies single bytes where it is told bytes. Two sides may have words of different lengths;
+/// between equal machines MPI compares numbers of bytes alone. In parts that lie at displacements
+/// from `base`, for a sequence of them and others.
+std::vector<mpi::PlacedDatatype> relation_in_words(const AddressRelation& relation, Side side,
+                                                   const std::byte* base);
 
 }  // namespace datamover::transport

@@ -23,7 +23,7 @@
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
 #include "geometry/make_error.hpp"
-#include "mover/tuning_file.hpp"
+#include "mover/tuning.hpp"
 #include "mpi_test.hpp"
 
 namespace datamover {

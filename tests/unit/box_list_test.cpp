@@ -11,7 +11,6 @@
 #include "layout_oracle.hpp"
 #include "plan/part_builder.hpp"
 #include "plan/part_chunks.hpp"
-#include "plan/part_order.hpp"
 
 namespace datamover {
 namespace {

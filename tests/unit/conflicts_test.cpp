@@ -7,7 +7,6 @@
 #include <set>
 
 #include "layout_oracle.hpp"
-#include "plan/touched_pieces.hpp"
 
 namespace datamover {
 namespace {

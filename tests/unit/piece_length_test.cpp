@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pieces of a long message: few, and no longer than allowed.
-#include "plan/piece_length.hpp"
+#include "plan/part_chunks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,6 @@
 // loop, and all elements arrive as with a plain loop.
 #include <gtest/gtest.h>
 
-#include "relation/fuse_nests.hpp"
 #include "relation/product_builder.hpp"
 #include "relation_oracle.hpp"
 

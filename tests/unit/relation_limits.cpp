@@ -39,12 +39,10 @@ std::shared_ptr<const AxisTable> table(std::vector<AxisRun> runs, std::int64_t p
 /// The bytes of a relation whose words after the element sizes are given.
 std::vector<std::uint8_t> bytes_of(Encoding encoding, std::int64_t elem_bytes,
                                    const std::vector<std::int64_t>& words) {
-    WordWriter out;
-    out.put(serial_magic);
+    WordWriter out(serial_magic);
     out.put_all({static_cast<std::int64_t>(encoding), elem_bytes, elem_bytes});
     out.put_all(words);
-    out.put(serial_checksum(out.bytes()));
-    return out.bytes();
+    return out.finish();
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Length of contiguous runs: the value from the tables is that of the memory.
-#include "plan/run_length.hpp"
+#include "plan/compile.hpp"
 
 #include "layout_oracle.hpp"
 

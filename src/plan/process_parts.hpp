@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts of an in-place move: what remains if one array is source and destination.
+// What a process sends and receives: the replica that sends, and the parts of an in-place move, which
+// are what remains if one array is source and destination.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "datamover/block_cyclic.hpp"
 #include "datamover/motion_plan.hpp"
-#include "plan/replicas.hpp"
 
 namespace datamover::plan {
+
+/// The node of each rank; empty where nobody knows.
+using Nodes = std::span<const std::int64_t>;
+
+/// The copy of `block` (of any replica) from which `receiver` gets it: its own, else that of the
+/// lowest rank on its node, else that of the lowest rank. O(replicas).
+std::int64_t nearest_replica(const BlockCyclic& layout, std::int64_t block, std::int64_t receiver,
+                             Nodes nodes);
 
 /// As MotionPlan::outgoing and incoming, without the pieces of redistributions that bring elements
 /// of a block to themselves: they stay where they are, whatever the operation. A section copy to

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Explanation of a plan: its traffic in sum, its pairs of processes, and the traffic matrix.
+#include <algorithm>
+#include <map>
+
+#include "datamover/explain.hpp"
+#include "datamover/memory_layout.hpp"
+#include "geometry/make_error.hpp"
+#include "plan/axis_overlap.hpp"
+#include "plan/compile.hpp"
+
+namespace datamover {
+namespace {
+
+using plan::GridOverlap;
+using std::int64_t;
+
+constexpr int64_t max_node_pairs = 300'000'000;  // about ten seconds
+
+std::size_t to_index(int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+int64_t resolved_node_size(int64_t node_size, int64_t nprocs) {
+    if (node_size < 0)
+        throw make_error(ErrorCode::invalid_argument, "node_size is ", node_size,
+                         "; it is the number of processes per node, or 0 for all on one node");
+    return node_size == 0 ? std::max<int64_t>(nprocs, 1) : node_size;
+}
+
+TrafficSummary empty_summary(int64_t nprocs) {
+    const std::vector<int64_t> zeros(to_index(nprocs), 0);
+    TrafficSummary s;
+    s.sent_elems = s.received_elems = s.kept_elems = zeros;
+    s.sent_messages = s.received_messages = zeros;
+    return s;
+}
+
+void set_sizes(TrafficSummary& s, const std::map<int64_t, int64_t>& sizes) {
+    for (const auto& [elems, messages] : sizes)
+        if (messages > 0) s.sizes.push_back({elems, messages});
+    if (s.sizes.empty()) return;
+    s.smallest_elems = s.sizes.front().elems;
+    s.largest_elems = s.sizes.back().elems;
+}
+
+/// Grid coordinates by rank, for the ranks that have a grid position.
+class PositionOf {
+public:
+    explicit PositionOf(const BlockCyclic& layout) : layout_(layout) {}
+    bool find(int64_t rank, Point& coordinates) const {
+        const int64_t block = layout_.block_of(rank);
+        if (block < 0) return false;
+        coordinates = layout_.grid_coordinates(block);
+        return true;
+    }
+
+private:
+    const BlockCyclic& layout_;
+};
+
+/// Counts what stays within a node, pair by pair: only pairs of one node are looked at.
+void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs, int64_t node_size,
+                   int64_t messages, int64_t elems) {
+    if (node_size >= nprocs) {
+        s.shared_messages = messages;
+        s.shared_elems = elems;
+        return;
+    }
+    if (node_size > max_node_pairs / nprocs) {
+        s.nodes_known = false;
+        return;
+    }
+    const PositionOf source_of(overlap.source()), destination_of(overlap.destination());
+    std::vector<int64_t> receivers;
+    std::vector<Point> places;
+    for (int64_t begin = 0; begin < nprocs; begin += node_size) {
+        const int64_t end = std::min(begin + node_size, nprocs);
+        receivers.clear();
+        places.clear();
+        Point at;
+        for (int64_t r = begin; r < end; ++r)
+            if (destination_of.find(r, at) && overlap.destination_elems(at) > 0) {
+                receivers.push_back(r);
+                places.push_back(at);
+            }
+        for (int64_t r = begin; r < end; ++r) {
+            if (!source_of.find(r, at) || overlap.source_elems(at) == 0) continue;
+            overlap.for_each_destination(at, places, [&](std::size_t i, int64_t n) {
+                if (receivers[i] == r) return;
+                ++s.shared_messages;
+                s.shared_elems += n;
+            });
+        }
+    }
+    s.p2p_messages = messages - s.shared_messages;
+    s.p2p_elems = elems - s.shared_elems;
+}
+
+TrafficSummary summarize_grids(const GridOverlap& overlap, int64_t nprocs, int64_t node_size) {
+    TrafficSummary s = empty_summary(nprocs);
+    std::map<int64_t, int64_t> sizes = overlap.sizes();
+    const bool sizes_known = !sizes.empty();
+    const PositionOf source_of(overlap.source()), destination_of(overlap.destination());
+    int64_t messages = 0, elems = 0;
+    for (int64_t r = 0; r < nprocs; ++r) {
+        Point from, to;
+        const bool sends = source_of.find(r, from), receives = destination_of.find(r, to);
+        const int64_t kept = sends && receives ? overlap.elems(from, to) : 0;
+        const int64_t self = kept > 0 ? 1 : 0;
+        if (self > 0 && sizes_known) --sizes[kept];
+        s.kept_elems[to_index(r)] = kept;
+        if (sends) {
+            s.sent_elems[to_index(r)] = overlap.source_elems(from) - kept;
+            s.sent_messages[to_index(r)] = overlap.source_peers(from) - self;
+        }
+        if (receives) {
+            s.received_elems[to_index(r)] = overlap.destination_elems(to) - kept;
+            s.received_messages[to_index(r)] = overlap.destination_peers(to) - self;
+        }
+        messages += s.sent_messages[to_index(r)];
+        elems += s.sent_elems[to_index(r)];
+    }
+    set_sizes(s, sizes);
+    if (!sizes_known && messages > 0) {
+        s.smallest_elems = overlap.smallest();
+        s.largest_elems = overlap.largest();
+    }
+    split_by_node(s, overlap, nprocs, node_size, messages, elems);
+    return s;
+}
+
+TrafficSummary summarize_parts(const MotionPlan& plan, int64_t node_size) {
+    TrafficSummary s = empty_summary(plan.nprocs());
+    std::map<int64_t, int64_t> sizes;
+    for (int64_t r = 0; r < plan.nprocs(); ++r)
+        for (const PeerPart& peer : plan.outgoing(r)) {
+            const int64_t n = peer.part.size();
+            if (peer.rank == r) {
+                s.kept_elems[to_index(r)] += n;
+                continue;
+            }
+            ++sizes[n];
+            ++s.sent_messages[to_index(r)];
+            ++s.received_messages[to_index(peer.rank)];
+            s.sent_elems[to_index(r)] += n;
+            s.received_elems[to_index(peer.rank)] += n;
+            const bool near = peer.rank / node_size == r / node_size;
+            (near ? s.shared_messages : s.p2p_messages) += 1;
+            (near ? s.shared_elems : s.p2p_elems) += n;
+        }
+    set_sizes(s, sizes);
+    return s;
+}
+
+}  // namespace
+
+TrafficSummary summarize_traffic(const MotionPlan& plan, int64_t node_size) {
+    const int64_t per_node = resolved_node_size(node_size, plan.nprocs());
+    const auto overlap = GridOverlap::of(plan);
+    return overlap ? summarize_grids(*overlap, plan.nprocs(), per_node)
+                   : summarize_parts(plan, per_node);
+}
+
+// Explanation of the pairs of a plan and the encodings of their relations.
+
+namespace {
+
+using std::int64_t;
+
+/// How far a plan's sections reach outside the blocks of one side.
+struct Ghosts {
+    Point lower, upper;
+
+    explicit Ghosts(const Layout& layout)
+        : lower(Point::filled(layout.has_products() ? layout.dims() : 1, 0)), upper(lower) {}
+    void widen(const Point& to_lower, const Point& to_upper) {
+        for (int d = 0; d < lower.dims(); ++d) {
+            lower[d] = std::max(lower[d], to_lower[d]);
+            upper[d] = std::max(upper[d], to_upper[d]);
+        }
+    }
+    void widen(const FloorPlan& floorplan, int64_t block, const Region& section) {
+        if (section.empty()) return;
+        const Region held = floorplan.region(block);
+        widen(held.lo() - section.lo(), section.hi() - held.hi());
+    }
+};
+
+/// Makes pairs of one plan into rows of a table.
+class PairLister {
+public:
+    PairLister(const MotionPlan& plan, int64_t elem_bytes)
+        : plan_(plan),
+          elem_bytes_(elem_bytes),
+          source_ghosts_(plan.source()),
+          destination_ghosts_(plan.destination()) {
+        if (elem_bytes < 1)
+            throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
+                             "; it must be at least 1");
+        for (int64_t i = 0; i < plan.size(); ++i)
+            std::visit([this](const auto& term) { take_ghosts(term); }, plan[i]);
+    }
+
+    void list_outgoing(int64_t rank, PairTable& table) const {
+        const MemoryLayout memory = source_memory(rank);
+        for (const PeerPart& peer : plan_.outgoing(rank))
+            add(table, rank, memory, peer.rank, destination_memory(peer.rank), peer.part);
+    }
+    void list_incoming(int64_t rank, PairTable& table) const {
+        const MemoryLayout memory = destination_memory(rank);
+        for (const PeerPart& peer : plan_.incoming(rank))
+            add(table, peer.rank, source_memory(peer.rank), rank, memory, peer.part);
+    }
+
+private:
+    void take_ghosts(const Redistribution&) {}
+    void take_ghosts(const HaloExchange& halo) {
+        source_ghosts_.widen(halo.lower, halo.upper);
+        destination_ghosts_.widen(halo.lower, halo.upper);
+    }
+    void take_ghosts(const SectionCopy& section) {
+        if (const FloorPlan* f = plan_.source().boxes())
+            source_ghosts_.widen(*f, section.source_block, section.source_region);
+        if (const FloorPlan* f = plan_.destination().boxes())
+            destination_ghosts_.widen(*f, section.destination_block, section.destination_region);
+    }
+    MemoryLayout source_memory(int64_t rank) const {
+        return dense_memory(plan_.source(), rank, elem_bytes_, ElementOrder::row_major,
+                            source_ghosts_.lower, source_ghosts_.upper);
+    }
+    MemoryLayout destination_memory(int64_t rank) const {
+        return dense_memory(plan_.destination(), rank, elem_bytes_, ElementOrder::row_major,
+                            destination_ghosts_.lower, destination_ghosts_.upper);
+    }
+    void add(PairTable& table, int64_t from, const MemoryLayout& from_memory, int64_t to,
+             const MemoryLayout& to_memory, const PairPart& part) const {
+        const AddressRelation relation =
+            plan::compile(part, {&plan_.source(), &from_memory, elem_bytes_, from},
+                          {&plan_.destination(), &to_memory, elem_bytes_, to});
+        if (relation.empty()) return;
+        table.source.push_back(from);
+        table.destination.push_back(to);
+        table.elems.push_back(relation.size());
+        table.encoding.push_back(relation.encoding());
+        table.relation_bytes.push_back(relation.nbytes());
+    }
+
+    const MotionPlan& plan_;
+    int64_t elem_bytes_;
+    Ghosts source_ghosts_, destination_ghosts_;
+};
+
+}  // namespace
+
+PairTable explain_pairs(const MotionPlan& plan, int64_t elem_bytes) {
+    const PairLister lister(plan, elem_bytes);
+    PairTable table;
+    for (int64_t rank = 0; rank < plan.nprocs(); ++rank) lister.list_outgoing(rank, table);
+    return table;
+}
+
+RankExplanation explain_rank(const MotionPlan& plan, int64_t rank, int64_t elem_bytes) {
+    if (rank < 0 || rank >= plan.nprocs())
+        throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0 .. ",
+                         plan.nprocs() - 1);
+    const PairLister lister(plan, elem_bytes);
+    RankExplanation explanation;
+    lister.list_outgoing(rank, explanation.outgoing);
+    lister.list_incoming(rank, explanation.incoming);
+    return explanation;
+}
+
+// Traffic matrix between groups of processes.
+
+namespace {
+
+using plan::GridOverlap;
+using std::int64_t;
+
+/// At most max_groups ranges of nearly equal length.
+std::vector<int64_t> group_bounds(int64_t nprocs, int64_t max_groups) {
+    const int64_t groups = std::min(nprocs, max_groups);
+    std::vector<int64_t> bounds;
+    for (int64_t g = 0; g <= groups; ++g)
+        bounds.push_back(nprocs / groups * g + std::min(g, nprocs % groups));
+    return bounds;
+}
+
+void sum_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
+    std::size_t i = 0;
+    for (std::size_t s = 0; s + 1 < m.bounds.size(); ++s)
+        for (std::size_t t = 0; t + 1 < m.bounds.size(); ++t)
+            m.elems[i++] =
+                overlap.elems(m.bounds[s], m.bounds[s + 1], m.bounds[t], m.bounds[t + 1]);
+}
+
+void sum_over_parts(TrafficMatrix& m, const MotionPlan& plan) {
+    const auto group_of = [&](int64_t rank) {
+        return std::upper_bound(m.bounds.begin(), m.bounds.end(), rank) - m.bounds.begin() - 1;
+    };
+    for (int64_t r = 0; r < plan.nprocs(); ++r)
+        for (const PeerPart& peer : plan.outgoing(r))
+            m.elems[static_cast<std::size_t>(group_of(r) * m.groups() + group_of(peer.rank))] +=
+                peer.part.size();
+}
+
+}  // namespace
+
+TrafficMatrix traffic_matrix(const MotionPlan& plan, int64_t max_groups) {
+    if (max_groups < 1)
+        throw make_error(ErrorCode::invalid_argument, "max_groups is ", max_groups,
+                         "; it must be at least 1");
+    TrafficMatrix m;
+    m.bounds = group_bounds(plan.nprocs(), max_groups);
+    m.elems.assign(static_cast<std::size_t>(m.groups() * m.groups()), 0);
+    const auto overlap = GridOverlap::of(plan);
+    // Groups are ranges of ranks: with ranks of the user's choice they are no ranges of the grid.
+    if (overlap && overlap->source().ranks().empty() && overlap->destination().ranks().empty())
+        sum_over_grids(m, *overlap);
+    else
+        sum_over_parts(m, plan);
+    return m;
+}
+
+}  // namespace datamover
