@@ -21,7 +21,7 @@
 #include "datamover/error.hpp"
 #include "stream/sender/producer.hpp"
 #include "stream/sender/said_call.hpp"
-#include "stream/wire/listening.hpp"
+#include "stream/wire/endpoints.hpp"
 #include "stream/wire/together.hpp"
 #include "stream_stranger.hpp"
 

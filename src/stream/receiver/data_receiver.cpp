@@ -11,7 +11,7 @@
 
 #include "geometry/make_error.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/segment.hpp"
+#include "stream/wire/message_memory.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -157,16 +157,9 @@ std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
     if (files_.empty() || segments_.size() >= Segment::max_of_connection)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
-    const int file = files_.front();
+    const Descriptor file(files_.front());
     files_.pop_front();
-    try {
-        auto mapped = SegmentView::of_file(file);
-        ::close(file);
-        return segments_.emplace(number, std::move(mapped)).first->second;
-    } catch (...) {
-        ::close(file);
-        throw;
-    }
+    return segments_.emplace(number, SegmentView::of_file(file.get())).first->second;
 }
 
 /// Compares the checksum of the chunk that has come with what its header says.

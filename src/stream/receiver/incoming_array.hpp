@@ -17,9 +17,8 @@
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
-#include "stream/wire/memory_pool.hpp"
+#include "stream/wire/message_memory.hpp"
 #include "stream/wire/message_words.hpp"
-#include "stream/wire/segment.hpp"
 
 namespace datamover::stream {
 

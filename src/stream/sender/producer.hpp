@@ -30,7 +30,7 @@
 #include "stream/sender/places.hpp"
 #include "stream/sender/reception.hpp"
 #include "stream/sender/said_call.hpp"
-#include "stream/wire/listening.hpp"
+#include "stream/wire/endpoints.hpp"
 #include "stream/wire/together.hpp"
 #include "stream/wire/token.hpp"
 
@@ -135,19 +135,13 @@ public:
     Reception& reception() const { return *reception_; }
 
 private:
-    struct Array {
-        int number = 0;
-        Layout layout;
-        std::string dtype;
-        std::int64_t elem_bytes = 0;
-    };
     /// For which consumers packing failed here, and whether it was broken off.
     struct Failures {
         std::map<std::string, Error> by_key;
         std::exception_ptr ended;
     };
     /// Null for one that was not sent yet.
-    const Array* find(const std::string& name) const {
+    const SentArray* find(const std::string& name) const {
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
@@ -207,7 +201,7 @@ private:
     CallsInTurn calls_;
     /// Beside a call that adds one, others may ask what there is.
     mutable std::mutex arrays_lock_;
-    std::map<std::string, Array> arrays_;                                 ///< by name
+    std::map<std::string, SentArray> arrays_;                             ///< by name
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
     Failures failures_;  ///< that the other processes have not heard of
