@@ -29,23 +29,31 @@ constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
 
+/// What interrupts `work`: not an error of its own, which is thrown.
+template <class Work>
+std::exception_ptr interruption_of(const Work& work) {
+    try {
+        work();
+    } catch (const Error&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
 /// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
 template <class Work>
 void collectively_unless_interrupted(Together& together, const Work& work) {
     std::exception_ptr interrupted;
     try {
         collectively(together, [&] {
-            try {
-                work();
-            } catch (const Error&) {
-                throw;
-            } catch (const std::bad_alloc&) {
-                throw;
-            } catch (...) {
-                interrupted = std::current_exception();
+            interrupted = interruption_of(work);
+            if (interrupted)
                 throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
                                  " was interrupted");
-            }
         });
     } catch (...) {
         if (interrupted) std::rethrow_exception(interrupted);
@@ -60,15 +68,6 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
             if (one.layout.local_elems(rank) == 0) return false;
         return true;
     });
-}
-
-/// As a frame can say it, and whoever reads the frame takes it.
-void check_array_name(const std::string& name) {
-    if (!is_plain_text(name))
-        throw Error(
-            ErrorCode::invalid_argument,
-            "the name of an array must be UTF-8 text of 1 to 256 characters, without control "
-            "characters");
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
         if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
-            *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
+            *control_, rank(), [this](int producer) { return dial_to(producer); });
         wake_.emplace(false);
     });
 }
@@ -129,19 +128,11 @@ Dialing Consumer::dialing() {
 Dialing Consumer::dialing_to_the_end() {
     Dialing how = dialing();
     how.look.around = [this, look = std::move(how.look.around)] {
-        try {
-            look();
-        } catch (const Error&) {
-            throw;
-        } catch (const std::bad_alloc&) {
-            throw;
-        } catch (...) {
-            if (interrupted_) {
-                interrupted_ = nullptr;  // what it holds may hold this consumer
-                throw;
-            }
-            interrupted_ = std::current_exception();
-        }
+        const std::exception_ptr interruption = interruption_of(look);
+        if (!interruption) return;
+        // What the first one holds may hold this consumer.
+        if (std::exchange(interrupted_, nullptr)) std::rethrow_exception(interruption);
+        interrupted_ = interruption;
     };
     return how;
 }
@@ -197,11 +188,8 @@ void Consumer::share_welcome() {
             words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
         });
     };
-    Words mine;
-    if (rank() == 0) pass(mine);
-    Words said(together_->gather(mine.numbers()).front());
     if (!token_) token_.emplace();
-    pass(said);
+    share_of_first(*together_, pass);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -250,17 +238,15 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
         const Entered entered(*this);
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
-    const auto pass = [](Words& words, KnownArray& array) {
-        std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
-        std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
-        words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
-        words.pass(nprocs).pass(layout);
-        if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
-    };
-    Words mine;
-    if (rank() == 0) mine.pass(known, [&](KnownArray& array) { pass(mine, array); });
-    Words said(together_->gather(mine.numbers()).front());
-    said.pass(known, [&](KnownArray& array) { pass(said, array); });
+    share_of_first(*together_, [&known](Words& words) {
+        words.pass(known, [&words](KnownArray& array) {
+            std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
+            std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
+            words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
+            words.pass(nprocs).pass(layout);
+            if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+        });
+    });
     return known;
 }
 
@@ -538,7 +524,7 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
     std::vector<pollfd> waiting{{wake_->file(), POLLIN, 0}};
     bool says_later = false;
     if (failing_) {
-        steps_->add_control_to(waiting);
+        waiting.push_back({control_->socket(), POLLIN, 0});
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
         time = std::clamp(left, std::chrono::milliseconds(0), time);
     } else {
@@ -573,7 +559,7 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
         if (!failing_) {
             steps_->take_in(waiting, is_program);
             look_for_lost();
-        } else if (const auto reason = steps_->reason(waiting)) {
+        } else if (const auto reason = steps_->reason()) {
             fail_here(*reason);
         } else if (Clock::now() >= reason_end_) {
             fail_here(*failing_);

@@ -75,26 +75,18 @@ void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
 }
 
 void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
-    // Connections come in the order in which they were added, but for those that came or went.
-    auto at = waiting.begin();
-    const auto events_of = [&waiting, &at](int socket) -> short {
-        const auto is_it = [socket](const pollfd& one) { return one.fd == socket; };
-        auto found = std::find_if(at, waiting.end(), is_it);
-        if (found == waiting.end()) found = std::find_if(waiting.begin(), at, is_it);
-        if (found == waiting.end() || !is_it(*found)) return 0;
-        at = std::next(found);
-        return found->revents;
-    };
+    std::map<int, short> events_of;
+    for (const pollfd& one : waiting) events_of[one.fd] = one.revents;
     constexpr short comes = POLLIN | POLLHUP | POLLERR;
     for (const auto& [producer, links] : links_) {
         for (const auto& link : links) {
             if (link->has_ended()) continue;
-            const short events = events_of(link->socket());
+            const short events = events_of[link->socket()];
             if ((events & POLLOUT) != 0) link->unsent().send_more();
             if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
         }
     }
-    const short events = events_of(control_.socket());
+    const short events = events_of[control_.socket()];
     if ((events & POLLOUT) != 0) control_.unsent().send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
         for (Value& said : control_.receive(max_frame_bytes)) {
@@ -259,12 +251,11 @@ void IncomingSteps::announce_what_came() {
 void IncomingSteps::announce(Announced step) {
     for (const std::uint32_t number : step.arrays)
         step.messages += begun_.at(number)->sizes().size();
-    if (step.place < next_ || steps_open_ >= ahead_)
+    if (step.place < next_ || awaited_.size() >= ahead_)
         throw make_error(ErrorCode::io, "the stream announced step ", step.place,
                          ", for which it has no credit");
-    ++steps_open_;
     next_ = step.place + 1;
-    if (!habits_.goes_ahead) awaited_.push_back(step.place);
+    awaited_.push_back(step.place);
     announced_.push_back(std::move(step));
     if (!habits_.goes_ahead) grant();
 }
@@ -338,7 +329,6 @@ void IncomingSteps::drop_cut() {
     announced_.pop_front();
     coming_.erase(place);
     std::erase(awaited_, place);
-    --steps_open_;
     ++dropped_;
 }
 
@@ -357,15 +347,7 @@ void IncomingSteps::end_data() {
     links_.clear();
 }
 
-void IncomingSteps::add_control_to(std::vector<pollfd>& waiting) const {
-    waiting.push_back({control_.socket(), POLLIN, 0});
-}
-
-std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
-    const bool has_come = std::ranges::any_of(waiting, [this](const pollfd& one) {
-        return one.fd == control_.socket() && one.revents != 0;
-    });
-    if (!has_come) return std::nullopt;
+std::optional<Error> IncomingSteps::reason() {
     for (const Value& said : control_.receive(max_frame_bytes))
         if (is_of_type(said, "failed")) return said_error(said);
     return std::nullopt;
@@ -496,7 +478,6 @@ void IncomingSteps::taken(const ArrivedStep& step) {
     coming_.erase(step.place);
     std::erase(awaited_, step.place);
     taken_ = step.place + 1;
-    --steps_open_;
     ++unsaid_;
     unsaid_bytes_ += most_of_one;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();

@@ -4,8 +4,8 @@
 #include "stream/sender/audience.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <exception>
+#include <iterator>
 #include <limits>
 
 #include "geometry/make_error.hpp"
@@ -28,8 +28,8 @@ struct Audience::Consumer {
     std::int64_t least_credit() const {
         std::int64_t least = std::numeric_limits<std::int64_t>::max();
         for (const auto& [granted, taken] : progress) {
-            const auto first = std::ranges::lower_bound(on_their_way, taken);
-            least = std::min(least, granted - (on_their_way.end() - first));
+            const auto& sent = queue.travelling();
+            least = std::min(least, granted - std::distance(sent.lower_bound(taken), sent.end()));
         }
         return least;
     }
@@ -50,7 +50,7 @@ struct Audience::Consumer {
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
-        return !on_their_way.empty() || (!waiting.empty() && waiting.front().complete);
+        return !queue.travelling().empty() || (!waiting.empty() && waiting.front().complete);
     }
     /// Tells all processes.
     void say(const Record& words) {
@@ -71,7 +71,6 @@ struct Audience::Consumer {
     };
     std::vector<Progress> progress;  ///< by rank
     StepQueue queue;
-    std::deque<std::int64_t> on_their_way;   ///< places of steps that some process has not taken
     Clock::time_point took = Clock::now();   ///< something; or something began to wait for it
     std::set<int> announced;                 ///< arrays of steps that were announced
     std::map<int, std::int64_t> step_bytes;  ///< by array
@@ -200,13 +199,11 @@ Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t s
             if (!take_on(consumer, array, sequence)) continue;
         }
         const std::int64_t bytes = consumer->step_bytes.at(array.number);
-        StepQueue::Room room = queue.room_for(sequence, bytes);
-        if (room == StepQueue::Room::by_dropping) {
+        while (queue.room_for(sequence, bytes) == StepQueue::Room::by_dropping) {
             if (!is_agreed) return unknown;
-            for (const std::int64_t place : queue.make_room(sequence, bytes).dropped)
-                news_.dropped.emplace_back(consumer->key, place);
+            news_.dropped.emplace_back(consumer->key, queue.drop_oldest());
         }
-        must_wait = must_wait || room == StepQueue::Room::wait;
+        must_wait = must_wait || queue.room_for(sequence, bytes) == StepQueue::Room::wait;
         chosen.push_back(consumer);
     }
     // Whoever waited for a place, and wants none now, would keep it from those behind.
@@ -672,9 +669,9 @@ void Audience::take_all_before(Consumer& consumer, std::int64_t rank, std::uint6
 /// Forgets the steps that all processes of a consumer have taken.
 void Audience::release_taken(Consumer& consumer) {
     const std::int64_t least = consumer.least_taken();
-    while (!consumer.on_their_way.empty() && consumer.on_their_way.front() < least) {
-        const std::int64_t place = consumer.on_their_way.front();
-        consumer.on_their_way.pop_front();
+    const auto& travelling = consumer.queue.travelling();
+    while (!travelling.empty() && travelling.begin()->first < least) {
+        const std::int64_t place = travelling.begin()->first;
         consumer.queue.taken(place);
         consumer.took = Clock::now();
         // A consumer that says this here alone, and not to those that keep the step, has it no
@@ -694,7 +691,6 @@ void Audience::pump(Consumer& consumer) {
 }
 
 void Audience::send(Consumer& consumer, const Step& step) {
-    consumer.on_their_way.push_back(step.place);
     // All processes may have taken it before it was granted to all.
     if (consumer.is_told_by_messages(step)) return release_taken(consumer);
     ValueList arrays;

@@ -207,26 +207,20 @@ std::uint64_t Box::bytes_held() {
 }
 
 void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
-    close_file();
+    file_.reset();
     words_ = header.write();
     header_ = words_;
     body_ = body;
-    file_ = file;
+    if (file >= 0) file_.emplace(file);
 }
 
 bool ChunkOnItsWay::send_more(const Connection& connection) {
-    const std::size_t count = file_ >= 0 ? connection.send_now_with_file(header_, file_)
-                                         : connection.send_now(header_, body_);
-    if (count != 0) close_file();
+    const std::size_t count = connection.send_now(header_, body_, file_ ? file_->get() : -1);
+    if (count != 0) file_.reset();
     const std::size_t of_header = std::min(count, header_.size());
     header_ = header_.subspan(of_header);
     body_ = body_.subspan(count - of_header);
     return count != 0;
-}
-
-void ChunkOnItsWay::close_file() {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
 }
 
 namespace {

@@ -164,11 +164,6 @@ struct SendingHabits {
 /// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
 class ChunkOnItsWay {
 public:
-    ChunkOnItsWay() = default;
-    ~ChunkOnItsWay() { close_file(); }
-    ChunkOnItsWay(const ChunkOnItsWay&) = delete;
-    ChunkOnItsWay& operator=(const ChunkOnItsWay&) = delete;
-
     /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
     /// closed then.
     void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
@@ -177,11 +172,9 @@ public:
     bool is_sent() const { return header_.empty() && body_.empty(); }
 
 private:
-    void close_file();
-
     std::array<std::byte, ChunkHeader::size_bytes> words_{};
     std::span<const std::byte> header_, body_;  ///< what is left of both
-    int file_ = -1;
+    std::optional<Descriptor> file_;
 };
 
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending

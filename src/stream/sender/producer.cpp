@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Producers: opening a stream, checking arguments, agreeing on calls, sending the arrays of a step,
-// and closing the stream.
+// and closing the stream. The words of a call that repeats the last step fit into one exchange in
+// shared memory.
 #include "stream/sender/producer.hpp"
 
 #include <sched.h>
 
-#include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
-#include "stream/receiver/incoming_array.hpp"
+#include "stream/receiver/incoming_data.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/crc32c.hpp"
 #include "stream/wire/frames.hpp"
@@ -20,8 +21,129 @@
 namespace datamover::stream {
 namespace {
 
+/// So long an error that the others are to hear of waits for them, if they may be in a call of MPI
+/// in which they wait for this process: otherwise nobody would ever see it.
+constexpr std::chrono::seconds last_words_time{10};
+
+/// Each key once for all its places that follow each other.
+void pass_places(Words& words, std::vector<Decision::Place>& places) {
+    struct OfKey {
+        std::string key;
+        std::vector<std::int64_t> places;
+    };
+    std::vector<OfKey> keyed;
+    for (const auto& [key, place] : places) {
+        if (keyed.empty() || keyed.back().key != key) keyed.push_back({key, {}});
+        keyed.back().places.push_back(place);
+    }
+    words.pass(keyed, [&](OfKey& one) {
+        words.pass(one.key).pass(one.places, [&](std::int64_t& place) { words.pass(place); });
+    });
+    places.clear();
+    for (const OfKey& one : keyed)
+        for (const std::int64_t place : one.places) places.emplace_back(one.key, place);
+}
+
+void pass_decision(Words& words, Decision& decision) {
+    words.pass(decision.joined, [&](Decision::Newcomer& one) {
+        words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
+        words.pass(one.wanted, [&](auto& wanted) { words.pass(wanted.first).pass(wanted.second); });
+    });
+    words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
+    pass_places(words, decision.dropped);
+    pass_places(words, decision.to);
+    words.pass(decision.is_told_by_messages).pass(decision.turn);
+    pass_places(words, decision.ended);
+}
+
+}  // namespace
+
+void SaidCall::pass(Words& words) {
+    words.pass(call);
+    if (call == Call::wrong) {
+        words.pass(ends);
+        return;
+    }
+    words.pass(stream).pass(was_broken_off);
+    words.pass(failures, [&](PackingFailure& one) { words.pass(one.key).pass(one.why); });
+    if (call == Call::add)
+        words.pass(name).pass(layout_sum).pass(elem_bytes).pass(layout).pass(dtype);
+    if (call == Call::decide) words.pass(name).pass(sequence).pass(number);
+    if (call == Call::decide || call == Call::close) words.pass(round);
+    if (call == Call::decide && round == Round::done) {
+        if (words.reads()) decision.emplace();
+        pass_decision(words, *decision);
+    }
+    if (round == Round::refused) words.pass(refusal);
+}
+
+bool SaidCall::is_same(const SaidCall& other) const {
+    return call == other.call && stream == other.stream && name == other.name &&
+           sequence == other.sequence && number == other.number;
+}
+
+std::string SaidCall::text() const {
+    switch (call) {
+        case Call::close:
+            return "close()";
+        case Call::end_step:
+            return "end_step()";
+        case Call::add:
+            return concat("the first send() of array '", name, "'");
+        case Call::decide:
+            return concat("send() of array '", name, "' in step ", number, ", number ", sequence,
+                          " of the stream");
+        default:
+            return "another call";
+    }
+}
+
+Ends ends_in(const std::vector<SaidCall>& everyone) {
+    Ends most = Ends::nothing;
+    for (const SaidCall& said : everyone) most = std::max(most, said.ends);
+    return most;
+}
+
+void require_same_calls(const std::vector<SaidCall>& everyone) {
+    const SaidCall& first = everyone.front();
+    std::vector<std::string> texts;
+    for (const SaidCall& said : everyone)
+        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
+    if (!std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
+        require_same("calls", texts, "made");
+}
+
+std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
+    std::vector<SaidCall> calls;
+    for (const Together::Numbers& numbers : everyone) {
+        Words words(numbers);
+        calls.emplace_back().pass(words);
+    }
+    return calls;
+}
+
+std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
+    Words words;
+    mine.pass(words);
+    return calls_of(together.gather(words.numbers()));
+}
+
+void end_by_failure(Together& together, const Error& why, Ends ends) {
+    if (!together.is_alone()) {
+        SaidCall mine;
+        mine.ends = ends;
+        Words words;
+        mine.pass(words);
+        together.gather_within(words.numbers(), last_words_time);
+    }
+    together.agree(why);
+    throw why;
+}
+
+namespace {
+
 constexpr std::int64_t max_count = 1 << 16;
-constexpr std::size_t max_sent_arrays = 1 << 12, max_name_bytes = 256;
+constexpr std::size_t max_sent_arrays = 1 << 12;
 /// What a consumer may have taken and not said so.
 constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
@@ -29,16 +151,6 @@ void check_range(std::int64_t value, const char* name, std::int64_t least, std::
     if (value < least || value > most)
         throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
                          " to ", most);
-}
-
-/// As a frame can say it, and whoever reads the frame takes it.
-void check_name(const std::string& name) {
-    if (name.empty() || name.size() > max_name_bytes)
-        throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
-                         " bytes; it must have 1 to ", max_name_bytes);
-    if (!is_plain_text(name))
-        throw Error(ErrorCode::invalid_argument,
-                    "the name of an array must be UTF-8 text without control characters");
 }
 
 Flow flow_of(const StreamOptions& options) {
@@ -155,7 +267,7 @@ void Producer::check_open() const {
 std::int64_t Producer::checked(const std::string& name, const SentPart& part,
                                std::optional<std::int64_t> step) const {
     if (!arrays_.contains(name)) {
-        check_name(name);
+        check_array_name(name);
         if (arrays_.size() >= max_sent_arrays)
             throw make_error(ErrorCode::invalid_argument, "a stream sends at most ",
                              max_sent_arrays, " arrays");

@@ -40,8 +40,27 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
-/// sendmsg, again where a signal interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
-std::size_t send_once(int socket, const msghdr& message, int flags) {
+/// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
+/// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
+std::size_t send_once(int socket, std::span<const std::byte> first,
+                      std::span<const std::byte> second, int file, int flags) {
+    const auto piece_of = [](std::span<const std::byte> bytes) {
+        return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    };
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
+    if (file >= 0) {
+        message.msg_control = rights.data();
+        message.msg_controllen = rights.size();
+        cmsghdr* const control = CMSG_FIRSTHDR(&message);
+        control->cmsg_level = SOL_SOCKET;
+        control->cmsg_type = SCM_RIGHTS;
+        control->cmsg_len = CMSG_LEN(sizeof file);
+        std::memcpy(CMSG_DATA(control), &file, sizeof file);
+    }
     while (true) {
         const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
         if (count >= 0) return static_cast<std::size_t>(count);
@@ -49,10 +68,6 @@ std::size_t send_once(int socket, const msghdr& message, int flags) {
         if (takes_nothing && (flags & MSG_DONTWAIT) != 0) return 0;
         if (errno != EINTR) fail(errno);
     }
-}
-
-iovec piece_of(std::span<const std::byte> bytes) {
-    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -130,38 +145,12 @@ void Connection::limit_kept(int bytes) const {
 }
 
 void Connection::send(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-        iovec piece = piece_of(bytes);
-        msghdr message{};
-        message.msg_iov = &piece;
-        message.msg_iovlen = 1;
-        bytes = bytes.subspan(send_once(socket(), message, 0));
-    }
+    while (!bytes.empty()) bytes = bytes.subspan(send_once(socket(), bytes, {}, -1, 0));
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> first,
-                                 std::span<const std::byte> second) const {
-    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
-    return send_once(socket(), message, MSG_DONTWAIT);
-}
-
-std::size_t Connection::send_now_with_file(std::span<const std::byte> bytes, int file) const {
-    iovec piece = piece_of(bytes);
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = rights.data();
-    message.msg_controllen = rights.size();
-    cmsghdr* const control = CMSG_FIRSTHDR(&message);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(sizeof file);
-    std::memcpy(CMSG_DATA(control), &file, sizeof file);
-    return send_once(socket(), message, MSG_DONTWAIT);
+                                 std::span<const std::byte> second, int file) const {
+    return send_once(socket(), first, second, file, MSG_DONTWAIT);
 }
 
 std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> into) const {

@@ -95,13 +95,10 @@ public:
 
     /// Sends; waits. Throws peer_failed where the connection has ended, timeout.
     void send(std::span<const std::byte> bytes) const;
-    /// Sends what the system takes at once, one after the other; the bytes that it took. Throws
-    /// peer_failed.
-    std::size_t send_now(std::span<const std::byte> first,
-                         std::span<const std::byte> second = {}) const;
-    /// As send_now, with a file descriptor, which the other end gets a copy of if any byte is
-    /// taken.
-    std::size_t send_now_with_file(std::span<const std::byte> bytes, int file) const;
+    /// Sends what the system takes at once, one after the other; the bytes that it took. The other
+    /// end gets a copy of `file`, unless it is below 0, if any byte is taken. Throws peer_failed.
+    std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second = {},
+                         int file = -1) const;
     /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
     /// `look` throws.
     void read(std::span<std::byte> into, Clock::time_point deadline, const Look& look = {}) const;

@@ -108,6 +108,16 @@ bool is_plain_text(std::string_view text, std::size_t most_characters) {
     return characters <= most_characters;
 }
 
+void check_array_name(const std::string& name) {
+    constexpr std::size_t max_name_bytes = 256;
+    if (name.empty() || name.size() > max_name_bytes)
+        throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
+                         " bytes; it must have 1 to ", max_name_bytes);
+    if (!is_plain_text(name))
+        throw Error(ErrorCode::invalid_argument,
+                    "the name of an array must be UTF-8 text without control characters");
+}
+
 Value Value::parse_record(std::string_view bytes) {
     return FieldReader(bytes).record();
 }

@@ -24,6 +24,10 @@ namespace datamover::stream {
 /// Whether a text is UTF-8 of at most so many characters, none of them for control.
 bool is_plain_text(std::string_view text, std::size_t most_characters = 256);
 
+/// Throws invalid_argument unless a frame can say the name of an array, and whoever reads it takes
+/// it.
+void check_array_name(const std::string& name);
+
 /// A value that was received.
 class Value {
 public:
