@@ -20,7 +20,7 @@
 #include "mpi/collectives.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
-#include "stream/sender/said_call.hpp"
+#include "stream/sender/producer.hpp"
 
 namespace nb = nanobind;
 

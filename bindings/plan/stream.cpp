@@ -32,7 +32,7 @@
 #include "stream/sender/places.hpp"
 #include "stream/sender/producer.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/listening.hpp"
+#include "stream/wire/endpoints.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace nb = nanobind;

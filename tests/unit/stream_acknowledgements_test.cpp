@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "stream/sender/data_sender.hpp"
+#include "stream/sender/outbox.hpp"
 #include "stream/wire/message_words.hpp"
 #include "stream_served.hpp"
 

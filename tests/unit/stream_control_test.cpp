@@ -19,7 +19,6 @@
 #include "datamover/error.hpp"
 #include "stream/sender/reception.hpp"
 #include "stream/sender/step_queue.hpp"
-#include "stream/wire/fields.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream_stranger.hpp"
@@ -28,6 +27,18 @@ namespace datamover::stream {
 namespace {
 
 using Room = StepQueue::Room;
+
+/// Whether an array may be added, once what the policy drops for it was dropped.
+struct Answer {
+    Room room = Room::yes;
+    std::vector<std::int64_t> dropped;
+};
+Answer make_room(StepQueue& queue, std::int64_t sequence, std::int64_t bytes) {
+    Answer answer;
+    while ((answer.room = queue.room_for(sequence, bytes)) == Room::by_dropping)
+        answer.dropped.push_back(queue.drop_oldest());
+    return answer;
+}
 
 TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
     std::mt19937 draw(7);
@@ -45,14 +56,13 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
                 continue;
             }
             const std::int64_t bytes = 1 + draw() % 30;
-            const StepQueue::Answer answer = queue.make_room(offered, bytes);
+            const Answer answer = make_room(queue, offered, bytes);
             EXPECT_TRUE(answer.dropped.empty() || policy == Policy::drop_oldest);
             EXPECT_TRUE(answer.room != Room::wait || policy == Policy::block);
-            EXPECT_NE(answer.room, Room::by_dropping);
             if (answer.room == Room::yes) {
                 queue.add(offered, offered, 0, bytes);
                 const std::int64_t more = has_several_arrays ? draw() % 30 : 0;
-                const StepQueue::Answer rest = queue.make_room(offered, more);
+                const Answer rest = make_room(queue, offered, more);
                 EXPECT_TRUE(rest.dropped.empty() || policy == Policy::drop_oldest);
                 EXPECT_TRUE(rest.room == Room::yes || policy == Policy::block);
                 if (rest.room == Room::yes) queue.add(offered, offered, 1, more);
@@ -78,12 +88,12 @@ TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
 TEST(StreamQueue, ArraysOfAStepGoTogether) {
     StepQueue queue(Policy::drop_oldest, 1, 100);
     EXPECT_EQ(queue.add(0, 5, 0, 10), 0);
-    EXPECT_EQ(queue.make_room(0, 1000).room, Room::yes);
+    EXPECT_EQ(make_room(queue, 0, 1000).room, Room::yes);
     EXPECT_EQ(queue.add(0, 5, 1, 20), 0);
     EXPECT_EQ(queue.bytes_of(0), 30);
     EXPECT_FALSE(queue.next_to_send());
     queue.complete();
-    const StepQueue::Answer answer = queue.make_room(1, 10);
+    const Answer answer = make_room(queue, 1, 10);
     EXPECT_EQ(answer.dropped, std::vector<std::int64_t>{0});
     EXPECT_EQ(queue.add(1, 6, 0, 10), 1);
     EXPECT_EQ(queue.dropped(), 1);
@@ -228,6 +238,11 @@ protected:
     }
 
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
+    StreamCounters counters() const {
+        StreamCounters counters;
+        audience_->count(counters);
+        return counters;
+    }
     Decision decided(std::int64_t sequence) const {
         std::optional<Decision> decision;
         while (!decision)
@@ -238,7 +253,7 @@ protected:
     /// second process has granted so many.
     Value last_of_two_processes(std::int64_t granted) const {
         const Layout line = BlockCyclic({6}, "block", 2);
-        audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 2, 8});
+        audience_->add_array({0, "u", "\"<f8\"", line, 8});
         const Stranger first = knock(), second = knock();
         const std::string key = first.come_in(token_, 2).name("key");
         second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
@@ -365,7 +380,7 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Stranger stranger = knock();
     const Value welcome = stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}});
     std::optional<Decision> decision;
     while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
@@ -383,12 +398,12 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     audience_->end();
     EXPECT_EQ(stranger.heard().name("type"), "arrays");
     EXPECT_EQ(stranger.heard().name("type"), "end");
-    EXPECT_EQ(audience_->counters().came, 1);
+    EXPECT_EQ(counters().consumers_came, 1);
 }
 
 TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {
     const Layout line = BlockCyclic({6}, "block", 2);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).name("key");
     second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
@@ -408,7 +423,7 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     const Stranger stranger = knock();
     stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     for (std::int64_t step = 0; step < 3; ++step) {
         std::optional<Decision> decision;
@@ -438,15 +453,15 @@ TEST_F(Door, ProcessesOfAConsumerThatMayHaveDifferentStepsAreToldAnError) {
     const Value end = last_of_two_processes(1);
     EXPECT_EQ(end.name("type"), "failed");
     EXPECT_EQ(end.name("code"), "timeout");
-    EXPECT_EQ(audience_->counters().lost, 1);
-    EXPECT_EQ(audience_->counters().steps_dropped, 1);
+    EXPECT_EQ(counters().consumers_lost, 1);
+    EXPECT_EQ(counters().steps_dropped, 1);
 }
 
 TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     const Stranger stranger = knock();
     stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     const std::string key = decided(0).to.at(0).first;
     audience_->sent({key}, 0);
@@ -474,7 +489,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
 }
 
 TEST_F(Door, IsClosedToWhoHasTakenAStepThatWasNotSent) {
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     for (const bool hears_by_messages : {false, true}) {
         const Stranger stranger = knock();
         stranger.come_in(token_);
@@ -482,14 +497,14 @@ TEST_F(Door, IsClosedToWhoHasTakenAStepThatWasNotSent) {
         send(2);  // it has granted one
         stranger.say(Record().add("type", "done").add("place", 1 + hears_by_messages));
         EXPECT_THROW(while (true) stranger.heard(), Error);
-        EXPECT_EQ(audience_->counters().lost, 1 + hears_by_messages);
+        EXPECT_EQ(counters().consumers_lost, 1 + hears_by_messages);
     }
 }
 
 TEST_F(Door, HearsOverDataWhatWasTakenOfStepsThatWaitHereToo) {
     const Stranger stranger = knock();
     const std::string key = come_in_and_subscribe(stranger);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     send(3);
     for (const std::uint64_t place : {0, 2, 1, 2}) audience_->taken_before(key, 0, place);
     EXPECT_FALSE(all_is_taken());
@@ -497,7 +512,7 @@ TEST_F(Door, HearsOverDataWhatWasTakenOfStepsThatWaitHereToo) {
     EXPECT_FALSE(all_is_taken());
     audience_->taken_before(key, 0, 3);
     EXPECT_TRUE(all_is_taken());
-    EXPECT_EQ(audience_->counters().lost, 0);
+    EXPECT_EQ(counters().consumers_lost, 0);
 }
 
 TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
@@ -506,7 +521,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         const Stranger stranger = knock(), other = knock();
         const std::string key = come_in_and_subscribe(stranger);
         const std::string other_key = come_in_and_subscribe(other);
-        if (sequence_ == 0) audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+        if (sequence_ == 0) audience_->add_array({0, "u", "\"<f8\"", line_, 8});
         std::map<std::string, std::uint64_t> taken;
         while (taken.size() < 2) {  // both are in
             const Decision decision = decided(sequence_);
@@ -516,19 +531,19 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
             }
             ++sequence_;
         }
-        const std::int64_t lost = audience_->counters().lost;
+        const std::int64_t lost = counters().consumers_lost;
         EXPECT_THROW(audience_->taken_before(key, 0, place == 3 ? taken[key] + 3 : place), Error);
         Value said = stranger.heard();
         while (said.name("type") != "failed") said = stranger.heard();
         EXPECT_EQ(said.name("code"), "peer_failed");
-        EXPECT_EQ(audience_->counters().lost, lost + 1);
+        EXPECT_EQ(counters().consumers_lost, lost + 1);
         audience_->taken_before(key, 0, ~std::uint64_t{0});  // it is not known any more
         send(2);
         audience_->taken_before(other_key, 0, taken[other_key] + 2);
         EXPECT_TRUE(all_is_taken());
-        const std::int64_t left = audience_->counters().left;
+        const std::int64_t left = counters().consumers_left;
         other.say(Record().add("type", "bye"));
-        while (audience_->counters().left == left) std::this_thread::yield();
+        while (counters().consumers_left == left) std::this_thread::yield();
     }
 }
 
@@ -536,23 +551,23 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     // As of a consumer whose connection to the first sending process comes later, or is lost.
     const Stranger stranger = knock();
     const std::string key = come_in_and_subscribe(stranger);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     send(3);
     audience_->taken_before(key, 0, 2);
     for (const std::int64_t place : {0, 1, 2})
         stranger.say(Record().add("type", "done").add("place", place));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->taken_before(key, 0, 3);
-    EXPECT_EQ(audience_->counters().lost, 0);
+    EXPECT_EQ(counters().consumers_lost, 0);
     // Those that keep the steps perhaps hear of it from nobody else.
     EXPECT_EQ(send(1), (std::vector<Decision::Place>{{key, 0}, {key, 1}, {key, 2}}));
     stranger.say(Record().add("type", "done").add("place", 17));
-    while (audience_->counters().lost == 0) std::this_thread::yield();
+    while (counters().consumers_lost == 0) std::this_thread::yield();
 }
 
 TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     const Layout line = BlockCyclic({6}, "block", 2);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock();
     const std::string key = first.come_in(token_, 2).name("key");
     second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
@@ -567,12 +582,12 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     audience_->taken_before(key, 0, 2);
     EXPECT_TRUE(all_is_taken());
     EXPECT_THROW(audience_->taken_before(key, 1, 3), Error);
-    EXPECT_EQ(audience_->counters().lost, 1);
+    EXPECT_EQ(counters().consumers_lost, 1);
 }
 
 TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     const Layout line = BlockCyclic({6}, "block", 3);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line_), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock(), third = knock();
     const std::string key = first.come_in(token_, 3).name("key");
     const auto join = [&](const Stranger& stranger, int rank) {
@@ -595,7 +610,7 @@ TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     first.subscribe({{"u", line}}, true);
     send(3);  // of which the last two wait here for credits of the first process
     first.say(Record().add("type", "bye").add("place", 2));
-    while (audience_->counters().consumers == 1) std::this_thread::yield();
+    while (counters().consumers == 1) std::this_thread::yield();
     // Whoever says over its data connection that it took what it said it took when it left.
     audience_->taken_before(key, 0, 2);
     const Stranger again = knock();
@@ -608,14 +623,14 @@ TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     EXPECT_EQ(why.name("type"), "failed");
     EXPECT_EQ(why.name("code"), "peer_failed");
     EXPECT_NE(why.find("words")->text().find("process 0 of the consumer left"), std::string::npos);
-    EXPECT_EQ(audience_->counters().left, 1);  // at once, since it gets no more steps
+    EXPECT_EQ(counters().consumers_left, 1);  // at once, since it gets no more steps
     second.say(Record().add("type", "bye").add("place", 2).add("code", "io").add("words", ""));
     done(third, 0);
     // This one takes less: it has what it wants, and the consumer has gone.
     third.say(Record().add("type", "bye").add("place", 1));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
-    EXPECT_EQ(audience_->counters().left, 1);
-    EXPECT_EQ(audience_->counters().lost, 0);
+    EXPECT_EQ(counters().consumers_left, 1);
+    EXPECT_EQ(counters().consumers_lost, 0);
     EXPECT_EQ(decided(sequence_).gone, std::vector<std::string>{key});
 }
 
@@ -624,7 +639,7 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     first.come_in(token_);
     late.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
-    audience_->add_array({0, "u", "\"<f8\"", bytes_of_layout(line), 1, 8});
+    audience_->add_array({0, "u", "\"<f8\"", line, 8});
     first.subscribe({{"u", line}, {"v", line}});
     std::optional<Decision> decision;
     while (!decision) decision = audience_->decide(0, 0, 0, std::chrono::milliseconds(50));
@@ -648,7 +663,7 @@ TEST_F(Door, LetsInWhoSpeaksWhereManyAreSilent) {
         const Stranger late = knock();
         EXPECT_EQ(late.come_in(token_).name("type"), "welcome");
         EXPECT_THROW(silent.front().heard(), Error);
-        EXPECT_EQ(audience_->counters().lost, 0);  // who is inside stays
+        EXPECT_EQ(counters().consumers_lost, 0);  // who is inside stays
         EXPECT_EQ(reception_->refused(), 20u);
     }
     max_connections = most;

@@ -119,13 +119,11 @@ struct Receiver {
     FrameLink control_there{control.there};
     ReceptionCounters counters;
     IncomingSteps steps{
-        link, 0,
-        [this](int producer) {
+        link, 0, [this](int producer) {
             IncomingSteps::Links links;
             links.push_back(std::make_unique<DataReceiver>(data.here, producer, 0, 1, counters));
             return links;
-        },
-        counters};
+        }};
 };
 
 TEST(StreamIncoming, AConnectionThatEndsBetweenStepsIsLost) {

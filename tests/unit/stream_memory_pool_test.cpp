@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory pool: memory returns to it wherever it is released.
-#include "stream/wire/memory_pool.hpp"
+#include "stream/wire/message_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

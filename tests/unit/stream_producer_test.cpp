@@ -20,8 +20,7 @@
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
 #include "stream/sender/producer.hpp"
-#include "stream/sender/said_call.hpp"
-#include "stream/wire/listening.hpp"
+#include "stream/wire/endpoints.hpp"
 #include "stream/wire/together.hpp"
 #include "stream_stranger.hpp"
 

@@ -16,7 +16,6 @@
 
 #include "datamover/layout.hpp"
 #include "stream/wire/connection.hpp"
-#include "stream/wire/fields.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/plan_between.hpp"
 

@@ -17,11 +17,10 @@
 #include <vector>
 
 #include "datamover/error.hpp"
-#include "stream/sender/data_sender.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/wire/crc32c.hpp"
+#include "stream/wire/message_memory.hpp"
 #include "stream/wire/message_words.hpp"
-#include "stream/wire/segment.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {

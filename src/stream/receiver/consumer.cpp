@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Consumers: connecting to a stream, agreeing on the requested arrays, and leaving the stream.
+// Consumers: connecting to a stream, agreeing on the requested arrays, turns between the program
+// and its thread, and leaving the stream.
 #include "stream/receiver/consumer.hpp"
 
-#include <sys/eventfd.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <exception>
+#include <cerrno>
+#include <new>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "geometry/make_error.hpp"
+#include "stream/wire/connection.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/frames.hpp"
 #include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
-#include "stream/wire/together.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {
@@ -26,23 +29,31 @@ constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
 
+/// What interrupts `work`: not an error of its own, which is thrown.
+template <class Work>
+std::exception_ptr interruption_of(const Work& work) {
+    try {
+        work();
+    } catch (const Error&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
 /// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
 template <class Work>
 void collectively_unless_interrupted(Together& together, const Work& work) {
     std::exception_ptr interrupted;
     try {
         collectively(together, [&] {
-            try {
-                work();
-            } catch (const Error&) {
-                throw;
-            } catch (const std::bad_alloc&) {
-                throw;
-            } catch (...) {
-                interrupted = std::current_exception();
+            interrupted = interruption_of(work);
+            if (interrupted)
                 throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
                                  " was interrupted");
-            }
         });
     } catch (...) {
         if (interrupted) std::rethrow_exception(interrupted);
@@ -57,15 +68,6 @@ bool all_get_messages(const std::vector<WantedArray>& wanted) {
             if (one.layout.local_elems(rank) == 0) return false;
         return true;
     });
-}
-
-/// As a frame can say it, and whoever reads the frame takes it.
-void check_array_name(const std::string& name) {
-    if (!is_plain_text(name))
-        throw Error(
-            ErrorCode::invalid_argument,
-            "the name of an array must be UTF-8 text of 1 to 256 characters, without control "
-            "characters");
 }
 
 }  // namespace
@@ -96,11 +98,8 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
         if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
-            *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
-        wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (wake_ < 0)
-            throw Error(ErrorCode::io,
-                        "cannot create an event descriptor: too many files are open");
+            *control_, rank(), [this](int producer) { return dial_to(producer); });
+        wake_.emplace(false);
     });
 }
 
@@ -108,7 +107,6 @@ Consumer::~Consumer() {
     close();
     if (!is_own_process()) [[maybe_unused]]
         Turns* const kept = turns_.release();
-    if (wake_ >= 0) ::close(wake_);
 }
 
 Dialing Consumer::dialing() {
@@ -118,7 +116,8 @@ Dialing Consumer::dialing() {
     };
     // Without a token, the first process looks for the one that the stream has stored.
     const auto token = [this](const Connection& stream) {
-        if (!token_) token_ = stored_token(peer_address(stream.socket()));
+        const auto end = peer_end(stream.socket());
+        if (!token_) token_ = stored_token(end ? end->text() : "");
         return *token_;
     };
     return {token, {look, together_->look_time()}};
@@ -129,19 +128,11 @@ Dialing Consumer::dialing() {
 Dialing Consumer::dialing_to_the_end() {
     Dialing how = dialing();
     how.look.around = [this, look = std::move(how.look.around)] {
-        try {
-            look();
-        } catch (const Error&) {
-            throw;
-        } catch (const std::bad_alloc&) {
-            throw;
-        } catch (...) {
-            if (interrupted_) {
-                interrupted_ = nullptr;  // what it holds may hold this consumer
-                throw;
-            }
-            interrupted_ = std::current_exception();
-        }
+        const std::exception_ptr interruption = interruption_of(look);
+        if (!interruption) return;
+        // What the first one holds may hold this consumer.
+        if (std::exchange(interrupted_, nullptr)) std::rethrow_exception(interruption);
+        interrupted_ = interruption;
     };
     return how;
 }
@@ -197,11 +188,8 @@ void Consumer::share_welcome() {
             words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
         });
     };
-    Words mine;
-    if (rank() == 0) pass(mine);
-    Words said(together_->gather(mine.numbers()).front());
     if (!token_) token_.emplace();
-    pass(said);
+    share_of_first(*together_, pass);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -250,17 +238,15 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
         const Entered entered(*this);
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
-    const auto pass = [](Words& words, KnownArray& array) {
-        std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
-        std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
-        words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
-        words.pass(nprocs).pass(layout);
-        if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
-    };
-    Words mine;
-    if (rank() == 0) mine.pass(known, [&](KnownArray& array) { pass(mine, array); });
-    Words said(together_->gather(mine.numbers()).front());
-    said.pass(known, [&](KnownArray& array) { pass(said, array); });
+    share_of_first(*together_, [&known](Words& words) {
+        words.pass(known, [&words](KnownArray& array) {
+            std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
+            std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
+            words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
+            words.pass(nprocs).pass(layout);
+            if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+        });
+    });
     return known;
 }
 
@@ -413,7 +399,7 @@ void Consumer::refuse(const Error& why) {
 
 void Consumer::close() {
     if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
-    ::eventfd_write(wake_, 1);
+    wake_->set();
     {
         const Entered entered(*this);
         if (!error_) say_bye({});
@@ -434,6 +420,220 @@ void Consumer::say_bye(Record words) {
 StreamSourceCounters Consumer::counters() const {
     return {counters_.bytes_received, counters_.checksum_errors, counters_.connections,
             counters_.connections_local, dropped()};
+}
+
+namespace {
+
+/// So long the program is away before the thread takes over. What comes meanwhile waits in the
+/// system's memory; a program that comes back sooner takes it from there without a hand-over.
+constexpr std::chrono::milliseconds patience{2};
+/// So long nothing comes until the stream is told of what was taken, where that can wait.
+constexpr std::chrono::milliseconds unsaid_time{1};
+/// A program that was found waiting so often is left alone until it returns.
+constexpr int most_dozes = 8;
+
+}  // namespace
+
+void Consumer::start_thread() {
+    const SignalsBlocked blocked;
+    try {
+        left_ = Clock::now();
+        turns_->thread = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+        throw make_error(ErrorCode::io, "cannot start the thread that receives: ", error.what());
+    }
+}
+
+std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_seconds) {
+    require_own_process();
+    Entered entered(*this);
+    if (!is_subscribed_)
+        throw Error(ErrorCode::invalid_state,
+                    "no arrays were requested; call subscribe() before next()");
+    if (open_) {
+        raise_error();
+    } else {
+        if (!wait(entered.lock(), deadline_after(timeout_seconds),
+                  [this] { return steps_->has_ready() || steps_->is_over(); }))
+            throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
+                             " s; next() can be called again");
+        open_ = steps_->next();
+    }
+    if (!open_) {
+        steps_->check_names();
+        return std::nullopt;
+    }
+    Step step{open_->number, {}};
+    for (const auto& [array, messages] : open_->arrays) step.arrays.push_back(array);
+    return step;
+}
+
+void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
+    Entered entered(*this);
+    raise_error();
+    steps_->ask_for_arrays();
+    if (!wait(entered.lock(), deadline_after(timeout_seconds),
+              [this] { return steps_->arrays_are_known(); }))
+        throw make_error(ErrorCode::timeout, "the stream sent no array within ", *timeout_seconds,
+                         " s; arrays() can be called again");
+}
+
+/// Reads until it is done; false where the deadline passed.
+bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done) {
+    /// The thread leaves reading to the program as long as there is one.
+    struct Present {
+        explicit Present(Consumer& consumer_) : consumer(consumer_) { ++consumer.waiting_; }
+        ~Present() {
+            --consumer.waiting_;
+            consumer.left_ = Clock::now();
+            if (consumer.thread_rests_) consumer.turns_->program_left.notify_one();
+        }
+        Consumer& consumer;
+    };
+    const Present present(*this);
+    Clock::time_point looked = Clock::now();
+    awake_end_ = looked + awake_time;
+    while (true) {
+        raise_error();
+        if (is_done()) return true;
+        const Clock::time_point now = Clock::now();
+        const bool is_late = deadline && now >= *deadline;
+        auto time = together_->look_time();
+        if (deadline)
+            time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
+                              std::chrono::milliseconds(0), time);
+        const bool was_interrupted = !take_turn(lock, time, true);
+        if (interrupted_) std::rethrow_exception(std::exchange(interrupted_, nullptr));
+        if (was_interrupted || Clock::now() - looked >= together_->look_time()) {
+            lock.unlock();
+            try {
+                together_->look_around();
+            } catch (...) {
+                lock.lock();
+                throw;
+            }
+            lock.lock();
+            looked = Clock::now();
+        }
+        if (is_late && !error_ && !closed_ && !is_done()) return false;
+    }
+}
+
+/// Waits for what comes, without the lock, and takes it in; false where a signal ended the wait.
+bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program) {
+    std::vector<pollfd> waiting{{wake_->file(), POLLIN, 0}};
+    bool says_later = false;
+    if (failing_) {
+        waiting.push_back({control_->socket(), POLLIN, 0});
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
+        time = std::clamp(left, std::chrono::milliseconds(0), time);
+    } else {
+        says_later = steps_->may_say_later();
+        if (says_later) {
+            time = std::min(time, unsaid_time);
+        } else {
+            steps_->say_taken();
+        }
+        steps_->add_to(waiting);
+        // The thread beside has left what takes connecting to the program: nothing else may come.
+        if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
+    }
+    const Clock::time_point awake_end = awake_end_;
+    lock.unlock();
+    const int found = is_program
+                          ? awake_poll(waiting, time, awake_end)
+                          : ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+    const bool was_interrupted = found < 0 && errno == EINTR;
+    lock.lock();
+    if (found > 0 && is_program) awake_end_ = Clock::now() + awake_time;
+    if (found < 0)
+        for (pollfd& one : waiting) one.revents = 0;
+    if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;
+    if (says_later && found == 0 && !failing_) steps_->say_taken();
+    take_in(waiting, is_program);
+    return !was_interrupted;
+}
+
+void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
+    try {
+        if (!failing_) {
+            steps_->take_in(waiting, is_program);
+            look_for_lost();
+        } else if (const auto reason = steps_->reason()) {
+            fail_here(*reason);
+        } else if (Clock::now() >= reason_end_) {
+            fail_here(*failing_);
+        }
+    } catch (const Error& error) {
+        const bool has_reason =
+            error.code() == ErrorCode::peer_failed || error.code() == ErrorCode::timeout;
+        if (failing_) {
+            fail_here(*failing_);
+        } else if (!has_reason || steps_->was_told()) {
+            fail_here(error);
+        } else {
+            // The stream says why its connections end, where it can.
+            failing_ = error;
+            reason_end_ = Clock::now() + std::chrono::milliseconds(reason_milliseconds.load());
+            steps_->end_data();
+        }
+    } catch (const std::bad_alloc&) {
+        fail_here(Error(ErrorCode::no_memory, "out of memory while receiving a step"));
+    } catch (...) {
+        fail_here(
+            Error(ErrorCode::peer_failed, "interrupted while connecting to the sending processes"));
+        throw;
+    }
+}
+
+/// A connection that has ended is an error, but at the end of the stream, which is told over
+/// another one and may be heard later.
+void Consumer::look_for_lost() {
+    const std::optional<Error> lost = steps_->lost();
+    if (!lost) return;
+    const Clock::time_point now = Clock::now();
+    if (!lost_end_) lost_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
+    if (now >= *lost_end_) fail_here(*lost);
+}
+
+void Consumer::raise_error() const {
+    if (error_) throw *error_;
+    if (closed_) throw Error(ErrorCode::invalid_state, "the consumer is closed");
+}
+
+void Consumer::fail_here(const Error& why) {
+    if (error_ || closed_) return;
+    // Said before anybody here sees it: who sees it closes, and then it would not be said.
+    say_bye(Record().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
+    error_ = why;
+}
+
+void Consumer::run() {
+    Lock lock(turns_->lock);
+    int dozes = 0;
+    while (!is_finished()) {
+        const Clock::time_point begin = left_ + patience;
+        if (waiting_ > 0 || wanting_ > 0) {
+            rest(lock, dozes);
+        } else if (Clock::now() < begin) {
+            turns_->program_left.wait_until(lock, begin);
+        } else {
+            dozes = 0;
+            take_turn(lock, look_time, false);
+        }
+    }
+}
+
+/// While the program reads.
+void Consumer::rest(Lock& lock, int& dozes) {
+    if (++dozes < most_dozes || waiting_ == 0) {
+        turns_->program_left.wait_for(lock, patience);
+        return;
+    }
+    dozes = 0;
+    thread_rests_ = true;
+    turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
+    thread_rests_ = false;
 }
 
 }  // namespace datamover::stream

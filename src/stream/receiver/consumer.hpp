@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "datamover/stream_source_options.hpp"
-#include "stream/receiver/dialing.hpp"
 #include "stream/receiver/incoming_steps.hpp"
+#include "stream/wire/endpoints.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/together.hpp"
 
@@ -150,7 +150,7 @@ private:
     ReceptionCounters counters_;
     std::unique_ptr<IncomingSteps> steps_;
     std::optional<ArrivedStep> open_;  ///< that the program looks at
-    int wake_ = -1;                    ///< an eventfd, written when it is over
+    std::optional<Event> wake_;        ///< set when it is over
 
     std::unique_ptr<Turns> turns_ = std::make_unique<Turns>();
     std::atomic<int> wanting_{0};  ///< calls of the program that want the lock

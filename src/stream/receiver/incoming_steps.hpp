@@ -18,8 +18,7 @@
 #include <poll.h>
 
 #include "datamover/error.hpp"
-#include "stream/receiver/data_receiver.hpp"
-#include "stream/receiver/incoming_array.hpp"
+#include "stream/receiver/incoming_data.hpp"
 #include "stream/wire/frames.hpp"
 
 namespace datamover::stream {
@@ -49,8 +48,8 @@ public:
     using Dial = std::function<Links(int producer)>;
 
     /// What is said of them goes over `control`, which must outlive them.
-    IncomingSteps(FrameLink& control, int rank, Dial dial, ReceptionCounters& counters)
-        : control_(control), rank_(rank), dial_(std::move(dial)), counters_(counters) {}
+    IncomingSteps(FrameLink& control, int rank, Dial dial)
+        : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
     /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
     /// 0: for as many as suit the arrays.
@@ -70,10 +69,9 @@ public:
     void take_in(const std::vector<pollfd>& waiting, bool may_connect);
     /// Ends the connections to sending processes.
     void end_data();
-    /// What the stream says of why they ended; none where it has said nothing yet. `waiting` is as
-    /// add_control_to made it. Throws peer_failed where it says no more.
-    std::optional<Error> reason(const std::vector<pollfd>& waiting);
-    void add_control_to(std::vector<pollfd>& waiting) const;
+    /// What the stream says of why they ended; none where it has said nothing yet. Throws
+    /// peer_failed where it says no more.
+    std::optional<Error> reason();
     /// peer_failed where a sending process has ended its connection within a step, or although more
     /// steps come that only messages tell of, unless the stream says soon that it has ended, too.
     std::optional<Error> lost() const;
@@ -161,7 +159,6 @@ private:
     FrameLink& control_;
     const int rank_;
     const Dial dial_;
-    ReceptionCounters& counters_;
     MemoryPool message_pool_;  ///< which outlives the messages
     MemoryPool array_pool_{most_unused_arrays};
     std::vector<WantedArray> wanted_;
@@ -172,7 +169,7 @@ private:
     std::map<std::uint32_t, KnownArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process
-    std::uint64_t taken_ = 0, steps_open_ = 0;
+    std::uint64_t taken_ = 0;
     std::map<std::uint64_t, Coming> coming_;  ///< by place
     std::deque<Announced> announced_;
     std::set<std::uint32_t> arrays_announced_;

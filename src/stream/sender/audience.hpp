@@ -20,6 +20,7 @@
 
 #include "datamover/error.hpp"
 #include "datamover/layout.hpp"
+#include "datamover/stream_options.hpp"
 #include "stream/sender/places.hpp"
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
@@ -38,9 +39,8 @@ struct Flow {
 struct SentArray {
     int number = 0;
     std::string name;
-    std::string dtype;   ///< in the words of NumPy, as JSON
-    std::string layout;  ///< see layout_of_bytes
-    std::int64_t nprocs = 0;
+    std::string dtype;  ///< in the words of NumPy, as JSON
+    Layout layout;
     std::int64_t elem_bytes = 0;
 };
 
@@ -63,15 +63,6 @@ struct Decision {
     std::vector<Turn> ended;  ///< of its manager's streams
 };
 
-/// Every consumer that came gets steps now, or left, or was lost.
-struct AudienceCounters {
-    std::int64_t consumers = 0;  ///< that get steps now
-    std::int64_t came = 0;
-    std::int64_t left = 0;  ///< without an error: by themselves, or at the end of the stream
-    std::int64_t lost = 0;
-    std::int64_t steps_dropped = 0;
-};
-
 /// The consumers of a stream; called by the sending program and by the threads of connections.
 class Audience : private PlaceHolder {
 public:
@@ -85,8 +76,7 @@ public:
 
     // What the sending program calls.
 
-    /// Takes note of an array before its first step, and answers who asked for arrays. Throws as
-    /// layout_of_bytes.
+    /// Takes note of an array before its first step, and answers who asked for arrays.
     void add_array(SentArray array);
     /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
     /// place, also not after `time`. Throws invalid_state where it can get none.
@@ -120,7 +110,8 @@ public:
     void end();
     /// Others may have its place for good.
     void leave_places();
-    AudienceCounters counters();
+    /// Sets what is counted of consumers: each that came gets steps now, or left, or was lost.
+    void count(StreamCounters& counters);
 
     // What the threads of connections call.
 
@@ -138,7 +129,6 @@ public:
     std::atomic<int> subscribe_milliseconds{30'000};
 
 private:
-    struct Array;
     struct Consumer;
     using ConsumerPtr = std::shared_ptr<Consumer>;
     using LinkPtr = std::shared_ptr<ControlLink>;
@@ -155,19 +145,17 @@ private:
     void end_stalled(Clock::time_point since) override;
 
     // All of these under the lock.
-    std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
-                                          std::int64_t number);
-    Foreseen look_ahead(const Array& array, std::int64_t sequence) const;
+    Foreseen look(std::unique_lock<std::mutex>& lock, int array, std::int64_t sequence,
+                  std::chrono::milliseconds time, bool is_agreed);
+    Foreseen look_at_once(const SentArray& array, std::int64_t sequence, bool is_agreed);
+    void add_to_queues(int array, std::int64_t sequence, std::int64_t number);
     std::int64_t end_of_sent(const Consumer& consumer) const;
-    bool admits_nobody() const;
-    bool admit();
+    void admit();
     void tell_arrays(Consumer& consumer);
-    void tell_array(Consumer& consumer, const Array& array);
-    static Record words_of(const Array& array);
-    bool wants(const ConsumerPtr& consumer, const Array& array);
-    bool fits(const ConsumerPtr& consumer, const Array& array);
-    bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
-                std::int64_t bytes);
+    void tell_array(Consumer& consumer, const SentArray& array);
+    static Record words_of(const SentArray& array);
+    bool fits(const Consumer& consumer, const SentArray& array, std::int64_t sequence) const;
+    bool take_on(const ConsumerPtr& consumer, const SentArray& array, std::int64_t sequence);
     bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
     void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
     void subscribe(Consumer& consumer, const Value& said);
@@ -196,7 +184,7 @@ private:
     std::condition_variable& changed_;
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
-    std::vector<Array> arrays_;  ///< by number
+    std::vector<SentArray> arrays_;  ///< by number
     bool has_ended_ = false;
     Decision news_;
     Decision undone_;    ///< what was decided last, until it has been done

@@ -1,18 +1,504 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packing of messages into boxes, and assignment of connections to the boxes of their receivers.
+// Storing, sending and releasing the messages for each receiving process, and their packing. All
+// received values are checked against limits.
 #include "stream/sender/outbox.hpp"
 
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iterator>
 #include <limits>
-#include <utility>
-#include <vector>
+#include <new>
+#include <tuple>
 
 #include "geometry/make_error.hpp"
 #include "plan/part_chunks.hpp"
-#include "stream/sender/data_sender.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/crc32c.hpp"
 
 namespace datamover::stream {
+namespace {
+
+/// Where so much is kept, it is looked what of it was taken: with more, messages leave the
+/// processor's caches before their memory is used again.
+constexpr std::uint64_t hearing_bytes = 1 << 18;
+
+}  // namespace
+
+Message::Message(std::size_t bytes)
+    : own_(own_bytes(bytes)), bytes_(own_.get(), bytes), packed_(bytes) {}
+
+MessagePtr Box::memory(std::size_t bytes) {
+    bool as_segment = false;
+    bool may_have_more = false;
+    {
+        const std::lock_guard lock(lock_);
+        may_have_more = kept_bytes_ >= hearing_bytes;
+    }
+    if (may_have_more) hear();
+    {
+        const std::lock_guard lock(lock_);
+        keeps_memory_ = true;
+        if (MessagePtr unused = take_unused(bytes)) return unused;
+        as_segment = takes_segments(bytes);
+        segments_ += as_segment;
+    }
+    if (as_segment) {
+        if (auto segment = Segment::make(bytes))
+            return std::make_shared<const Message>(std::move(segment));
+        const std::lock_guard lock(lock_);
+        --segments_;
+    }
+    return std::make_shared<const Message>(bytes);
+}
+
+MessagePtr Box::take_unused(std::size_t bytes) {
+    const auto found = unused_.find(bytes);
+    if (found == unused_.end()) return nullptr;
+    std::vector<MessagePtr>& unused = found->second;
+    // Private memory gives way to segments as soon as the receiver can read those.
+    if (takes_segments(bytes))
+        std::erase_if(unused, [](const MessagePtr& m) { return m->segment() == nullptr; });
+    // One that was dropped while a connection sent it is still being read.
+    // What was given back last is in the processor's caches.
+    const auto free = std::find_if(unused.rbegin(), unused.rend(),
+                                   [](const MessagePtr& m) { return m.use_count() == 1; });
+    if (free == unused.rend()) return nullptr;
+    if (Segment* const segment = (*free)->segment(); segment != nullptr && !segment->reserve())
+        return nullptr;
+    MessagePtr message = std::move(*free);
+    unused.erase(std::next(free).base());
+    return message;
+}
+
+void Box::free_unused() {
+    const std::lock_guard lock(lock_);
+    keeps_memory_ = false;
+    free_what_nobody_reads();
+}
+
+/// Segments stay, without memory: the receiver knows them, and would take no others in their place.
+/// What a connection still reads stays until it gives that back.
+void Box::free_what_nobody_reads() {
+    for (auto& [bytes, unused] : unused_)
+        std::erase_if(unused, [](const MessagePtr& message) {
+            if (message->segment() == nullptr) return true;
+            if (message.use_count() == 1) message->segment()->give_memory_back();
+            return false;
+        });
+}
+
+bool Box::takes_segments(std::size_t bytes) const {
+    return shares_memory_ && bytes >= Segment::least_bytes &&
+           segments_ < Segment::max_of_connection;
+}
+
+void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std::int64_t number) {
+    const std::lock_guard telling(telling_);
+    {
+        const std::lock_guard lock(lock_);
+        if (has_ended_) return;
+        kept_bytes_ += message->bytes().size();
+        kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
+    }
+    for (const auto& [pathway, reader] : readers_) reader->sends_more();
+}
+
+void Box::go_on(bool is_whole) {
+    const std::lock_guard telling(telling_);
+    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole);
+}
+
+void Box::hear() {
+    const std::lock_guard telling(telling_);
+    for (const auto& [pathway, reader] : readers_) reader->hears();
+}
+
+void Box::leave() {
+    const std::lock_guard telling(telling_);
+    for (const auto& [pathway, reader] : readers_) reader->leaves();
+}
+
+void Box::drop(std::uint64_t place) {
+    forget([place](const KeptMessage& kept) { return kept.place == place; });
+}
+
+void Box::advance(std::uint64_t taken) {
+    forget([taken](const KeptMessage& kept) { return kept.place < taken; });
+}
+
+void Box::forget(const std::function<bool(const KeptMessage&)>& which) {
+    const std::lock_guard lock(lock_);
+    for (auto at = kept_.begin(); at != kept_.end();) {
+        if (!which(at->second)) {
+            ++at;
+            continue;
+        }
+        MessagePtr& message = at->second.message;
+        const std::size_t bytes = message->bytes().size();
+        kept_bytes_ -= bytes;
+        unused_[bytes].push_back(std::move(message));
+        at = kept_.erase(at);
+    }
+}
+
+Box::Next Box::next(std::uint64_t number, std::uint64_t may,
+                    const std::optional<std::set<std::uint64_t>>& alone) {
+    const std::lock_guard lock(lock_);
+    for (auto at = kept_.lower_bound(number); at != kept_.end(); ++at) {
+        const KeptMessage& kept = at->second;
+        if (kept.place >= may) return {at->first, std::nullopt, true};
+        if (!alone || alone->contains(kept.place)) return {at->first, kept};
+    }
+    return {std::max(number, count_), std::nullopt};
+}
+
+void Box::give_back(MessagePtr&& message) {
+    const std::lock_guard lock(lock_);
+    MessagePtr(std::move(message)).reset();
+    if (!keeps_memory_) free_what_nobody_reads();
+}
+
+void Box::add(BoxReader* reader, int pathway, bool is_local) {
+    const std::lock_guard telling(telling_);
+    const std::lock_guard lock(lock_);
+    if (!readers_.emplace(pathway, reader).second)
+        throw make_error(ErrorCode::io, "pathway ", pathway,
+                         " of the process is connected already");
+    shares_memory_ = shares_memory_ || is_local;
+    if (has_ended_) reader->end();
+}
+
+void Box::remove(BoxReader* reader) {
+    const std::lock_guard telling(telling_);
+    const std::lock_guard lock(lock_);
+    std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
+    if (!readers_.empty()) return;
+    has_ended_ = true;
+    shares_memory_ = false;
+    // Not given back page by page: a process that still reads a segment would find it empty.
+    kept_.clear();
+    kept_bytes_ = 0;
+    unused_.clear();
+}
+
+void Box::end_all() {
+    const std::lock_guard lock(lock_);
+    has_ended_ = true;
+    for (const auto& [pathway, reader] : readers_) reader->end();
+}
+
+std::uint64_t Box::bytes_kept() {
+    const std::lock_guard lock(lock_);
+    return kept_bytes_;
+}
+
+std::uint64_t Box::bytes_held() {
+    std::uint64_t bytes = bytes_kept();
+    const std::lock_guard lock(lock_);
+    for (const auto& [size, unused] : unused_)
+        for (const MessagePtr& message : unused)
+            if (message->segment() == nullptr || message->segment()->has_memory()) bytes += size;
+    return bytes;
+}
+
+void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
+    file_.reset();
+    words_ = header.write();
+    header_ = words_;
+    body_ = body;
+    if (file >= 0) file_.emplace(file);
+}
+
+bool ChunkOnItsWay::send_more(const Connection& connection) {
+    const std::size_t count = connection.send_now(header_, body_, file_ ? file_->get() : -1);
+    if (count != 0) file_.reset();
+    const std::size_t of_header = std::min(count, header_.size());
+    header_ = header_.subspan(of_header);
+    body_ = body_.subspan(count - of_header);
+    return count != 0;
+}
+
+namespace {
+
+/// A consumer that takes none of a message for so long has failed.
+constexpr std::chrono::minutes stalled_time{10};
+/// What the sending program sends of a message to another machine itself: a thread takes more time
+/// to be woken than this takes to be sent, and finds it in the caches of another processor. Within
+/// a machine, where what is packed is best sent from the caches at once, it sends all that goes.
+constexpr std::uint64_t most_sent_at_once = 1 << 20;
+/// The program waits so long for the thread to have sent a short message.
+constexpr std::chrono::microseconds turn_time{50};
+/// What the system keeps of short messages, and of others, where it only copies them to another
+/// process: more than that goes out of the processor's caches before it is received.
+constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
+constexpr std::uint64_t long_bytes = 1 << 19;
+/// Of such messages both ends have more in hand than their caches hold: to wait for each other
+/// rarely is worth more. Best is what the system finds by itself, which is lost where it was ever
+/// told.
+constexpr int kept_of_very_long = 2 << 20;
+constexpr std::uint64_t very_long_bytes = 2 << 20;
+/// Where several processes send, a receiving one reads what others sent meanwhile: a message that
+/// the system does not take whole has its sender sleep, and woken, as often as the receiver.
+constexpr std::uint64_t very_long_bytes_of_several = 1 << 19;
+/// Steps that a receiving process may have granted one by one and not taken.
+constexpr std::size_t max_granted = 1 << 12;
+/// What is read of grants at once.
+constexpr std::size_t read_bytes = 1 << 12;
+
+Error broken(const char* what) {
+    return make_error(ErrorCode::peer_failed, what, ": ", std::strerror(errno));
+}
+
+}  // namespace
+
+DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
+                       SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent,
+                       TakenCall taken)
+    : connection_(connection),
+      box_(box),
+      loops_back_(connection.loops_back()),
+      pathway_(pathway),
+      pathways_(connection_.is_local() ? 1 : pathways),
+      habits_(habits),
+      wake_(true),
+      taken_call_(std::move(taken)),
+      bytes_sent_(bytes_sent) {
+    box_.add(this, pathway, connection_.is_local());
+}
+
+DataSender::~DataSender() {
+    box_.remove(this);
+}
+
+/// The lock, soon; none where the thread has it for longer. What the thread sends that the program
+/// could have sent goes on in the thread for as long as the program does not get its turn.
+std::unique_lock<std::mutex> DataSender::entered() {
+    std::unique_lock lock(lock_, std::try_to_lock);
+    if (lock || sends_long_) return lock;
+    const Clock::time_point end = Clock::now() + turn_time;
+    while (!lock.try_lock() && Clock::now() < end) ::sched_yield();
+    return lock;
+}
+
+void DataSender::sends_more() {
+    std::unique_lock lock = entered();
+    if (!lock) return wake_.set();  // its thread may not have seen the message
+    program_left_ = Clock::now();
+    if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
+    try {
+        const std::uint64_t before = said_taken_;
+        send_what_goes(most_at_once());
+        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once());
+        if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
+        tell_taken(std::move(lock), before);
+    } catch (...) {
+        end();
+    }
+}
+
+void DataSender::sends_on(bool is_whole) {
+    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
+}
+
+std::uint64_t DataSender::most_at_once() const {
+    return loops_back_ || connection_.is_local() ? std::numeric_limits<std::uint64_t>::max()
+                                                 : most_sent_at_once;
+}
+
+void DataSender::hears() {
+    std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock || !rests_) return;
+    try {
+        hear(std::move(lock));
+    } catch (...) {
+        end();
+    }
+}
+
+void DataSender::leaves() {
+    program_left_ = long_ago;
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock || rests_) wake_.set();  // its thread may not have seen it
+}
+
+void DataSender::end() {
+    program_left_ = long_ago;
+    connection_.end();
+    wake_.set();  // its thread finds it so, and says why
+}
+
+void DataSender::serve() {
+    while (true) {
+        wait(send_more());
+        std::unique_lock lock(lock_);
+        if (!rests_) hear(std::move(lock));
+    }
+}
+
+DataSender::Awaited DataSender::send_more() {
+    const std::lock_guard lock(lock_);
+    if (wrong_) throw *wrong_;
+    send_what_goes(std::numeric_limits<std::uint64_t>::max());
+    // To be woken for what a receiving process says takes more time than to send a short message.
+    const std::chrono::milliseconds patience{patience_milliseconds};
+    rests_ = habits_.may_hear_later && !sending_ && !waits_ &&
+             program_left_.load() > Clock::now() - patience;
+    if (sending_ && !waits_for_packing()) return Awaited::room;
+    return rests_ ? Awaited::program : Awaited::what_comes;
+}
+
+void DataSender::wait(Awaited awaited) {
+    const short events = awaited == Awaited::room ? POLLIN | POLLOUT : POLLIN;
+    std::array<pollfd, 2> waiting{pollfd{wake_.file(), POLLIN, 0},
+                                  pollfd{connection_.socket(), events, 0}};
+    const auto limit = std::chrono::milliseconds(stalled_time).count();
+    const int found =
+        awaited == Awaited::program
+            ? ::poll(waiting.data(), 1, patience_milliseconds)
+            : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
+    if (found < 0 && errno != EINTR) throw broken("waiting for a connection failed");
+    if (found < 0) return;
+    const std::lock_guard lock(lock_);
+    if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)
+        throw Error(ErrorCode::timeout, "the other end of the connection accepted no data in time");
+    if (waiting[0].revents != 0) wake_.clear();
+}
+
+void DataSender::hear(std::unique_lock<std::mutex> lock) {
+    const std::uint64_t before = said_taken_;
+    hear_grants();
+    tell_taken(std::move(lock), before);
+}
+
+/// Tells what has been said to be taken since all before a place was.
+void DataSender::tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before) {
+    if (said_taken_ == before || !taken_call_) return;
+    const std::uint64_t taken = said_taken_;
+    lock.unlock();  // whoever is told has a lock of their own
+    taken_call_(taken);
+}
+
+/// Whether anything has come.
+bool DataSender::hear_grants() {
+    std::array<std::byte, read_bytes> room;
+    const auto come = connection_.receive(room);
+    if (!come) return false;
+    if (wrong_) return true;
+    grants_.insert(grants_.end(), come->begin(), come->end());
+    try {
+        obey_grants();
+    } catch (const Error& error) {
+        wrong_ = error;
+        wake_.set();  // the thread ends the connection
+    }
+    return true;
+}
+
+/// All of them that have come whole.
+void DataSender::obey_grants() {
+    std::span<const std::byte> rest = grants_;
+    while (rest.size() >= Grant::size_bytes) {
+        obey(Grant::read(rest.first<Grant::size_bytes>()));
+        rest = rest.subspan(Grant::size_bytes);
+    }
+    grants_.erase(grants_.begin(), grants_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+}
+
+void DataSender::obey(const Grant& grant) {
+    may_ = std::max(may_, grant.may);
+    said_taken_ = std::max(said_taken_, grant.taken);
+    if (grant.alone) {
+        if (!alone_) alone_.emplace();
+        alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
+        alone_->insert(grant.may - 1);
+        if (alone_->size() > max_granted)
+            throw make_error(ErrorCode::io, "more than ", max_granted,
+                             " steps were granted and not taken");
+    }
+    box_.advance(grant.taken);
+}
+
+/// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
+/// longer than `most` or not packed yet: then `sending_` stays.
+void DataSender::send_what_goes(std::uint64_t most) {
+    if (wrong_) return;
+    while (sending_ || begin_next()) {
+        if (sending_->end - sending_->at > most) return;
+        while (!chunk_.is_sent()) {
+            if (!chunk_.send_more(connection_)) return;
+            taken_ = Clock::now();
+        }
+        if (sending_->at == sending_->end)
+            sending_.reset();
+        else if (!begin_chunk())
+            return;
+    }
+}
+
+bool DataSender::waits_for_packing() const {
+    return sending_ && chunk_.is_sent() && sending_->at < sending_->end &&
+           sending_->at >= sending_->kept.message->packed();
+}
+
+/// False where there is nothing to send now.
+bool DataSender::begin_next() {
+    Box::Next next = box_.next(next_, may_, alone_);
+    next_ = next.number;
+    waits_ = next.is_to_come;
+    if (!next.kept) return false;
+    ++next_;
+    const std::uint64_t bytes = next.kept->message->bytes().size();
+    sending_.emplace(box_, *std::move(next.kept));
+    std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
+    sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
+    sends_long_ = sending_->end - sending_->at > most_sent_at_once;
+    taken_ = Clock::now();
+    if (loops_back_) limit_kept(sending_->end - sending_->at);
+    return true;
+}
+
+void DataSender::limit_kept(std::uint64_t bytes) {
+    const std::uint64_t least_very_long =
+        habits_.is_one_of_several ? very_long_bytes_of_several : very_long_bytes;
+    if (bytes >= least_very_long && kept_limit_ == 0) return;
+    const int limit = bytes < long_bytes        ? kept_of_short
+                      : bytes < least_very_long ? kept_of_long
+                                                : kept_of_very_long;
+    if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
+}
+
+/// False where no more of the message has been packed.
+bool DataSender::begin_chunk() {
+    const KeptMessage& kept = sending_->kept;
+    const std::uint64_t at = sending_->at;
+    const std::uint64_t end = std::min<std::uint64_t>(sending_->end, kept.message->packed());
+    if (end <= at) return false;
+    const std::uint64_t bytes = std::min(chunk_bytes, end - at);
+    const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
+                       kept.number};
+    if (sending_->is_shared) {
+        const Segment& segment = *kept.message->segment();
+        header.segment = segment.number();
+        header.position = at;
+        chunk_.begin(header, {}, file_for(segment));
+    } else {
+        chunk_.begin(header, chunk);
+    }
+    sending_->at += bytes;
+    bytes_sent_ += bytes;
+    return true;
+}
+
+/// The segment is handed over when it is used first.
+int DataSender::file_for(const Segment& segment) {
+    return known_segments_.insert(segment.number()).second ? segment.open_for_reading() : -1;
+}
 
 namespace {
 

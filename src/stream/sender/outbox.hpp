@@ -1,26 +1,272 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Outbox: the messages that a sending process keeps for the consumers of a stream, and the
-// connections that send them.
+// Outbox: the messages that a sending process keeps for the consumers of a stream, box by box, and
+// the connections that send them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "datamover/advanced/address_relation.hpp"
 #include "datamover/advanced/pair_part.hpp"
+#include "datamover/error.hpp"
 #include "plan/compile.hpp"
-#include "stream/sender/box.hpp"
-#include "stream/sender/data_sender.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/message_memory.hpp"
+#include "stream/wire/message_words.hpp"
 
 namespace datamover::stream {
+
+/// Memory for a message: this process's own, or a segment that a local receiver reads.
+class Message {
+public:
+    /// Throws no_memory.
+    explicit Message(std::size_t bytes);
+    explicit Message(std::unique_ptr<Segment> segment)
+        : segment_(std::move(segment)), bytes_(segment_->memory()), packed_(bytes_.size()) {}
+
+    std::span<std::byte> bytes() const { return bytes_; }
+    /// Null where the memory is this process's own.
+    Segment* segment() const { return segment_.get(); }
+
+    /// How many of its bytes, from the first on, have been packed and may be read: all, unless
+    /// `set_packed` said otherwise. Called by who packs and by who sends.
+    std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
+    void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
+
+private:
+    OwnBytes own_;
+    std::unique_ptr<Segment> segment_;
+    std::span<std::byte> bytes_;
+    mutable std::atomic<std::size_t> packed_;
+};
+
+using MessagePtr = std::shared_ptr<const Message>;
+
+/// A message of an array, at its step's place among those of one consumer.
+struct KeptMessage {
+    std::uint64_t place = 0;
+    std::uint32_t array = 0;
+    MessagePtr message;
+    std::int64_t number = no_number;  ///< as ChunkHeader's
+};
+
+/// Told that a receiving process has taken all steps before a place. Throws io where it cannot
+/// have.
+using TakenCall = std::function<void(std::uint64_t place)>;
+
+/// What a data connection is to the box.
+class BoxReader {
+public:
+    virtual ~BoxReader() = default;
+    /// A message was put; called by who put it. Does not wait, nor throw.
+    virtual void sends_more() = 0;
+    /// More was packed of the message that was put last, or the rest of it; as sends_more.
+    virtual void sends_on(bool) {}
+    /// The sending program needs to know what the receiving process has said: it is heard, where
+    /// nobody else listens. Does not wait, nor throw.
+    virtual void hears() {}
+    /// The sending program waits for what the receiving process says: somebody else listens. Does
+    /// not wait, nor throw.
+    virtual void leaves() {}
+    /// Called under the box's lock.
+    virtual void end() = 0;
+};
+
+/// Called by the sending program and by the threads of data connections.
+class Box {
+public:
+    /// Memory for a message: such as was used before, where there is any; best of what was taken
+    /// just now, which is in the processor's caches. Throws no_memory.
+    MessagePtr memory(std::size_t bytes);
+    /// Keeps a message, and has it sent; but where the connections have ended. `number` is as
+    /// ChunkHeader's.
+    void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
+             std::int64_t number = no_number);
+    /// More was packed of the message that was put last, or the rest of it.
+    void go_on(bool is_whole);
+    /// Forgets what is kept of a step.
+    void drop(std::uint64_t place);
+    /// As BoxReader::hears and BoxReader::leaves, for all connections.
+    void hear();
+    void leave();
+    /// Forgets what is kept of all steps before a place.
+    void advance(std::uint64_t taken);
+
+    /// The first that is kept from a number on and may be sent, with its number; without it, where
+    /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
+    /// those in it. What is kept of others before `may` has been dropped: this process has only not
+    /// heard of it yet. Whoever has read a message gives it back.
+    struct Next {
+        std::uint64_t number = 0;
+        std::optional<KeptMessage> kept;
+        bool is_to_come = false;  ///< one that may not be sent yet
+    };
+    Next next(std::uint64_t number, std::uint64_t may,
+              const std::optional<std::set<std::uint64_t>>& alone);
+    void give_back(MessagePtr&& message);
+
+    /// Gives back the memory that is there for other messages, and until there is a next one also
+    /// what connections still read, as soon as they have read it.
+    void free_unused();
+
+    /// From now on a connection hears of messages; a local one has them put where it can read them.
+    /// Throws io where the pathway has one.
+    void add(BoxReader* reader, int pathway, bool is_local);
+    /// Waits until it has done what it was called for. With the last one all is forgotten, and no
+    /// other may come: no process of a consumer connects twice.
+    void remove(BoxReader* reader);
+    /// Ends the connections that are there, and each that comes.
+    void end_all();
+
+    std::uint64_t bytes_kept();
+    /// With memory that is there for other messages.
+    std::uint64_t bytes_held();
+
+private:
+    void forget(const std::function<bool(const KeptMessage&)>& which);
+    /// Under the lock.
+    MessagePtr take_unused(std::size_t bytes);
+    bool takes_segments(std::size_t bytes) const;
+    void free_what_nobody_reads();
+
+    std::mutex telling_;  ///< held while readers are told; taken before the lock
+    std::mutex lock_;
+    std::map<std::uint64_t, KeptMessage> kept_;
+    std::uint64_t kept_bytes_ = 0;
+    std::uint64_t count_ = 0;            ///< of all that were ever put
+    std::map<int, BoxReader*> readers_;  ///< by pathway; changed under both
+    std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
+    bool has_ended_ = false;
+    bool keeps_memory_ = true;
+    bool shares_memory_ = false;
+    int segments_ = 0;
+};
+
+struct SendingHabits {
+    /// What receiving processes say the program may hear later, where it comes often.
+    bool may_hear_later = false;
+    bool is_one_of_several = false;  ///< processes that send
+};
+
+/// A chunk: its header, then its bytes or a file descriptor of where they lie. Nothing here waits.
+class ChunkOnItsWay {
+public:
+    /// Begins with another one. `body` must stay as it is until all is sent; `file`, if any, is
+    /// closed then.
+    void begin(const ChunkHeader& header, std::span<const std::byte> body, int file = -1);
+    /// Sends what the system takes; whether any of it was taken. Throws peer_failed.
+    bool send_more(const Connection& connection);
+    bool is_sent() const { return header_.empty() && body_.empty(); }
+
+private:
+    std::array<std::byte, ChunkHeader::size_bytes> words_{};
+    std::span<const std::byte> header_, body_;  ///< what is left of both
+    std::optional<Descriptor> file_;
+};
+
+/// In its box from its beginning to its end. What is short and can be sent at once, the sending
+/// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
+/// listens where the program does not come.
+class DataSender final : public BoxReader {
+public:
+    /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
+    /// that all steps before a place are. Throws io where there can be no
+    /// more.
+    DataSender(const Connection& connection, Box& box, int pathway, int pathways,
+               SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
+    ~DataSender() override;
+    DataSender(const DataSender&) = delete;
+    DataSender& operator=(const DataSender&) = delete;
+
+    /// Goes on until the connection ends: returns by an error alone.
+    [[noreturn]] void serve();
+
+    void sends_more() override;
+    void sends_on(bool is_whole) override;
+    void hears() override;
+    void leaves() override;
+    void end() override;
+
+    // For tests: so long the thread leaves listening to a program that was here.
+    inline static std::atomic<int> patience_milliseconds{2};
+
+private:
+    /// A message that is kept while a part of it is sent, and given back to the box.
+    struct Sending {
+        Sending(Box& box_, KeptMessage kept_) : box(box_), kept(std::move(kept_)) {}
+        ~Sending() { box.give_back(std::move(kept.message)); }
+        Sending(const Sending&) = delete;
+        Sending& operator=(const Sending&) = delete;
+
+        Box& box;
+        KeptMessage kept;
+        std::uint64_t at = 0, end = 0;  ///< of its bytes, from where to where chunks are to begin
+        bool is_shared = false;
+    };
+
+    static constexpr Clock::time_point long_ago = Clock::time_point::min();
+
+    std::unique_lock<std::mutex> entered();
+    /// What the thread waits for.
+    enum class Awaited { what_comes, room, program };
+    Awaited send_more();
+    void wait(Awaited awaited);
+
+    void hear(std::unique_lock<std::mutex> lock);
+    void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
+
+    // Under the lock.
+    bool hear_grants();
+    void obey_grants();
+    void obey(const Grant& grant);
+    void send_what_goes(std::uint64_t most);
+    bool begin_next();
+    void limit_kept(std::uint64_t bytes);
+    bool begin_chunk();
+    /// Of the message that it sends no more has been packed yet.
+    bool waits_for_packing() const;
+    std::uint64_t most_at_once() const;
+    int file_for(const Segment& segment);
+
+    const Connection& connection_;
+    Box& box_;
+    const bool loops_back_;
+    const int pathway_, pathways_;
+    const SendingHabits habits_;
+    const Event wake_;
+
+    std::mutex lock_;
+    std::vector<std::byte> grants_;        ///< of which the last is not whole
+    bool rests_ = false;                   ///< the thread does not listen
+    bool waits_ = false;                   ///< there is a message that may not be sent yet
+    std::atomic<bool> sends_long_{false};  ///< more than the program sends itself
+    /// When it was here last; not under the lock.
+    std::atomic<Clock::time_point> program_left_{long_ago};
+    std::uint64_t next_ = 0, may_ = 0;
+    std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
+    std::optional<Error> wrong_;  ///< with what was granted: nothing more is heard, nor sent
+    std::optional<Sending> sending_;
+    ChunkOnItsWay chunk_;                     ///< of what is being sent
+    Clock::time_point taken_ = Clock::now();  ///< when the system took something last
+    int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
+    std::set<std::uint64_t> known_segments_;
+    std::uint64_t said_taken_ = 0;  ///< all steps before this place
+    const TakenCall taken_call_;
+    std::atomic<std::uint64_t>& bytes_sent_;
+};
 
 /// The memory of an array.
 struct SourceMemory {

@@ -35,34 +35,28 @@ Places::Places(const StreamManagerOptions& options) : options_(options) {
         refuse(concat("stall_seconds is ", *options.stall_seconds, "; it must be above 0 s"));
 }
 
-void Places::enter(const PlaceHolder& who, const std::string& name) {
-    auto entry = std::make_unique<Entry>();
-    entry->who = &who;
-    entry->name = name;
-    entries_.push_back(std::move(entry));
+void Places::enter(PlaceHolder& who, const std::string& name) {
+    entries_.push_back({&who, name});
 }
 
 void Places::leave(const PlaceHolder& who) {
     stop_waiting(who);
-    std::erase_if(entries_, [&who](const auto& entry) { return entry->who == &who; });
+    std::erase_if(entries_, [&who](const Entry& entry) { return entry.who == &who; });
     changed.notify_all();
 }
 
-Places::Entry& Places::entry_of(const PlaceHolder& who) {
-    for (const auto& entry : entries_)
-        if (entry->who == &who) return *entry;
-    throw Error(ErrorCode::invalid_state, "the stream is closed");
+Places::Entry* Places::find(const PlaceHolder& who) {
+    const auto found = std::ranges::find(entries_, &who, &Entry::who);
+    return found != entries_.end() ? &*found : nullptr;
 }
 
-std::int64_t Places::turn_of(const PlaceHolder& who) const {
-    for (const auto& entry : entries_)
-        if (entry->who == &who) return entry->turn;
-    return -1;
+std::int64_t Places::turn_of(const PlaceHolder& who) {
+    const Entry* const found = find(who);
+    return found != nullptr ? found->turn : -1;
 }
 
 std::int64_t Places::active() const {
-    return std::ranges::count_if(entries_,
-                                 [](const auto& entry) { return entry->holder != nullptr; });
+    return std::ranges::count(entries_, true, &Entry::has_place);
 }
 
 void Places::stop_waiting(const PlaceHolder& who) {
@@ -75,13 +69,15 @@ bool Places::others_wait(const PlaceHolder& who) const {
 }
 
 bool Places::take(PlaceHolder& who, bool begins_step) {
-    Entry& mine = entry_of(who);
-    const bool goes_on = mine.holder != nullptr && (!begins_step || !others_wait(who));
+    Entry* const found = find(who);
+    if (found == nullptr) throw Error(ErrorCode::invalid_state, "the stream is closed");
+    Entry& mine = *found;
+    const bool goes_on = mine.has_place && (!begins_step || !others_wait(who));
     if (!goes_on) {
         if (std::ranges::find(waiting_, &who) == waiting_.end()) waiting_.push_back(&who);
         if (waiting_.front() != &who || !make_place(mine)) return false;
-        if (mine.holder == nullptr) mine.turn = turns_++;
-        mine.holder = &who;
+        if (!mine.has_place) mine.turn = turns_++;
+        mine.has_place = true;
     }
     mine.thread = std::this_thread::get_id();
     stop_waiting(who);
@@ -90,21 +86,20 @@ bool Places::take(PlaceHolder& who, bool begins_step) {
 
 /// Whether there is a place: of a stream that holds nothing for a consumer, the longest one first.
 bool Places::make_place(const Entry& mine) {
-    if (mine.holder != nullptr || active() < options_.active) return true;
+    if (mine.has_place || active() < options_.active) return true;
     if (options_.stall_seconds)
-        for (const auto& entry : entries_)
-            if (entry->holder != nullptr)
-                entry->holder->end_stalled(before_now(*options_.stall_seconds));
+        for (const Entry& entry : entries_)
+            if (entry.has_place) entry.who->end_stalled(before_now(*options_.stall_seconds));
     Entry* oldest = nullptr;
-    for (const auto& entry : entries_)
-        if (entry->holder != nullptr && entry->holder->is_taken() &&
-            (oldest == nullptr || entry->turn < oldest->turn))
-            oldest = entry.get();
+    for (Entry& entry : entries_)
+        if (entry.has_place && entry.who->is_taken() &&
+            (oldest == nullptr || entry.turn < oldest->turn))
+            oldest = &entry;
     if (oldest == nullptr) {
         check_progress(mine);
         return false;
     }
-    oldest->holder = nullptr;
+    oldest->has_place = false;
     ended_.emplace_back(oldest->name, oldest->turn);
     return true;
 }
@@ -112,10 +107,10 @@ bool Places::make_place(const Entry& mine) {
 /// Who waits for steps that only its own thread could go on with would wait for ever.
 void Places::check_progress(const Entry& mine) const {
     std::string names;
-    for (const auto& entry : entries_) {
-        if (entry->holder == nullptr) continue;
-        if (!entry->holder->is_within_step() || entry->thread != std::this_thread::get_id()) return;
-        names += (names.empty() ? "'" : ", '") + entry->name + "'";
+    for (const Entry& entry : entries_) {
+        if (!entry.has_place) continue;
+        if (!entry.who->is_within_step() || entry.thread != std::this_thread::get_id()) return;
+        names += (names.empty() ? "'" : ", '") + entry.name + "'";
     }
     throw make_error(ErrorCode::invalid_state, "stream '", mine.name,
                      "' cannot get buffers: at most ", options_.active,

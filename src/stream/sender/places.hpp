@@ -50,7 +50,7 @@ public:
     std::mutex lock;
     std::condition_variable changed;
 
-    void enter(const PlaceHolder& who, const std::string& name);
+    void enter(PlaceHolder& who, const std::string& name);
     /// Gives its place up, too.
     void leave(const PlaceHolder& who);
     /// Whether it has a place. Else it waits, in order, and asks again as
@@ -58,7 +58,7 @@ public:
     bool take(PlaceHolder& who, bool begins_step);
     /// It asks no more.
     void stop_waiting(const PlaceHolder& who);
-    std::int64_t turn_of(const PlaceHolder& who) const;
+    std::int64_t turn_of(const PlaceHolder& who);
     /// Turns that have ended and of which the other processes have not been told.
     std::vector<Turn> take_ended() { return std::exchange(ended_, {}); }
     /// They were perhaps not told.
@@ -90,23 +90,23 @@ public:
 
 private:
     struct Entry {
-        const PlaceHolder* who = nullptr;
-        PlaceHolder* holder = nullptr;  ///< null without a place
+        PlaceHolder* who = nullptr;
         std::string name;
+        bool has_place = false;
         std::int64_t turn = -1;
-        std::thread::id thread;  ///< which sent last
+        std::thread::id thread{};  ///< which sent last
     };
     struct Memory {
         std::function<void()> free;
         std::int64_t turn = -1;
     };
-    Entry& entry_of(const PlaceHolder& who);
+    Entry* find(const PlaceHolder& who);  ///< null: it has left
     bool others_wait(const PlaceHolder& who) const;
     bool make_place(const Entry& mine);
     void check_progress(const Entry& mine) const;
 
     const StreamManagerOptions options_;
-    std::vector<std::unique_ptr<Entry>> entries_;
+    std::vector<Entry> entries_;
     std::deque<const PlaceHolder*> waiting_;  ///< in order of their asking
     std::vector<Turn> ended_;
     std::int64_t turns_ = 0;

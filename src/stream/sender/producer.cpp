@@ -1,23 +1,149 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Producers: opening a stream, checking arguments, and closing the stream.
+// Producers: opening a stream, checking arguments, agreeing on calls, sending the arrays of a step,
+// and closing the stream. The words of a call that repeats the last step fit into one exchange in
+// shared memory.
 #include "stream/sender/producer.hpp"
 
-#include <algorithm>
-#include <chrono>
+#include <sched.h>
+
+#include <iterator>
 #include <limits>
 
 #include "geometry/make_error.hpp"
-#include "stream/receiver/incoming_array.hpp"
+#include "plan/compile.hpp"
+#include "stream/receiver/incoming_data.hpp"
+#include "stream/wire/connection.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/fields.hpp"
+#include "stream/wire/frames.hpp"
 #include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 namespace {
 
+/// So long an error that the others are to hear of waits for them, if they may be in a call of MPI
+/// in which they wait for this process: otherwise nobody would ever see it.
+constexpr std::chrono::seconds last_words_time{10};
+
+/// Each key once for all its places that follow each other.
+void pass_places(Words& words, std::vector<Decision::Place>& places) {
+    struct OfKey {
+        std::string key;
+        std::vector<std::int64_t> places;
+    };
+    std::vector<OfKey> keyed;
+    for (const auto& [key, place] : places) {
+        if (keyed.empty() || keyed.back().key != key) keyed.push_back({key, {}});
+        keyed.back().places.push_back(place);
+    }
+    words.pass(keyed, [&](OfKey& one) {
+        words.pass(one.key).pass(one.places, [&](std::int64_t& place) { words.pass(place); });
+    });
+    places.clear();
+    for (const OfKey& one : keyed)
+        for (const std::int64_t place : one.places) places.emplace_back(one.key, place);
+}
+
+void pass_decision(Words& words, Decision& decision) {
+    words.pass(decision.joined, [&](Decision::Newcomer& one) {
+        words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
+        words.pass(one.wanted, [&](auto& wanted) { words.pass(wanted.first).pass(wanted.second); });
+    });
+    words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
+    pass_places(words, decision.dropped);
+    pass_places(words, decision.to);
+    words.pass(decision.is_told_by_messages).pass(decision.turn);
+    pass_places(words, decision.ended);
+}
+
+}  // namespace
+
+void SaidCall::pass(Words& words) {
+    words.pass(call);
+    if (call == Call::wrong) {
+        words.pass(ends);
+        return;
+    }
+    words.pass(stream).pass(was_broken_off);
+    words.pass(failures, [&](PackingFailure& one) { words.pass(one.key).pass(one.why); });
+    if (call == Call::add)
+        words.pass(name).pass(layout_sum).pass(elem_bytes).pass(layout).pass(dtype);
+    if (call == Call::decide) words.pass(name).pass(sequence).pass(number);
+    if (call == Call::decide || call == Call::close) words.pass(round);
+    if (call == Call::decide && round == Round::done) {
+        if (words.reads()) decision.emplace();
+        pass_decision(words, *decision);
+    }
+    if (round == Round::refused) words.pass(refusal);
+}
+
+bool SaidCall::is_same(const SaidCall& other) const {
+    return call == other.call && stream == other.stream && name == other.name &&
+           sequence == other.sequence && number == other.number;
+}
+
+std::string SaidCall::text() const {
+    switch (call) {
+        case Call::close:
+            return "close()";
+        case Call::end_step:
+            return "end_step()";
+        case Call::add:
+            return concat("the first send() of array '", name, "'");
+        case Call::decide:
+            return concat("send() of array '", name, "' in step ", number, ", number ", sequence,
+                          " of the stream");
+        default:
+            return "another call";
+    }
+}
+
+Ends ends_in(const std::vector<SaidCall>& everyone) {
+    Ends most = Ends::nothing;
+    for (const SaidCall& said : everyone) most = std::max(most, said.ends);
+    return most;
+}
+
+void require_same_calls(const std::vector<SaidCall>& everyone) {
+    const SaidCall& first = everyone.front();
+    std::vector<std::string> texts;
+    for (const SaidCall& said : everyone)
+        texts.push_back(said.stream == first.stream ? said.text() : "a call of another stream");
+    if (!std::ranges::all_of(everyone, [&](const auto& said) { return said.is_same(first); }))
+        require_same("calls", texts, "made");
+}
+
+std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
+    std::vector<SaidCall> calls;
+    for (const Together::Numbers& numbers : everyone) {
+        Words words(numbers);
+        calls.emplace_back().pass(words);
+    }
+    return calls;
+}
+
+std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
+    Words words;
+    mine.pass(words);
+    return calls_of(together.gather(words.numbers()));
+}
+
+void end_by_failure(Together& together, const Error& why, Ends ends) {
+    if (!together.is_alone()) {
+        SaidCall mine;
+        mine.ends = ends;
+        Words words;
+        mine.pass(words);
+        together.gather_within(words.numbers(), last_words_time);
+    }
+    together.agree(why);
+    throw why;
+}
+
+namespace {
+
 constexpr std::int64_t max_count = 1 << 16;
-constexpr std::size_t max_sent_arrays = 1 << 12, max_name_bytes = 256;
+constexpr std::size_t max_sent_arrays = 1 << 12;
 /// What a consumer may have taken and not said so.
 constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
@@ -25,16 +151,6 @@ void check_range(std::int64_t value, const char* name, std::int64_t least, std::
     if (value < least || value > most)
         throw make_error(ErrorCode::invalid_argument, name, " is ", value, "; it must be ", least,
                          " to ", most);
-}
-
-/// As a frame can say it, and whoever reads the frame takes it.
-void check_name(const std::string& name) {
-    if (name.empty() || name.size() > max_name_bytes)
-        throw make_error(ErrorCode::invalid_argument, "the name of an array has ", name.size(),
-                         " bytes; it must have 1 to ", max_name_bytes);
-    if (!is_plain_text(name))
-        throw Error(ErrorCode::invalid_argument,
-                    "the name of an array must be UTF-8 text without control characters");
 }
 
 Flow flow_of(const StreamOptions& options) {
@@ -151,7 +267,7 @@ void Producer::check_open() const {
 std::int64_t Producer::checked(const std::string& name, const SentPart& part,
                                std::optional<std::int64_t> step) const {
     if (!arrays_.contains(name)) {
-        check_name(name);
+        check_array_name(name);
         if (arrays_.size() >= max_sent_arrays)
             throw make_error(ErrorCode::invalid_argument, "a stream sends at most ",
                              max_sent_arrays, " arrays");
@@ -170,7 +286,7 @@ std::int64_t Producer::checked(const std::string& name, const SentPart& part,
 }
 
 void Producer::check_part(const std::string& name, const SentPart& part) const {
-    const Array* const known = find(name);
+    const SentArray* const known = find(name);
     if (known == nullptr && !part.layout.valid())
         throw make_error(ErrorCode::invalid_argument, "array '", name,
                          "' is sent for the first time; pass layout=");
@@ -204,7 +320,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     mine.elem_bytes = part.elem_bytes;
     const std::vector<SaidCall> everyone = gather_calls(*together_, mine);
     settle(everyone);
-    Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
+    SentArray array{static_cast<int>(arrays_.size()), name, "", part.layout, 0};
     std::int64_t typed = 0;  // the first process with elements
     std::optional<Error> types_differ;
     for (std::int64_t rank = 0; rank < together_->size(); ++rank) {
@@ -225,9 +341,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     if (array.dtype.empty())
         throw make_error(ErrorCode::wrong_type, "array '", name,
                          "' has no dtype, because no process holds an element");
-    if (audience_ != nullptr)
-        audience_->add_array(
-            {array.number, name, array.dtype, layout, part.layout.nprocs(), array.elem_bytes});
+    if (audience_ != nullptr) audience_->add_array(array);
     const std::lock_guard lock(arrays_lock_);
     arrays_.emplace(name, std::move(array));
 }
@@ -328,14 +442,351 @@ StreamCounters Producer::counters() const {
     counters.bytes_held = outbox_->bytes_held();
     counters.bytes_sent = outbox_->bytes_sent();
     counters.connections_refused = reception_->refused();
-    if (audience_ == nullptr) return counters;
-    const AudienceCounters found = audience_->counters();
-    counters.consumers = found.consumers;
-    counters.consumers_came = found.came;
-    counters.consumers_left = found.left;
-    counters.consumers_lost = found.lost;
-    counters.steps_dropped = found.steps_dropped;
+    if (audience_ != nullptr) audience_->count(counters);
     return counters;
+}
+
+/// What this process tells the others of its call.
+SaidCall Producer::said_call(Call call) const {
+    SaidCall said;
+    said.call = call;
+    said.stream = identity_;
+    said.was_broken_off = failures_.ended != nullptr;
+    for (const auto& [key, why] : failures_.by_key) said.failures.push_back({key, why});
+    return said;
+}
+
+/// Throws the same error on all processes unless all make the same call, rightly. One that closes
+/// the stream ends it, also if the others make another call: it would not take part in their
+/// `close`.
+void Producer::settle(const std::vector<SaidCall>& everyone) {
+    raise_wrong_call(everyone, std::nullopt);
+    take_failures(everyone);
+    const auto closes = [](const SaidCall& said) { return said.call == Call::close; };
+    if (std::ranges::any_of(everyone, closes) && !std::ranges::all_of(everyone, closes))
+        end_at_once("a sending process closed the stream while others sent");
+    require_same_calls(everyone);
+}
+
+/// Throws the error of a process whose call was wrong, on all; before, ends what it takes no part
+/// in any more. `mine` is this process's error, if its call is one of these.
+void Producer::raise_wrong_call(const std::vector<SaidCall>& everyone,
+                                const std::optional<Error>& mine) {
+    if (!any_is(everyone, Call::wrong)) return;
+    const Ends ends = ends_in(everyone);
+    if (ends == Ends::all_streams) places_->end_streams();
+    if (ends != Ends::nothing) end_at_once("a sending process has failed, which ended the stream");
+    together_->agree(mine);
+}
+
+void Producer::end_at_once(const char* why) {
+    if (audience_ != nullptr) audience_->refuse_all(Error(ErrorCode::peer_failed, why));
+    stop();
+}
+
+void Producer::refuse(const Error& why) {
+    const CallsInTurn::Turn turn(calls_, *together_);
+    if (is_closed()) throw why;  // there are no calls of the others
+    refuse_in_turn(why);
+}
+
+void Producer::refuse_in_turn(const Error& why) {
+    if (together_->is_alone()) throw why;
+    std::vector<SaidCall> everyone;
+    try {
+        everyone = gather_calls(*together_, said_call(Call::wrong));
+    } catch (const Error& error) {  // what was wrong at first is what the user has to know
+        throw make_error(why.code(), why.what(),
+                         "; the other processes could not be informed: ", error.what());
+    }
+    raise_wrong_call(everyone, why);
+    throw why;
+}
+
+/// Tells the others at once for which consumers packing failed.
+void Producer::tell_failures() {
+    const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
+    const auto ended = std::exchange(failures_, {}).ended;
+    if (ended) std::rethrow_exception(ended);
+    settle(everyone);
+}
+
+/// Refuses the consumers for which any process has failed.
+void Producer::take_failures(const std::vector<SaidCall>& everyone) {
+    failures_ = {};
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        if (everyone[rank].was_broken_off)
+            throw make_error(ErrorCode::peer_failed, "process ", rank,
+                             " was interrupted while it sent");
+        if (audience_ == nullptr) continue;
+        for (const auto& [key, why] : everyone[rank].failures) audience_->refuse(key, why);
+    }
+}
+
+namespace {
+
+/// While process 0 waits for a consumer the others hear from it this often.
+constexpr std::chrono::milliseconds round_time{50};
+
+}  // namespace
+
+OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
+                                     std::int64_t elem_bytes)
+    : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
+
+std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
+    if (!memory_ || !(*memory_ == memory)) {
+        memory_.reset();
+        relations_.clear();
+        const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
+        for (const PeerPart& peer : plan_.outgoing(rank_)) {
+            const plan::RelationSide message{&plan_.destination(), nullptr, elem_bytes_, peer.rank};
+            relations_.push_back({static_cast<int>(peer.rank),
+                                  plan::compile(peer.part, from, message),
+                                  PackingPieces(peer.part, from, message)});
+        }
+        memory_ = memory;
+    }
+    std::vector<Outgoing> outgoing;
+    for (const auto& [peer, relation, pieces] : relations_)
+        outgoing.push_back({peer, &relation, pieces.empty() ? nullptr : &pieces});
+    return outgoing;
+}
+
+void Producer::send(const std::string& name, const SentPart& part,
+                    std::optional<std::int64_t> step) {
+    require_own_process();
+    const CallsInTurn::Turn turn(calls_, *together_);
+    check_open();
+    std::int64_t number = 0;
+    if (const auto wrong = error_in(*together_, [&] { number = checked(name, part, step); }))
+        refuse_in_turn(*wrong);
+    if (!arrays_.contains(name)) add(name, part);
+    const bool begins = !step || number != step_ || names_of_step_.empty();
+    const std::int64_t sequence = sequence_ + begins;
+    const SentCall call{name, arrays_.at(name).number, sequence, number};
+    try {
+        const Decision decision = decide(call);
+        sequence_ = sequence;
+        step_ = number;
+        if (begins) names_of_step_.clear();
+        names_of_step_.insert(name);
+        pack(call, decision, part);
+        if (places_->ends_each_array()) names_of_step_.clear();
+    } catch (const WrongCall& wrong_call) {
+        std::rethrow_exception(wrong_call.what);
+    } catch (const Error& error) {
+        // All processes know that nothing was packed: the array can be sent again.
+        if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
+            error.code() == ErrorCode::invalid_state)
+            withdraw("the sending processes made different calls");
+        else
+            abandon(sequence, number);
+        throw;
+    } catch (...) {
+        abandon(sequence, number);
+        throw;
+    }
+}
+
+/// Ends a step of which consumers got perhaps a part: an exception came in between.
+void Producer::abandon(std::int64_t sequence, std::int64_t number) {
+    sequence_ = sequence;
+    step_ = number;
+    names_of_step_.clear();
+    withdraw("the sending program was interrupted while it sent a step");
+}
+
+/// Ends consumers that process 0 has decided on, where that was not done.
+void Producer::withdraw(const char* why) {
+    if (audience_ == nullptr) return;
+    audience_->stop_waiting();
+    audience_->withdraw(Error(ErrorCode::peer_failed, why));
+}
+
+bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
+    const Clock::time_point end = Clock::now() + round_time;
+    bool is_there = false;
+    do {
+        together_->look_around();
+        is_there = wait(std::min(round_time, together_->look_time()));
+    } while (!is_there && Clock::now() < end);
+    return is_there;
+}
+
+/// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
+/// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
+/// what it decides.
+Decision Producer::decide(const SentCall& call) {
+    const Deadline deadline = deadline_after(options_.timeout_seconds);
+    const Clock::time_point awake_end = Clock::now() + awake_time;
+    for (bool is_agreed = together_->is_alone();; is_agreed = true) {
+        std::optional<Decision> mine;
+        SaidCall said = said_call(Call::decide);
+        std::exception_ptr ended;
+        // What other streams of a manager may change meanwhile is not foreseen.
+        if (audience_ != nullptr && (is_agreed || !has_manager_)) {
+            const auto look = [&](std::chrono::milliseconds time) {
+                if (is_agreed) {
+                    mine = audience_->decide(call.array, call.sequence, call.number, time);
+                    return mine.has_value();
+                }
+                Audience::Foreseen foreseen = audience_->foresee(call.array, call.sequence, time);
+                mine = std::move(foreseen.decision);
+                return mine || foreseen.needs_more;
+            };
+            try {
+                const bool is_there = wait_in_round([&](std::chrono::milliseconds time) {
+                    if (closed_)  // by another thread
+                        throw Error(ErrorCode::invalid_state, "the stream is closed");
+                    bool is_found = look({});
+                    while (!is_found && Clock::now() < awake_end) {
+                        outbox_->hear();
+                        is_found = look({});
+                        if (!is_found) ::sched_yield();
+                    }
+                    if (is_found) return true;
+                    outbox_->leave();
+                    return look(time);
+                });
+                said.round = mine                             ? Round::done
+                             : !is_there && is_over(deadline) ? Round::late
+                                                              : Round::goes_on;
+            } catch (const Error& error) {  // told to the others, as all that comes here
+                said.refusal = error;
+                said.round = Round::refused;
+            } catch (...) {
+                ended = std::current_exception();
+                said.round = Round::interrupted;
+            }
+        }
+        // Nobody else is to hear of it, nor has anything to say.
+        if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
+        said.name = call.name;
+        said.sequence = call.sequence;
+        said.number = call.number;
+        const bool is_foreseen = mine && !is_agreed;
+        said.decision = std::move(mine);
+        std::vector<SaidCall> everyone;
+        try {
+            everyone = gather_calls(*together_, std::move(said));
+        } catch (...) {  // the others perhaps do it
+            if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
+            throw;
+        }
+        try {
+            raise_wrong_call(everyone, std::nullopt);
+        } catch (...) {
+            throw WrongCall{ended ? ended : std::current_exception()};
+        }
+        if (ended) std::rethrow_exception(ended);
+        settle(everyone);
+        if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
+        SaidCall& first = everyone[0];
+        switch (first.round) {
+            case Round::goes_on:
+                break;
+            case Round::done:
+                return *std::move(first.decision);
+            case Round::refused:
+                throw Error(first.refusal);
+            case Round::interrupted:
+                throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
+            case Round::late:
+                throw make_error(ErrorCode::timeout,
+                                 "a consumer took no step, or too few came, within ",
+                                 *options_.timeout_seconds, " s");
+        }
+    }
+}
+
+/// Takes note of consumers that came and went, and of dropped steps.
+void Producer::hear(const Decision& decision) {
+    for (const auto& one : decision.joined) {
+        Wanted wanted;
+        wanted.takes_all = one.takes_all;
+        for (const auto& [name, layout] : one.wanted)
+            wanted.layouts.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
+        wanted_.insert_or_assign(one.key, std::move(wanted));
+        outbox_->open(one.key, static_cast<int>(one.nprocs));
+    }
+    for (const auto& [key, place] : decision.dropped)
+        outbox_->drop(key, static_cast<std::uint64_t>(place));
+    for (const std::string& key : decision.gone) {
+        outbox_->forget(key);
+        wanted_.erase(key);
+        std::erase_if(relations_, [&key](const auto& entry) { return entry.first.first == key; });
+    }
+    for (const Turn& turn : decision.ended) places_->end_turn(turn);
+    places_->begin_turn({name_, decision.turn});
+}
+
+/// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
+/// the messages say all of the step, with the next call. That may be long after one of another
+/// stream of the same manager, which waits for the place of this one.
+void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
+    Failures mine;
+    try {
+        hear(decision);
+        for (const Decision::Place& place : decision.to) {
+            try {
+                pack_for(place, call.name, part);
+            } catch (const Error& error) {
+                mine.by_key.emplace(place.first, error);
+            } catch (const std::bad_alloc&) {
+                mine.by_key.emplace(
+                    place.first, Error(ErrorCode::no_memory, "a sending process is out of memory"));
+            }
+        }
+    } catch (...) {  // told to the others before it goes on here
+        mine.ended = std::current_exception();
+    }
+    if (decision.to.empty() && decision.joined.empty()) {
+        if (mine.ended) std::rethrow_exception(mine.ended);
+        return;
+    }
+    const auto ended = mine.ended;
+    failures_ = std::move(mine);
+    if (decision.is_told_by_messages && !has_manager_)
+        end_failed(decision);
+    else
+        tell_failures();
+    if (ended) std::rethrow_exception(ended);
+    if (audience_ == nullptr) return;
+    std::vector<std::string> sent;
+    for (const auto& [key, place] : decision.to)
+        if (!failures_.by_key.contains(key)) sent.push_back(key);
+    audience_->sent(sent, call.sequence);
+}
+
+void Producer::pack_for(const Decision::Place& place, const std::string& name,
+                        const SentPart& part) {
+    const SentArray& array = arrays_.at(name);
+    Wanted& wanted = wanted_.at(place.first);
+    if (std::exchange(wanted.place, place.second) != place.second) wanted.packed = 0;
+    const bool is_whole = ++wanted.packed == wanted.layouts.size();
+    const std::pair which{place.first, array.number};
+    auto found = relations_.find(which);
+    if (found == relations_.end()) {
+        const Layout to = wanted.takes_all ? whole_of(array.layout) : wanted.layouts.at(name);
+        found = relations_
+                    .emplace(which, OutgoingRelations(array.layout, to, together_->rank(),
+                                                      array.elem_bytes))
+                    .first;
+    }
+    outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
+                  static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
+                  {part.data, part.bounds}, is_whole ? *step_ : no_number);
+}
+
+/// Has consumers for which packing failed here know that a message does not come.
+void Producer::end_failed(const Decision& decision) {
+    for (const auto& [key, place] : decision.to) {
+        const auto failure = failures_.by_key.find(key);
+        const bool has_failed = failure != failures_.by_key.end();
+        if (has_failed && audience_ != nullptr) audience_->refuse(key, failure->second);
+        if (has_failed || failures_.ended) outbox_->end(key);
+    }
 }
 
 }  // namespace datamover::stream

@@ -13,20 +13,15 @@ Policy policy_of_name(const std::string& name) {
                      "\"; it must be \"block\" or \"drop_oldest\"");
 }
 
-StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {
-    // A step that has begun is one of those that wait, and the last to be dropped.
-    const std::size_t begun = is_newest(sequence) ? 1 : 0;
-    Answer answer;
-    while (waiting_.size() > begun && is_full(bytes, begun != 0)) {
-        if (policy_ == Policy::block) return {Room::wait, {}};
-        ++dropped_;
-        answer.dropped.push_back(waiting_.front().place);
-        waiting_.pop_front();
-    }
-    return answer;
+std::int64_t StepQueue::drop_oldest() {
+    const std::int64_t place = waiting_.front().place;
+    ++dropped_;
+    waiting_.pop_front();
+    return place;
 }
 
 StepQueue::Room StepQueue::room_for(std::int64_t sequence, std::int64_t bytes) const {
+    // A step that has begun is one of those that wait, and the last to be dropped.
     const std::size_t begun = is_newest(sequence) ? 1 : 0;
     if (waiting_.size() <= begun || !is_full(bytes, begun != 0)) return Room::yes;
     return policy_ == Policy::block ? Room::wait : Room::by_dropping;

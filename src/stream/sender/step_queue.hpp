@@ -40,14 +40,11 @@ public:
         : policy_(policy), max_steps_(max_steps), max_bytes_(max_bytes) {}
 
     enum class Room { yes, wait, by_dropping };
-    struct Answer {
-        Room room = Room::yes;
-        std::vector<std::int64_t> dropped;  ///< places
-    };
-    /// Whether an array of a step may be added (yes or wait); drops what the policy drops for it.
-    Answer make_room(std::int64_t sequence, std::int64_t bytes);
-    /// Whether an array may be added as it is, after a wait, or once `make_room` has dropped steps.
+    /// Whether an array may be added as it is, after a wait, or once `drop_oldest` has
+    /// dropped steps.
     Room room_for(std::int64_t sequence, std::int64_t bytes) const;
+    /// Drops the oldest step that waits; its place.
+    std::int64_t drop_oldest();
     /// The place of a step to which an array is added next.
     std::int64_t place_of(std::int64_t sequence) const {
         return is_newest(sequence) ? waiting_.back().place : count_;
@@ -64,6 +61,8 @@ public:
     /// Counts what waits as dropped.
     void drop_all();
 
+    /// The bytes of the steps on their way, by place.
+    const std::map<std::int64_t, std::int64_t>& travelling() const { return travelling_bytes_; }
     bool is_empty() const { return waiting_.empty() && travelling_bytes_.empty(); }
     /// Whether more may come of the newest step.
     bool is_within_step() const { return !waiting_.empty() && !waiting_.back().complete; }

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 
 #include "datamover/error.hpp"
 #include "geometry/make_error.hpp"
+#include "stream/wire/endpoints.hpp"
 
 namespace datamover::stream {
 
@@ -38,18 +40,27 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
-bool has_same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
-    if (a.ss_family != b.ss_family) return false;
-    if (a.ss_family == AF_INET)
-        return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
-               reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
-    return a.ss_family == AF_INET6 &&
-           std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
-                       &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
-}
-
-/// sendmsg, again where a signal interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
-std::size_t send_once(int socket, const msghdr& message, int flags) {
+/// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
+/// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
+std::size_t send_once(int socket, std::span<const std::byte> first,
+                      std::span<const std::byte> second, int file, int flags) {
+    const auto piece_of = [](std::span<const std::byte> bytes) {
+        return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    };
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
+    if (file >= 0) {
+        message.msg_control = rights.data();
+        message.msg_controllen = rights.size();
+        cmsghdr* const control = CMSG_FIRSTHDR(&message);
+        control->cmsg_level = SOL_SOCKET;
+        control->cmsg_type = SCM_RIGHTS;
+        control->cmsg_len = CMSG_LEN(sizeof file);
+        std::memcpy(CMSG_DATA(control), &file, sizeof file);
+    }
     while (true) {
         const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
         if (count >= 0) return static_cast<std::size_t>(count);
@@ -57,10 +68,6 @@ std::size_t send_once(int socket, const msghdr& message, int flags) {
         if (takes_nothing && (flags & MSG_DONTWAIT) != 0) return 0;
         if (errno != EINTR) fail(errno);
     }
-}
-
-iovec piece_of(std::span<const std::byte> bytes) {
-    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -78,28 +85,43 @@ bool may_keep(int file) {
     return static_cast<std::uint64_t>(file) < most - most / 4;
 }
 
-Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
-
-Connection::~Connection() {
-    ::close(socket_);
+Descriptor::~Descriptor() {
+    if (number_ >= 0) ::close(number_);
 }
+
+Event::Event(bool serves_connection) : file_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (file() < 0 || (serves_connection && !may_keep(file())))
+        throw Error(ErrorCode::io, "cannot wait for a connection: too many files are open");
+}
+
+void Event::set() const {
+    // Fails only where so much was written that it is awake.
+    [[maybe_unused]] const int result = ::eventfd_write(file(), 1);
+}
+
+void Event::clear() const {
+    eventfd_t count = 0;
+    ::eventfd_read(file(), &count);
+}
+
+Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
 
 bool Connection::is_of_this_user() const {
     ucred peer{};
     socklen_t bytes = sizeof peer;
-    return is_local_ && ::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+    return is_local_ && ::getsockopt(socket(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
            peer.uid == ::geteuid();
 }
 
 void Connection::limit_sending(int seconds) const {
     const timeval limit{seconds, 0};
-    if (::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
+    if (::setsockopt(socket(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
 }
 
 void Connection::look_after() const {
     if (is_local_) return;
     const auto set = [this](int level, int option, int value) {
-        if (::setsockopt(socket_, level, option, &value, sizeof value) != 0) fail(errno);
+        if (::setsockopt(socket(), level, option, &value, sizeof value) != 0) fail(errno);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -110,60 +132,30 @@ void Connection::look_after() const {
     // as the other end needs.
     constexpr std::string_view unpaced = "reno";
     if (loops_back())
-        ::setsockopt(socket_, IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), unpaced.size());
+        ::setsockopt(socket(), IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), unpaced.size());
 }
 
 bool Connection::loops_back() const {
-    if (is_local_) return false;
-    sockaddr_storage here{}, there{};
-    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
-    return ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &here_bytes) == 0 &&
-           ::getpeername(socket_, reinterpret_cast<sockaddr*>(&there), &there_bytes) == 0 &&
-           has_same_host(here, there);
+    const auto here = own_end(socket()), there = peer_end(socket());
+    return here && there && here->host == there->host;
 }
 
 void Connection::limit_kept(int bytes) const {
-    ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    ::setsockopt(socket(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
 void Connection::send(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-        iovec piece = piece_of(bytes);
-        msghdr message{};
-        message.msg_iov = &piece;
-        message.msg_iovlen = 1;
-        bytes = bytes.subspan(send_once(socket_, message, 0));
-    }
+    while (!bytes.empty()) bytes = bytes.subspan(send_once(socket(), bytes, {}, -1, 0));
 }
 
 std::size_t Connection::send_now(std::span<const std::byte> first,
-                                 std::span<const std::byte> second) const {
-    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
-    return send_once(socket_, message, MSG_DONTWAIT);
-}
-
-std::size_t Connection::send_now_with_file(std::span<const std::byte> bytes, int file) const {
-    iovec piece = piece_of(bytes);
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = rights.data();
-    message.msg_controllen = rights.size();
-    cmsghdr* const control = CMSG_FIRSTHDR(&message);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(sizeof file);
-    std::memcpy(CMSG_DATA(control), &file, sizeof file);
-    return send_once(socket_, message, MSG_DONTWAIT);
+                                 std::span<const std::byte> second, int file) const {
+    return send_once(socket(), first, second, file, MSG_DONTWAIT);
 }
 
 std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> into) const {
     while (true) {
-        const ssize_t count = ::recv(socket_, into.data(), into.size(), MSG_DONTWAIT);
+        const ssize_t count = ::recv(socket(), into.data(), into.size(), MSG_DONTWAIT);
         if (count > 0) return into.first(static_cast<std::size_t>(count));
         if (count == 0) throw Error(ErrorCode::peer_failed, "the other end closed the connection");
         if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
@@ -183,17 +175,17 @@ void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
         look();
         if (left.count() <= 0)
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
-        pollfd waiting{socket_, POLLIN, 0};
+        pollfd waiting{socket(), POLLIN, 0};
         ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
     }
 }
 
 void Connection::end_sending() const {
-    ::shutdown(socket_, SHUT_WR);
+    ::shutdown(socket(), SHUT_WR);
 }
 
 void Connection::end() const {
-    ::shutdown(socket_, SHUT_RDWR);
+    ::shutdown(socket(), SHUT_RDWR);
 }
 
 bool Unsent::send(std::span<const std::byte> bytes) {

@@ -43,15 +43,40 @@ std::uint64_t max_files();
 /// those that this process may have are left to the rest of the program, however many connect.
 bool may_keep(int file);
 
+/// A file descriptor, closed with this; below 0: none.
+class Descriptor {
+public:
+    explicit Descriptor(int number) : number_(number) {}
+    ~Descriptor();
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+
+    int get() const { return number_; }
+
+private:
+    int number_;
+};
+
+/// Wakes a thread that waits for its file in poll.
+class Event {
+public:
+    /// Throws io where there is none, or none that may be kept for a connection that it serves.
+    explicit Event(bool serves_connection);
+
+    int file() const { return file_.get(); }
+    void set() const;
+    void clear() const;
+
+private:
+    const Descriptor file_;
+};
+
 /// A connection that has been opened; it is closed with this.
 class Connection {
 public:
     explicit Connection(int socket);
-    ~Connection();
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
 
-    int socket() const { return socket_; }
+    int socket() const { return socket_.get(); }
     /// Whether both ends are on this machine, and file descriptors can be handed over.
     bool is_local() const { return is_local_; }
     /// Whether it is local, and a process of this user opened its other end.
@@ -70,13 +95,10 @@ public:
 
     /// Sends; waits. Throws peer_failed where the connection has ended, timeout.
     void send(std::span<const std::byte> bytes) const;
-    /// Sends what the system takes at once, one after the other; the bytes that it took. Throws
-    /// peer_failed.
-    std::size_t send_now(std::span<const std::byte> first,
-                         std::span<const std::byte> second = {}) const;
-    /// As send_now, with a file descriptor, which the other end gets a copy of if any byte is
-    /// taken.
-    std::size_t send_now_with_file(std::span<const std::byte> bytes, int file) const;
+    /// Sends what the system takes at once, one after the other; the bytes that it took. The other
+    /// end gets a copy of `file`, unless it is below 0, if any byte is taken. Throws peer_failed.
+    std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second = {},
+                         int file = -1) const;
     /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
     /// `look` throws.
     void read(std::span<std::byte> into, Clock::time_point deadline, const Look& look = {}) const;
@@ -89,8 +111,8 @@ public:
     void end() const;
 
 private:
-    int socket_;
-    bool is_local_;
+    const Descriptor socket_;
+    const bool is_local_;
 };
 
 /// What one connection is told, in order, by anybody, without waiting. What the system does not

@@ -173,6 +173,15 @@ void collectively(Together& together, Work&& work) {
     together.agree(error_in(together, std::forward<Work>(work)));
 }
 
+/// Has all processes have what `pass`, which is called with Words, passes on process 0. Collective.
+template <class Pass>
+void share_of_first(Together& together, const Pass& pass) {
+    Words mine;
+    if (together.rank() == 0) pass(mine);
+    Words said(together.gather(mine.numbers()).front());
+    pass(said);
+}
+
 /// One call at a time.
 class CallsInTurn {
 public:

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "geometry/make_error.hpp"
+#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -28,21 +29,10 @@ bool is_printable(std::string_view text) {
     return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-/// A file descriptor that is closed with this.
-struct File {
-    explicit File(int number_) : number(number_) {}
-    ~File() {
-        if (number >= 0) ::close(number);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int number;
-};
-
 /// Whether only this user can read and write what was opened, of that type.
-bool is_private(const File& file, mode_t type) {
+bool is_private(const Descriptor& file, mode_t type) {
     struct stat found{};
-    return file.number >= 0 && ::fstat(file.number, &found) == 0 &&
+    return file.get() >= 0 && ::fstat(file.get(), &found) == 0 &&
            (found.st_mode & S_IFMT) == type && found.st_uid == ::geteuid() &&
            (found.st_mode & others) == 0;
 }
@@ -61,26 +51,26 @@ std::string file_name(std::string_view address) {
 }
 
 /// Writes a file that is there whole or not at all; false with errno.
-bool write_file(const File& directory, const std::string& name, const std::string& text) {
+bool write_file(const Descriptor& directory, const std::string& name, const std::string& text) {
     const std::string partial = "." + name + "." + random_digits(partial_name_bytes);
-    const File file(::openat(directory.number, partial.c_str(),
-                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (file.number < 0) return false;
+    const Descriptor file(::openat(directory.get(), partial.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (file.get() < 0) return false;
     errno = ENOSPC;  // if only a part is written
     const bool is_written =
-        ::write(file.number, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+        ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     if (is_written &&
-        ::renameat(directory.number, partial.c_str(), directory.number, name.c_str()) == 0)
+        ::renameat(directory.get(), partial.c_str(), directory.get(), name.c_str()) == 0)
         return true;
     const int error = errno;
-    ::unlinkat(directory.number, partial.c_str(), 0);
+    ::unlinkat(directory.get(), partial.c_str(), 0);
     errno = error;
     return false;
 }
 
-std::string read_token(const File& file) {
+std::string read_token(const Descriptor& file) {
     std::array<char, most_token_characters + 1> room;
-    const ssize_t bytes = ::read(file.number, room.data(), room.size());
+    const ssize_t bytes = ::read(file.get(), room.data(), room.size());
     if (bytes <= 0) return "";
     std::string token(room.data(), static_cast<std::size_t>(bytes));
     return token.size() <= most_token_characters && is_printable(token) ? token : "";
@@ -150,7 +140,7 @@ TokenFile::TokenFile(const std::string& address, const std::string& token,
     std::string why;
     for (const std::string& path : directories) {
         if (&path == &directories.back()) ::mkdir(path.c_str(), 0700);
-        const File directory(open_directory(path));
+        const Descriptor directory(open_directory(path));
         if (!is_private(directory, S_IFDIR)) {
             why = path + " is not a directory that only this user can access";
             continue;
@@ -172,10 +162,10 @@ TokenFile::~TokenFile() {
 
 std::string stored_token(const std::string& address, const std::vector<std::string>& directories) {
     for (const std::string& path : directories) {
-        const File directory(open_directory(path));
+        const Descriptor directory(open_directory(path));
         if (!is_private(directory, S_IFDIR)) continue;
-        const File file(::openat(directory.number, file_name(address).c_str(),
-                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        const Descriptor file(::openat(directory.get(), file_name(address).c_str(),
+                                       O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
         if (!is_private(file, S_IFREG)) continue;
         if (const std::string token = read_token(file); !token.empty()) return token;
     }

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Addresses of streams, and their listeners.
+// Addresses of streams, their listeners, and connecting to them. A process that connects answers
+// the greeting of the listening end (see reception.hpp).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "stream/wire/connection.hpp"
+#include "stream/wire/frames.hpp"
+#include "stream/wire/together.hpp"
 
 namespace datamover::stream {
 
@@ -18,6 +26,7 @@ struct Address {
     /// Throws invalid_argument.
     static Address of_text(std::string_view text);
     std::string text() const;
+    bool operator==(const Address&) const = default;
 };
 
 /// Whether only processes of this machine can reach an address.
@@ -25,8 +34,9 @@ bool is_loopback(const std::string& host);
 /// Whether an address stands for all interfaces of a machine.
 bool is_any(const std::string& host);
 
-/// The address of a connection's other end, as numbers; "" of a local one.
-std::string peer_address(int socket);
+/// The addresses of a connection's ends, as numbers; none of a local one.
+std::optional<Address> own_end(int socket);
+std::optional<Address> peer_end(int socket);
 
 /// Sockets that listen, closed with this unless they are taken.
 class Listeners {
@@ -54,5 +64,26 @@ private:
     Address address_;
     std::string local_name_;
 };
+
+/// Whoever has connected hears a greeting within this time. Changed by tests alone.
+inline std::atomic<int> greeting_milliseconds{10'000};
+
+/// When the answer to what is said now has to be there.
+Clock::time_point greeting_end(const Deadline& deadline);
+
+/// How somebody connects.
+struct Dialing {
+    /// The token to present over a connection.
+    std::function<std::string(const Connection&)> token;
+    Look look;  ///< called now and then
+};
+
+/// Connects; with `again`, tries again while nobody listens. Throws timeout (nobody listened in
+/// time), io (somebody else does), peer_failed, and what `look` throws.
+std::shared_ptr<Connection> dial(const Address& address, const Record& words,
+                                 const Dialing& dialing, const Deadline& deadline, bool again);
+/// Connects to a process of this machine; null where nobody of that name is here. Throws as `dial`.
+std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+                                       const Dialing& dialing);
 
 }  // namespace datamover::stream

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parsing of addresses, listening sockets, and connecting to an address, with a timeout.
+#include "stream/wire/endpoints.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <thread>
+
+#include "geometry/make_error.hpp"
+#include "stream/wire/token.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr int backlog = 4096;  ///< or as many as the system allows
+constexpr int name_bytes = 16;
+constexpr std::string_view scheme = "tcp://";
+
+/// An address as numbers, without asking anybody what a name stands for; nothing for a name.
+struct NumericAddress {
+    std::array<unsigned char, 16> bytes{};
+    bool is_v6 = false;
+};
+std::optional<NumericAddress> numeric(const std::string& host) {
+    NumericAddress found;
+    if (::inet_pton(AF_INET, host.c_str(), found.bytes.data()) == 1) return found;
+    found.is_v6 = true;
+    if (::inet_pton(AF_INET6, host.c_str(), found.bytes.data()) == 1) return found;
+    return std::nullopt;
+}
+
+using Found = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// What the system knows of an address. Throws io if it knows nothing.
+Found looked_up(const Address& address, int type) {
+    addrinfo hints{};
+    hints.ai_socktype = type;
+    addrinfo* first = nullptr;
+    const int error =
+        ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &first);
+    if (error != 0) throw make_error(ErrorCode::io, address.text(), ": ", ::gai_strerror(error));
+    return {first, &::freeaddrinfo};
+}
+
+/// The numbers of an address that `get` returns of a socket; nothing of a local socket.
+std::optional<Address> numbers_of(int socket, decltype(&::getsockname) get) {
+    sockaddr_storage found{};
+    socklen_t bytes = sizeof found;
+    std::array<char, NI_MAXHOST> host{};
+    std::array<char, NI_MAXSERV> port{};
+    auto* const any = reinterpret_cast<sockaddr*>(&found);
+    if (get(socket, any, &bytes) != 0 || found.ss_family == AF_UNIX ||
+        ::getnameinfo(any, bytes, host.data(), host.size(), port.data(), port.size(),
+                      NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return std::nullopt;
+    return Address{host.data(), std::stoi(port.data())};
+}
+
+/// The address of a local socket under a name without a file.
+class LocalAddress {
+public:
+    explicit LocalAddress(const std::string& name)
+        : bytes_(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) {
+        address_.sun_family = AF_UNIX;
+        // It begins with a 0.
+        std::memcpy(address_.sun_path + 1, name.data(),
+                    std::min(name.size(), sizeof address_.sun_path - 1));
+    }
+    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
+    socklen_t bytes() const { return bytes_; }
+
+private:
+    sockaddr_un address_{};
+    socklen_t bytes_;
+};
+
+/// The address of this machine at which the others find this process.
+std::string own_host(const std::string& first_host, int rank) {
+    if (rank == 0 || is_loopback(first_host)) return first_host;
+    const Found here = looked_up({first_host, 0}, SOCK_STREAM);
+    const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
+    // Sends nothing: it asks which way leads there.
+    const Found there = looked_up({first_host, 9}, SOCK_DGRAM);
+    const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
+        if (const auto found = own_end(probe.get())) return found->host;
+    throw make_error(ErrorCode::io, "process ", rank, " cannot reach ", first_host);
+}
+
+void refuse_any(const Address& address, const std::string& host) {
+    if (is_any(host))
+        throw make_error(ErrorCode::invalid_argument, "'", address.text(),
+                         "' means all interfaces; pass the address at which consumers reach this "
+                         "machine");
+}
+
+}  // namespace
+
+Address Address::of_text(std::string_view text) {
+    const auto refuse = [text] {
+        throw make_error(ErrorCode::invalid_argument, "'", text,
+                         "' is not a valid stream address; pass one like \"tcp://127.0.0.1:5777\"");
+    };
+    if (!text.starts_with(scheme)) refuse();
+    const std::string_view rest = text.substr(scheme.size());
+    const std::size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos) refuse();
+    std::string_view host = rest.substr(0, colon);
+    const std::string_view port = rest.substr(colon + 1);
+    if (host.starts_with('[') != host.ends_with(']')) refuse();
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+    Address address{std::string(host), 0};
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+    if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||
+        error != std::errc() || end != port.data() + port.size() || address.port < 0 ||
+        address.port > 65535)
+        refuse();
+    return address;
+}
+
+std::string Address::text() const {
+    const bool is_v6 = host.find(':') != std::string::npos;
+    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
+}
+
+bool is_loopback(const std::string& host) {
+    const auto address = numeric(host);
+    if (!address) return host == "localhost";
+    if (!address->is_v6) return address->bytes[0] == 127;
+    std::array<unsigned char, 16> loopback{};
+    loopback.back() = 1;
+    return address->bytes == loopback;
+}
+
+bool is_any(const std::string& host) {
+    if (host == "*") return true;  // as other libraries write it
+    const auto address = numeric(host);
+    return address && address->bytes == std::array<unsigned char, 16>{};
+}
+
+std::optional<Address> own_end(int socket) {
+    return numbers_of(socket, &::getsockname);
+}
+
+std::optional<Address> peer_end(int socket) {
+    return numbers_of(socket, &::getpeername);
+}
+
+Listeners::Listeners(const Address& first, int rank, bool local) {
+    refuse_any(first, first.host);
+    try {
+        listen({own_host(first.host, rank), rank == 0 ? first.port : 0});
+        refuse_any(first, address_.host);  // "0" does not look like it
+        if (local) listen_locally();
+    } catch (...) {
+        for (const int socket : sockets_) ::close(socket);
+        throw;
+    }
+}
+
+Listeners::~Listeners() {
+    for (const int socket : sockets_) ::close(socket);
+}
+
+void Listeners::listen(const Address& address) {
+    const Found found = looked_up(address, SOCK_STREAM);
+    const auto refuse = [&address] {
+        throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(errno));
+    };
+    const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) refuse();
+    sockets_.push_back(socket);
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (found->ai_family == AF_INET6)
+        ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (::bind(socket, found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket, backlog) != 0)
+        refuse();
+    const auto own = own_end(socket);
+    if (!own) throw Error(ErrorCode::io, "cannot find the address that a process listens at");
+    address_ = *own;
+}
+
+/// Under a name without a file. Where the system has no such names there is no socket.
+void Listeners::listen_locally() {
+    const std::string name = "datamover-" + random_digits(name_bytes);
+    const LocalAddress address(name);
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) return;
+    if (::bind(socket, address.get(), address.bytes()) != 0 || ::listen(socket, backlog) != 0) {
+        ::close(socket);
+        return;
+    }
+    sockets_.push_back(socket);
+    local_name_ = name;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds redial_time{50};
+/// A connection that takes nothing for so long has failed.
+constexpr int stalled_seconds = 600;
+
+std::chrono::milliseconds time_until(Clock::time_point until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+}
+
+/// In tenths.
+double seconds_since(Clock::time_point begin) {
+    const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    return static_cast<double>((passed.count() + 50) / 100) / 10;
+}
+
+/// Before somebody is asked again who was not there.
+void rest(const Look& look) {
+    const Clock::time_point end = Clock::now() + redial_time;
+    for (auto left = time_until(end); left.count() > 0; left = time_until(end)) {
+        look();
+        std::this_thread::sleep_for(look.until_next(left));
+    }
+}
+
+/// Connects a socket that does not block; 0 or the error's number.
+int try_to_connect(int socket, const sockaddr* address, socklen_t bytes, Clock::time_point until,
+                   const Look& look) {
+    if (::connect(socket, address, bytes) != 0) {
+        if (errno != EINPROGRESS && errno != EINTR) return errno;
+        while (true) {
+            look();
+            pollfd waiting{socket, POLLOUT, 0};
+            const auto left = time_until(until);
+            const auto time = look.until_next(std::min(left, look_time));
+            if (::poll(&waiting, 1, static_cast<int>(time.count())) > 0) break;
+            if (left.count() == 0) return ETIMEDOUT;
+        }
+        int error = 0;
+        socklen_t length = sizeof error;
+        if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
+        if (error != 0) return error;
+    }
+    // Where a port is in the range that the system takes its own from, a connection to nobody can
+    // meet itself.
+    const auto here = own_end(socket);
+    return here && here == peer_end(socket) ? ECONNREFUSED : 0;
+}
+
+/// A connection that waits when it sends, as those that were accepted; null with the error's
+/// number.
+std::shared_ptr<Connection> connected(int family, const sockaddr* address, socklen_t bytes,
+                                      Clock::time_point until, const Look& look, int& error) {
+    const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (socket < 0) {
+        error = errno;
+        return nullptr;
+    }
+    auto connection = std::make_shared<Connection>(socket);
+    error = try_to_connect(socket, address, bytes, until, look);
+    if (error != 0) return nullptr;
+    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+    return connection;
+}
+
+std::shared_ptr<Connection> connected(const Address& address, Clock::time_point until,
+                                      const Look& look, int& error) {
+    const Found found = looked_up(address, SOCK_STREAM);
+    for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next)
+        if (auto connection =
+                connected(one->ai_family, one->ai_addr, one->ai_addrlen, until, look, error))
+            return connection;
+    return nullptr;
+}
+
+/// Says who this is.
+void introduce(const Connection& connection, const std::string& where, Record words,
+               const Dialing& dialing, Clock::time_point until) {
+    connection.look_after();
+    connection.limit_sending(stalled_seconds);
+    const Value greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
+    if (greeting.number("datamover_stream") != protocol_version)
+        throw make_error(ErrorCode::io, where,
+                         " speaks another version of the protocol; install the same version of "
+                         "datamover at both ends");
+    words.add("token", dialing.token(connection));
+    const std::string frame = frame_of(words.bytes());
+    connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
+}
+
+}  // namespace
+
+Clock::time_point greeting_end(const Deadline& deadline) {
+    const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
+    return deadline ? std::min(*deadline, end) : end;
+}
+
+std::shared_ptr<Connection> dial(const Address& address, const Record& words,
+                                 const Dialing& dialing, const Deadline& deadline, bool again) {
+    const Clock::time_point begin = Clock::now();
+    while (true) {
+        int error = 0;
+        const auto connection = connected(address, greeting_end(deadline), dialing.look, error);
+        if (connection != nullptr) {
+            // The first sending process listens before the others have come to open the stream.
+            introduce(*connection, address.text(), words, dialing,
+                      again ? deadline.value_or(Clock::time_point::max()) : greeting_end(deadline));
+            return connection;
+        }
+        if (error == ECONNRESET)
+            throw make_error(ErrorCode::peer_failed,
+                             "the connection broke: ", std::strerror(error));
+        if (error != ECONNREFUSED && error != ETIMEDOUT)
+            throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(error));
+        if (!again || (deadline && Clock::now() + redial_time >= *deadline))
+            throw make_error(ErrorCode::timeout, "no stream at ", address.text(), " after ",
+                             seconds_since(begin), " s; is the sending program running?");
+        rest(dialing.look);
+    }
+}
+
+std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+                                       const Dialing& dialing) {
+    if (name.size() >= sizeof(sockaddr_un::sun_path)) return nullptr;
+    const LocalAddress address(name);
+    int error = 0;
+    const auto connection = connected(AF_UNIX, address.get(), address.bytes(),
+                                      greeting_end(std::nullopt), dialing.look, error);
+    if (connection == nullptr) return nullptr;
+    introduce(*connection, "the local connection", words, dialing, greeting_end(std::nullopt));
+    return connection;
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Creation of memory that another process can read and that cannot shrink while it does; allocation
+// of private memory, and its return to a pool.
+#include "stream/wire/message_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "geometry/make_error.hpp"
+#include "stream/wire/connection.hpp"
+
+namespace datamover::stream {
+namespace {
+
+/// Reserves the pages, so that none is missing at the first touch, and fixes the size for ever.
+bool reserve_and_seal(int file, std::size_t bytes) {
+    return ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0 &&
+           ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+std::atomic<std::uint64_t> segments_made{0};
+
+}  // namespace
+
+std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
+    const int file = ::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0) return nullptr;
+    void* memory = MAP_FAILED;
+    if (may_keep(file) && reserve_and_seal(file, bytes))
+        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        ::close(file);
+        return nullptr;
+    }
+    return std::unique_ptr<Segment>(new Segment(file, {static_cast<std::byte*>(memory), bytes}));
+}
+
+Segment::Segment(int file, std::span<std::byte> memory)
+    : file_(file), memory_(memory), number_(segments_made++) {}
+
+Segment::~Segment() {
+    ::munmap(memory_.data(), memory_.size());
+    ::close(file_);
+}
+
+void Segment::give_memory_back() {
+    if (!std::exchange(has_memory_, false)) return;
+    ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                static_cast<off_t>(memory_.size()));
+}
+
+bool Segment::reserve() {
+    if (!has_memory_)
+        has_memory_ = ::posix_fallocate(file_, 0, static_cast<off_t>(memory_.size())) == 0;
+    return has_memory_;
+}
+
+int Segment::open_for_reading() const {
+    const std::string name = concat("/proc/self/fd/", file_);
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        throw make_error(ErrorCode::io,
+                         "cannot hand over a shared memory segment: ", std::strerror(errno));
+    return file;
+}
+
+namespace {
+
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void refuse() {
+    throw make_error(ErrorCode::io, "cannot map a shared memory segment: ", std::strerror(errno));
+}
+
+}  // namespace
+
+std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
+    const int seals = ::fcntl(file, F_GET_SEALS);
+    if (seals < 0) refuse();
+    if ((seals & seals_needed) != seals_needed)
+        throw Error(ErrorCode::io, "the shared memory segment is not sealed against shrinking");
+    struct stat found{};
+    if (::fstat(file, &found) != 0) refuse();
+    const auto bytes = static_cast<std::size_t>(found.st_size);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) refuse();
+    return std::shared_ptr<const SegmentView>(
+        new SegmentView({static_cast<const std::byte*>(memory), bytes}));
+}
+
+SegmentView::~SegmentView() {
+    ::munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
+}
+
+namespace {
+
+constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
+/// With less, what a last page has too much would be a large part of it.
+constexpr std::size_t least_bytes = 2 * large_page_bytes;
+
+std::byte* large_memory(std::size_t bytes) {
+    if (bytes > SIZE_MAX - large_page_bytes) return nullptr;
+    const std::size_t pages = (bytes + large_page_bytes - 1) / large_page_bytes;
+    void* const memory = std::aligned_alloc(large_page_bytes, pages * large_page_bytes);
+    // Where the system has none, small pages do.
+    if (memory != nullptr) ::madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+OwnBytes own_bytes(std::size_t bytes) {
+    OwnBytes memory(bytes < least_bytes
+                        ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
+                        : large_memory(bytes));
+    if (memory == nullptr)
+        throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
+    return memory;
+}
+
+std::shared_ptr<std::byte> MemoryPool::take(std::size_t bytes) {
+    OwnBytes memory = kept_->take(bytes);
+    try {
+        const auto give_back = [bytes, kept = std::weak_ptr(kept_)](std::byte* at) noexcept {
+            OwnBytes back(at);
+            if (const auto pool = kept.lock()) pool->give_back(std::move(back), bytes);
+        };
+        return {memory.release(), give_back};
+    } catch (const std::bad_alloc&) {  // the memory was given back
+        throw Error(ErrorCode::no_memory, "out of memory while receiving a step");
+    }
+}
+
+MemoryPool::Kept::Kept(std::size_t most) : most_unused(most), process(::getpid()) {}
+
+OwnBytes MemoryPool::Kept::take(std::size_t bytes) {
+    {
+        const std::lock_guard guard(lock);
+        const auto found = unused.find(bytes);
+        if (found != unused.end() && !found->second.empty()) {
+            OwnBytes memory = std::move(found->second.back());
+            found->second.pop_back();
+            return memory;
+        }
+    }
+    return own_bytes(bytes);
+}
+
+void MemoryPool::Kept::give_back(OwnBytes memory, std::size_t bytes) noexcept {
+    // In a forked child the lock may be a thread's that is not there, for ever.
+    if (::getpid() != process) return;
+    try {
+        const std::lock_guard guard(lock);
+        auto& same = unused[bytes];
+        if (same.size() < most_unused) same.push_back(std::move(memory));
+    } catch (const std::bad_alloc&) {  // it goes back to the system
+    }
+}
+
+}  // namespace datamover::stream
