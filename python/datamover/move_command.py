@@ -8,6 +8,7 @@ requested.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import json
 import re
@@ -15,7 +16,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from datamover import launch, lifeline, tied
@@ -535,3 +536,15 @@ def print_error(e: BaseException | str) -> None:
     """Print an error in one line, without changes, in color if a terminal shows it."""
     word = f"{RED}error:{PLAIN}" if launch.is_terminal(stderr=True) else "error:"
     print(f"{word} {e}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def errors_to_exit() -> Iterator[None]:
+    """Print an error of the library or the system, and exit with 1: for the other commands."""
+    import typer
+
+    try:
+        yield
+    except (Error, OSError) as e:
+        print_error(e)
+        raise typer.Exit(1) from e
