@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import errno
 import json
+import os
 import re
 import signal
 import sys
@@ -270,19 +271,18 @@ def _options_of(said: argparse.Namespace) -> Any:
 
 def _start_processes(said: argparse.Namespace) -> int:
     """Move with newly started processes; return the exit code."""
-    nprocs = said.nprocs
     shown = Output(said.output)
     with lifeline.signals_interrupt() as caught:
         try:
             shown = _output_of(said.output, said.temporary)
             _check_file_limit(said)
-            shown.is_for_processes()
-            end = launch.run_processes(nprocs, sys.argv[1:])
-            if end.status != 0:  # also if they were killed
-                with lifeline.uninterrupted():
-                    shown.clean_up()
-            if end.status is None and (end.interrupted_by is not None or end.code != 0):
-                return _tell_early_end(end, shown)
+            mark, status = shown.is_for_processes(), None
+            try:
+                code, status = launch.run_processes(said.nprocs, sys.argv[1:], mark)
+            finally:
+                if status != 0:  # also if they were killed
+                    with lifeline.uninterrupted():
+                        shown.clean_up()
         except (Error, OSError) as e:
             print_error(e)
             return 1
@@ -290,7 +290,9 @@ def _start_processes(said: argparse.Namespace) -> int:
             if not caught:
                 raise
             return _tell_interruption(caught[0], shown)
-    return end.code if end.status is None else end.status
+    if status is None and code != 0:
+        return _tell_early_end(code, shown)
+    return code if status is None else status
 
 
 def _file_limit_bytes() -> int | None:
@@ -324,15 +326,13 @@ def _output_of(name: str, temporary: str | None = None) -> Output:
     return Output(names.place_of(names.split_member(name)[0]), temporary)
 
 
-def _tell_early_end(end: lifeline.End, output: Output) -> int:
-    if end.interrupted_by is not None:
-        return _tell_interruption(end.interrupted_by, output)
-    why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+def _tell_early_end(code: int, output: Output) -> int:
+    why = f"signal {-code}" if code < 0 else f"exit code {code}"
     limit = _file_limit_bytes()
     if limit is not None:
         why += f"; files may have {limit:,} bytes (ulimit -f), those of MPI too; -n 1 needs no MPI"
     print_error(f"the processes ended early ({why}); {output.words()}")
-    return end.code if end.code > 0 else 128 - end.code
+    return code if code > 0 else 128 - code
 
 
 def _tell_interruption(number: signal.Signals, output: Output) -> int:
@@ -369,13 +369,12 @@ def _move_as_one_of_several(
     source: str, output: str, nprocs: int | None, options: Any, show: Any, quiet: bool
 ) -> int:
     """Do this process's part; return the exit code."""
-    lifeline.hold_on()
     tied.die_with_parent()
     with lifeline.kernel_ends():
         from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    if not lifeline.is_held():
+    if launch.STATUS_FILE not in os.environ:  # a user's launcher
         _have_last_words(comm.rank, output)
     from datamover.files import move as move_files
 
