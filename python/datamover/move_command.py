@@ -245,21 +245,14 @@ def _run(said: argparse.Namespace, several: bool) -> int:
 
     at_work.IS_OWN_PROCESS = True
     options = _options_of(said)
-    show = _show_nothing if said.quiet else _print_json if said.json else _print_report
-    if said.dry_run:
-        try:
-            _show_intention(
-                said.source, said.output, options, said.nprocs or 1, said.json, said.quiet
-            )
-        except (Error, OSError) as e:
-            print_error(e)
-            return 1
-        return 0
-    if several:
-        return _move_as_one_of_several(
-            said.source, said.output, said.nprocs, options, show, said.quiet
-        )
-    return _move_alone(said.source, said.output, options, show, said.quiet)
+    if not said.dry_run:
+        return (_move_as_one_of_several if several else _move_alone)(said, options)
+    try:
+        _show_intention(said, options)
+    except (Error, OSError) as e:
+        print_error(e)
+        return 1
+    return 0
 
 
 def _options_of(said: argparse.Namespace) -> Any:
@@ -340,56 +333,51 @@ def _tell_interruption(number: signal.Signals, output: Output) -> int:
     return 128 + number
 
 
-def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
+def _move_alone(said: argparse.Namespace, options: Any) -> int:
     """Move with this process, without MPI; return the exit code."""
-    there = Output(output)
+    there = Output(said.output)
     with lifeline.signals_interrupt() as caught:
-        shown = _ProgressBar(quiet)
         try:
-            from datamover.files import move as move_files
+            with _ProgressBar(not said.quiet) as begin:
+                from datamover.files import move as move_files
 
-            there = _output_of(output)
-            report = move_files(source, output, options, progress=shown.begin)
+                there = _output_of(said.output)
+                report = move_files(said.source, said.output, options, progress=begin)
         except Error as e:
-            shown.end()
             print_error(e)
             return 1
         except KeyboardInterrupt:
             if not caught:
                 raise
-            shown.end()
             return _tell_interruption(caught[0], there)
-        finally:
-            shown.end()
-    show(report, output)
+    _show(report, said)
     return 0
 
 
-def _move_as_one_of_several(
-    source: str, output: str, nprocs: int | None, options: Any, show: Any, quiet: bool
-) -> int:
+def _move_as_one_of_several(said: argparse.Namespace, options: Any) -> int:
     """Do this process's part; return the exit code."""
     tied.die_with_parent()
     with lifeline.kernel_ends():
         from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    is_first = comm.rank == 0
     if launch.STATUS_FILE not in os.environ:  # a user's launcher
-        _have_last_words(comm.rank, output)
+        _have_last_words(comm.rank, said.output)
     from datamover.files import move as move_files
 
-    shown = _ProgressBar(quiet) if comm.rank == 0 else None
     try:
         launch.check_launch(comm)
-        if nprocs is not None and nprocs != comm.size:
+        if said.nprocs is not None and said.nprocs != comm.size:
             raise InvalidArgument(
-                f"-n {nprocs} was given inside a launch of {comm.size} processes; leave -n away"
+                f"-n {said.nprocs} was given inside a launch of {comm.size} processes; leave -n "
+                "away"
             )
-        begin = shown.begin if shown else None
-        report = move_files(source, output, options, progress=begin, comm=comm)
+        with _ProgressBar(is_first and not said.quiet) as bar:
+            begin = bar if is_first else None
+            report = move_files(said.source, said.output, options, progress=begin, comm=comm)
     except Error as e:
-        if shown:
-            shown.end()
+        if is_first:
             print_error(e)
         return launch.leave(1, comm.rank)
     except Exception:
@@ -398,11 +386,8 @@ def _move_as_one_of_several(
         traceback.print_exc()
         comm.Abort(1)
         raise
-    finally:
-        if shown:
-            shown.end()
-    if shown:
-        show(report, output)
+    if is_first:
+        _show(report, said)
     return launch.leave(0, comm.rank)
 
 
@@ -418,16 +403,21 @@ def _have_last_words(rank: int, output: str) -> None:
 
 
 class _ProgressBar:
-    """Shows the progress of rank 0, on a terminal and only if it takes long."""
+    """Shows the progress of rank 0, on a terminal and only if it takes long.
 
-    def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and launch.is_terminal(stderr=True)
+    As a context, it gives what takes the total of bytes, and returns what takes each part of it.
+    """
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted and launch.is_terminal(stderr=True)
         self._bar: Any = None
-        self._total_bytes = 0
+        self._total_bytes = self._done_bytes = 0
         self._begin = time.monotonic()
-        self._done_bytes = 0
 
-    def begin(self, total_bytes: int):
+    def __enter__(self) -> Callable[[int], Callable[[int], None]]:
+        return self.begin
+
+    def begin(self, total_bytes: int) -> Callable[[int], None]:
         self._total_bytes = total_bytes
         return self.tell
 
@@ -462,15 +452,11 @@ class _ProgressBar:
         self._task = self._bar.add_task("moving", total=self._total_bytes)
         self._bar.start()
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._wanted = False
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        self._wanted = False
-
-
-def _show_nothing(report: Any, output: str) -> None:
-    """Print nothing."""
 
 
 def _as_dict(spec: Any, output: str) -> dict[str, Any]:
@@ -483,37 +469,38 @@ def _as_dict(spec: Any, output: str) -> dict[str, Any]:
     }
 
 
-def _print_json(report: Any, output: str) -> None:
-    figures = {k: v for k, v in vars(report).items() if k not in ("spec", "output")}
-    print(json.dumps(_as_dict(report.spec, output) | figures))
-
-
-def _print_report(report: Any, output: str) -> None:
+def _show(report: Any, said: argparse.Namespace) -> None:
+    """Print the report of a move."""
+    if said.quiet:
+        return
+    if said.json:
+        figures = {k: v for k, v in vars(report).items() if k not in ("spec", "output")}
+        print(json.dumps(_as_dict(report.spec, said.output) | figures))
+        return
     from datamover.files.move_words import moved_words, time_words
 
-    print(f"{_bold(output)}  {moved_words(report)}")
+    print(f"{_bold(said.output)}  {moved_words(report)}")
     print(time_words(report, _bold))
 
 
-def _show_intention(
-    source: str, output: str, options: Any, nprocs: int, as_json: bool, quiet: bool
-) -> None:
+def _show_intention(said: argparse.Namespace, options: Any) -> None:
+    """Print the plan of a move."""
     from datamover.files import intend
 
-    found = intend(source, output, options, nprocs)
-    if quiet:
+    found = intend(said.source, said.output, options, said.nprocs or 1)
+    if said.quiet:
         return
-    if as_json:
-        print(json.dumps(_as_dict(found.spec, output) | found.figures()))
+    if said.json:
+        print(json.dumps(_as_dict(found.spec, said.output) | found.figures()))
         return
     if found.members is None:
-        _print_intention(found, output)
+        _print_intention(found, said.output)
         return
     from datamover.files.formats import of_output
 
-    sign = "/" if of_output(output, options).is_directory else ":/"
+    sign = "/" if of_output(said.output, options).is_directory else ":/"
     for name, one in found.members.items():
-        _print_intention(one, f"{output}{sign}{name}")
+        _print_intention(one, f"{said.output}{sign}{name}")
 
 
 def _print_intention(found: Any, output: str) -> None:
