@@ -233,11 +233,11 @@ class Run:
         function = (measure.__module__, measure.__name__)
         return self.player(*program, *function, arguments=arguments, **how)
 
-    def has(self, package: str) -> bool:
-        """Return whether a package with a contender is installed; if not, note that."""
+    def has(self, package: str, case: str = "") -> bool:
+        """Return whether a package with contenders is installed; if not, note that."""
         if importlib.util.find_spec(package.replace("-", "_")) is not None:
             return True
-        self.results.leave_out(package, f"it is not installed (pip install {package})")
+        self.results.leave_out(package, f"it is not installed (pip install {package})", case)
         return False
 
     def groups(self) -> Iterator[list[Any]]:

