@@ -20,14 +20,11 @@ from .deprecated import WithFree
 from .dlpack import array_of
 from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
+from .layouts import BlockMemory, FlatCyclic, IndexList, Layout, MemoryLayout, Region, checked
 from .mpi import collectively, comm_address, core
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList, MemoryLayout
-
-    Layout = BlockCyclic | FloorPlan | IndexList | FlatCyclic
 
 _NUMBER_NAMES = frozenset(
     [
@@ -84,16 +81,8 @@ def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
 
 
-def _layout_types() -> tuple[type, ...]:
-    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList
-
-    return BlockCyclic, FloorPlan, IndexList, FlatCyclic
-
-
 def _is_flat(layout: Layout) -> bool:
     """Return whether a process stores a list of single elements, whatever their dimensions."""
-    from ._plan import FlatCyclic, IndexList
-
     return isinstance(layout, IndexList | FlatCyclic)
 
 
@@ -158,8 +147,7 @@ class Array(WithFree):
         address = comm_address(comm)
 
         def prepare() -> tuple[np.dtype, tuple, tuple]:
-            if not isinstance(layout, _layout_types()):
-                raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+            checked(layout)
             if order not in ("C", "F"):
                 raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
             return (element_dtype(dtype), *_per_side(ghost, _block_dims(layout)))
@@ -331,8 +319,6 @@ class Array(WithFree):
 
     @functools.cached_property
     def _memory_layout(self) -> MemoryLayout:
-        from ._plan import BlockMemory, MemoryLayout, Region
-
         blocks = [
             BlockMemory(
                 block,

@@ -139,7 +139,7 @@ def explain(
     from datamover.explanation_tables import as_tables
     from datamover.picture import check_drawable, draw
 
-    with stream_command.errors_to_exit():
+    with move_command.errors_to_exit():
         if png_file is not None:
             check_drawable(png_file)
         _check_sizes(

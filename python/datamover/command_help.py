@@ -24,6 +24,8 @@ def examples(*lines: str) -> str:
     """Return the end of a help text, with one example in each line."""
     return "\n\n".join(["Examples:", *(escape(line) for line in lines)])
 
+from datamover.bench import options
+
 
 def show(parser: argparse.ArgumentParser) -> None:
     """Print the help of a parser in the form of the other commands' help, which Typer writes."""
@@ -31,10 +33,8 @@ def show(parser: argparse.ArgumentParser) -> None:
     def command(**_: Any) -> None:
         """Stand in for the command of the parser's arguments."""
 
-    # Typer reads the command line from the signature of a function.
-    parameters = [_parameter(action) for action in parser._actions if action.dest != "help"]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    actions = [action for action in parser._actions if action.dest != "help"]
+    options.give(command, {action.dest: _option(action) for action in actions})
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     names = {"help_option_names": ["-h", "--help"]}
     app.command(
@@ -46,18 +46,13 @@ def show(parser: argparse.ArgumentParser) -> None:
     app(["--help"], prog_name=parser.prog, standalone_mode=False)
 
 
-def _parameter(action: argparse.Action) -> inspect.Parameter:
-    """Return an option or argument as a parameter in a signature for Typer."""
+def _option(action: argparse.Action) -> tuple[Any, Any]:
+    """Return an option or argument, and its default, as Typer reads them."""
     words = escape(action.help or "")
-    metavar, default = cast(str, action.metavar), cast(Any, None)
+    metavar = cast(str, action.metavar)
     if not action.option_strings:
-        default = inspect.Parameter.empty
-        annotation: Any = Annotated[str, typer.Argument(metavar=metavar, help=words)]
-    elif action.nargs == 0:
-        default = False
-        annotation = Annotated[bool, typer.Option(*action.option_strings, metavar="", help=words)]
-    else:
-        option = typer.Option(*action.option_strings, metavar=metavar, help=words)
-        annotation = Annotated[str | None, option]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(action.dest, kind, default=default, annotation=annotation)
+        return Annotated[str, typer.Argument(metavar=metavar, help=words)], inspect.Parameter.empty
+    if action.nargs == 0:
+        return Annotated[bool, typer.Option(*action.option_strings, metavar="", help=words)], False
+    option = typer.Option(*action.option_strings, metavar=metavar, help=words)
+    return Annotated[str | None, option], None

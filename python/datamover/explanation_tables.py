@@ -134,11 +134,6 @@ def _relation_table(e: Explanation) -> Group:
     return titled(f"Address relations ({of})", table)
 
 
-def _largest(pairs: Pairs, top: int) -> np.ndarray:
-    """Return the rows of the largest transfers, largest first, in rank order among equals."""
-    return np.argsort(-pairs.bytes, kind="stable")[:top]
-
-
 def _line(words: str) -> Group:
     """Return a line instead of a table."""
     return Group(Text(f"{words}\n", style="bold"))
@@ -150,13 +145,6 @@ def _pairs_alike(e: Explanation, pairs: Pairs) -> str:
     if e.nprocs < 3 or len(sent) < e.nprocs * (e.nprocs - 1) or (sent != sent[0]).any():
         return ""
     return f"All pairs equal: each process sends {decimal(int(sent[0]))} to each other one"
-
-
-def _relation_cells(pairs: Pairs, i: int, verbose: bool) -> list[str]:
-    """Return the encoding of a pair's relation and its size, if they are shown."""
-    if not verbose:
-        return []
-    return [_plan.encoding_names()[pairs.encoding[i]], decimal(int(pairs.relation_bytes[i]))]
 
 
 def peer_words(e: Explanation, verb: str) -> str:
@@ -173,42 +161,37 @@ def peer_words(e: Explanation, verb: str) -> str:
 
 def _peer_table(e: Explanation, verb: str, top: int, verbose: bool) -> Group:
     pairs = cast("Pairs", e.outgoing if verb == "sends" else e.incoming)
-    peers = "destination" if verb == "sends" else "source"
+    peers = pairs.destination if verb == "sends" else pairs.source
     if not len(pairs):
         return _line(f"Rank {e.rank:,} {verb} nothing")
     title = f"Rank {e.rank:,} {peer_words(e, verb)}"
-    kept = int(pairs.bytes[getattr(pairs, peers) == e.rank].sum())
+    kept = int(pairs.bytes[peers == e.rank].sum())
     if kept:
         title += f", keeps {decimal(kept)}"
     if len(pairs) > top:
         title += f"; the largest {top}"
-    columns = ("to" if verb == "sends" else "from", "bytes", "transport")
-    table = _plain_table(*columns, *RELATION_COLUMNS[: 2 * verbose])
-    for i in _largest(pairs, top):
-        peer = int(getattr(pairs, peers)[i])
-        table.add_row(
-            f"{peer:,}",
-            decimal(int(pairs.bytes[i])),
-            e.carrier(cast(int, e.rank), peer),
-            *_relation_cells(pairs, i, verbose),
-        )
-    return titled(title, table)
+    return _listed(e, title, {"to" if verb == "sends" else "from": peers}, pairs, top, verbose)
 
 
 def _pair_table(e: Explanation, pairs: Pairs, top: int, verbose: bool) -> Group:
     if not len(pairs):
         return _line("Pairs: none")
     title = f"Pairs: {len(pairs):,}" + (f", the largest {top}" if len(pairs) > top else "")
-    table = _plain_table("from", "to", "bytes", "transport", *RELATION_COLUMNS[: 2 * verbose])
-    for i in _largest(pairs, top):
-        source, destination = int(pairs.source[i]), int(pairs.destination[i])
-        table.add_row(
-            f"{source:,}",
-            f"{destination:,}",
-            decimal(int(pairs.bytes[i])),
-            e.carrier(source, destination),
-            *_relation_cells(pairs, i, verbose),
-        )
+    return _listed(e, title, {"from": pairs.source, "to": pairs.destination}, pairs, top, verbose)
+
+
+def _listed(
+    e: Explanation, title: str, ranks: dict[str, Any], pairs: Pairs, top: int, verbose: bool
+) -> Group:
+    """Return a table of the largest pairs, largest first, in rank order among equals."""
+    table = _plain_table(*ranks, "bytes", "transport", *RELATION_COLUMNS[: 2 * verbose])
+    for i in np.argsort(-pairs.bytes, kind="stable")[:top]:
+        cells = [f"{of[i]:,}" for of in ranks.values()]
+        cells += [decimal(int(pairs.bytes[i])), e.carrier(pairs.source[i], pairs.destination[i])]
+        if verbose:
+            name = _plan.encoding_names()[pairs.encoding[i]]
+            cells += [name, decimal(int(pairs.relation_bytes[i]))]
+        table.add_row(*cells)
     return titled(title, table)
 
 

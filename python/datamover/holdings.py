@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from datamover import _plan
+from datamover.layout_json import grid_ranks
 
 #: Pixels along the longer side of a picture of holdings.
 MAX_PIXELS = 480
@@ -95,24 +96,14 @@ class Holdings:
             return self._paint_ranges(samples)
         return self._paint_lists(samples)
 
-    def coordinates(self, d: int, index: np.ndarray | np.int64) -> np.ndarray:
-        """Return the grid coordinates along a dimension of a block-cyclic layout for indices."""
-        layout = self.layout
-        if layout.grid[d] == 1:
-            return np.zeros_like(index)
-        return (index // layout.block[d] + layout.first_process[d]) % layout.grid[d]
-
     def _paint_grid(self, samples: list[np.ndarray]) -> np.ndarray:
         layout = self.layout
         index = [np.array([place], np.int64) for place in self._at]
         for d, sample in zip(self.dims, samples, strict=True):
             index[d] = sample
-        strides = _grid_strides(layout)
-        position = np.zeros((), np.int64)
-        for d in range(len(self.shape)):
-            along = self.coordinates(d, index[d]) * strides[d]
-            position = np.add.outer(position, along) if d in self.dims else position + along[0]
-        return layout.ranks[position]
+        axes = zip(index, layout.block, layout.grid, strict=True)
+        places = [sample // block % processes for sample, block, processes in axes]
+        return grid_ranks(layout)[0][np.ix_(*places)].reshape([len(s) for s in samples])
 
     def _hidden(self) -> list[int]:
         """Return the dimensions that are not shown."""
@@ -179,33 +170,19 @@ class Holdings:
         return held
 
     def _held_in_grid(self, rank: int) -> np.ndarray:
-        block, strides = self.layout.block_of(rank), _grid_strides(self.layout)
-        mine = [block // step % n for step, n in zip(strides, self.layout.grid, strict=True)]
-        held = np.full((), block >= 0)
-        for d in self._hidden():
-            held &= self.coordinates(d, np.int64(self._at[d])) == mine[d]
-        for d, edges in zip(self.dims, self.edges, strict=True):
-            held = np.logical_and.outer(held, self._any_in(d, edges, mine[d]))
-        return held
-
-    def _any_in(self, d: int, edges: np.ndarray, coordinate: int) -> np.ndarray:
-        """Return whether a grid coordinate owns any index of each interval between edges."""
         layout = self.layout
-        if layout.grid[d] == 1:
-            return np.full(len(edges) - 1, True)
-        position = (coordinate - layout.first_process[d]) % layout.grid[d]
-        length, first = layout.block[d], position * layout.block[d]
-        period = length * layout.grid[d]
-        below = (edges - first) // period * length + np.clip((edges - first) % period, 0, length)
-        return np.diff(below) > 0
+        every = [np.array([place, place + 1]) for place in self._at]
+        for d, edges in zip(self.dims, self.edges, strict=True):
+            every[d] = edges
+        held = np.zeros([len(edges) - 1 for edges in every], bool)
+        for place in np.argwhere((grid_ranks(layout) == rank).any(axis=0)):
+            sides = zip(every, layout.block, layout.grid, place, strict=True)
+            held[np.ix_(*(_any_in(*side) for side in sides))] = True
+        return held.reshape(self.owners.shape)
 
 
-def _grid_strides(layout: Any) -> list[int]:
-    """Return the steps in grid position per grid dimension."""
-    dims = range(len(layout.grid))
-    order = reversed(dims) if layout.grid_order == "C" else dims
-    strides, step = [1] * len(layout.grid), 1
-    for d in order:
-        strides[d] = step
-        step *= layout.grid[d]
-    return strides
+def _any_in(edges: np.ndarray, block: int, grid: int, place: int) -> np.ndarray:
+    """Return whether a place along the grid owns any index of each interval between edges."""
+    period, first = block * grid, block * place
+    below = (edges - first) // period * block + np.clip((edges - first) % period, 0, block)
+    return np.diff(below) > 0

@@ -25,9 +25,13 @@ class Output:
         self._before = _identity(path)
         self._token = ""
 
-    def is_for_processes(self) -> None:
-        """Name the output of the processes that this one starts, so that it can remove it."""
+    def is_for_processes(self) -> str:
+        """Name the output of the processes that this one starts, so that it can remove it.
+
+        Returns the variable of their environment, "NAME=value".
+        """
         self._token = os.environ[launch.MOVE_TOKEN] = launch.new_token()
+        return f"{launch.MOVE_TOKEN}={self._token}"
 
     def clean_up(self) -> None:
         """Remove what killed or failed processes have left at a path."""

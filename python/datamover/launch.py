@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -54,6 +56,11 @@ MOVE_TOKEN = "DATAMOVER_MOVE_TOKEN"
 #: Names this start of this machine's kernel, all of whose processes see each other's file locks.
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
+#: Starts a program that ignores Ctrl-C from its first instruction on: launchers pass it on to each
+#: process, which would then print a traceback.
+DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
+#: Output of MPICH's launcher that adds nothing to the message of this program.
+LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
 
 ASK_VERSION = (
@@ -196,26 +203,73 @@ def _launcher_family(mpiexec: str) -> str:
     return "MPICH" if "HYDRA" in said or "mpich" in said.lower() else ""
 
 
-def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
+def run_processes(nprocs: int, arguments: list[str], mark: str) -> tuple[int, int | None]:
     """Run `python -m datamover ARGUMENTS` on `nprocs` processes, until all have ended.
+
+    Its standard output is held back until then. An exception, such as KeyboardInterrupt, ends all
+    of them, and so does the end of this process.
 
     Parameters
     ----------
     nprocs : int
     arguments : list of str
+    mark : str
+        "NAME=value" in the environment of these processes alone; see `lifeline.end_all`.
 
     Returns
     -------
-    lifeline.End
-        With the code that rank 0 passed to `leave`, if it did.
+    int
+        Exit code of the launcher; negative if a signal ended it.
+    int or None
+        The code that rank 0 passed to `leave`, if it did.
 
     Raises
     ------
     MpiFailed
         No mpiexec fits the MPI that mpi4py loads.
     """
-    command = [*lifeline.DEAF, sys.executable, "-m", "datamover", *arguments]
-    return lifeline.run([_fitting_mpiexec(), "-n", str(nprocs), *command], _environment())
+    python = [*DEAF, sys.executable, "-m", "datamover"]
+    command = [_fitting_mpiexec(), "-n", str(nprocs), *python, *arguments]
+    with _status_file() as status, tempfile.TemporaryFile() as printed:
+        try:
+            process = subprocess.Popen(
+                command,
+                env={**_environment(), STATUS_FILE: str(status)},
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+                preexec_fn=functools.partial(tied.die_with_parent, os.getpid()),
+            )
+            code = process.wait()
+        finally:
+            lifeline.end_all(mark)
+        printed.seek(0)
+        _print(printed.read())
+        return code, _code_in(status)
+
+
+def _print(printed: bytes) -> None:
+    """Print what the launcher has printed, without what adds nothing to this program's message."""
+    text, banner, _ = printed.partition(LAUNCHER_BANNER)
+    if banner:
+        text = text.rstrip(b"=\n")
+        text += b"\n" if text else b""
+    with contextlib.suppress(BrokenPipeError), open(1, "wb", closefd=False) as stdout:
+        stdout.write(text)
+
+
+@contextlib.contextmanager
+def _status_file() -> Iterator[Path]:
+    """Give the name of the file in which rank 0 leaves its exit code.
+
+    Launchers print a message for any code but 0.
+    """
+    with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+        yield Path(directory, "status")
+
+
+def _code_in(status: Path) -> int | None:
+    return int(status.read_text()) if status.exists() else None
 
 
 def run_command(nprocs: int, command: list[str]) -> int:
@@ -242,13 +296,11 @@ def run_command(nprocs: int, command: list[str]) -> int:
         No mpiexec fits the MPI that mpi4py loads.
     """
     mpiexec = _fitting_mpiexec()
-    with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
-        status = Path(directory, "status")
+    with _status_file() as status:
         environment = {**_environment(), STATUS_FILE: str(status)}
-        # Launchers print a message for any code but 0, so rank 0 writes the code to a file.
         code, ended_by = _run_launcher([mpiexec, "-n", str(nprocs), *command], environment)
-        if code == 0 and status.exists():
-            code = int(status.read_text())
+        if code == 0:
+            code = _code_in(status) or 0
     if ended_by is not None:
         signal.raise_signal(ended_by)
     return code
@@ -320,12 +372,9 @@ def leave(code: int, rank: int) -> int:
     Launchers print a message for any code but 0.
     """
     status = os.environ.get(STATUS_FILE)
-    if lifeline.is_held():
-        if rank == 0:
-            lifeline.tell(code)
-    elif status is None:
+    if status is None or not Path(status).parent.exists():  # started on another machine
         return code
-    elif rank == 0:
+    if rank == 0:
         Path(status).write_text(str(code))
     return 0
 

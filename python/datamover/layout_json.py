@@ -60,11 +60,14 @@ def to_json(layout: Layout) -> dict[str, Any]:
     if isinstance(layout, FlatCyclic):
         return found | {"flat_block": layout.block_elems, "ranks": layout.owners.tolist()}
     block, grid = list(layout.block), list(layout.grid)
-    return found | {"block": block, "grid": grid, "ranks": _ranks(layout).ravel().tolist()}
+    return found | {"block": block, "grid": grid, "ranks": grid_ranks(layout).ravel().tolist()}
 
 
-def _ranks(layout: BlockCyclic) -> np.ndarray:
-    """Give the rank at each place of the grid, in C order from that which holds index 0 on."""
+def grid_ranks(layout: BlockCyclic) -> np.ndarray:
+    """Return the rank at each place of the grid, from that which holds index 0 on.
+
+    The first dimension counts replicas.
+    """
     grid, dims = tuple(layout.grid), len(layout.grid)
     if layout.grid_order == "C":
         ranks = layout.ranks.reshape(-1, *grid)

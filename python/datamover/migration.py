@@ -18,7 +18,7 @@ from .dlpack import array_of
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
-from .migration_methods import MigrationMethods
+from .mover_pairs import table
 from .mpi import collectively, comm_address, core, gathered, take_part_with, told
 from .targets import NO_TARGET, TargetMap
 
@@ -53,6 +53,34 @@ class _Moving:
             pairs = zip(self.columns, self.raw, strict=True)
             return self.given.container_of([c.view(r, self.received) for c, r in pairs])
         return self.given.container_of([array[: self.received] for array in self.outputs])
+
+
+class MigrationMethods(dict):
+    """Result of `Migration.explain`; prints as a table.
+
+    Examples
+    --------
+    >>> measured = [("partition", False, 4, 2.8e-4), ("alltoallv", True, 64, 8.9e-4)]
+    >>> MigrationMethods(method="partition", in_place="sort", measured=measured)
+    moves by partition, moves in place by sort
+    <BLANKLINE>
+    tried      in place  element   a round
+    partition  no        4 bytes   280.0 us
+    alltoallv  yes       64 bytes  890.0 us
+    """
+
+    def __repr__(self) -> str:
+        words = f"moves by {self['method']}, moves in place by {self['in_place']}"
+        if not self["measured"]:
+            return words
+        return f"{words}\n\n{table([('tried', 'in place', 'element', 'a round'), *self._rows()])}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        tried: list[tuple[Any, ...]] = self["measured"]
+        return [
+            (method, "yes" if in_place else "no", f"{nbytes} bytes", f"{seconds * 1e6:.1f} us")
+            for method, in_place, nbytes, seconds in tried
+        ]
 
 
 class Migration:
@@ -577,7 +605,7 @@ class Migration:
         )
         rows = ((rank, sent[rank], received[rank]) for rank in largest)
         head = ("process", "elements to it", "elements from it")
-        return notebook.table(caption, head, rows, notebook.others(len(peers), "processes"))
+        return notebook.html_table(caption, head, rows, notebook.others(len(peers), "processes"))
 
 
 @refused_by(agreeing)

@@ -8,14 +8,16 @@ requested.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import json
+import os
 import re
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from datamover import launch, lifeline, tied
@@ -248,21 +250,14 @@ def _run(said: argparse.Namespace, several: bool) -> int:
 
     at_work.IS_OWN_PROCESS = True
     options = _options_of(said)
-    show = _show_nothing if said.quiet else _print_json if said.json else _print_report
-    if said.dry_run:
-        try:
-            _show_intention(
-                said.source, said.output, options, said.nprocs or 1, said.json, said.quiet
-            )
-        except (Error, OSError) as e:
-            print_error(e)
-            return 1
-        return 0
-    if several:
-        return _move_as_one_of_several(
-            said.source, said.output, said.nprocs, options, show, said.quiet
-        )
-    return _move_alone(said.source, said.output, options, show, said.quiet)
+    if not said.dry_run:
+        return (_move_as_one_of_several if several else _move_alone)(said, options)
+    try:
+        _show_intention(said, options)
+    except (Error, OSError) as e:
+        print_error(e)
+        return 1
+    return 0
 
 
 def _options_of(said: argparse.Namespace) -> Any:
@@ -274,19 +269,18 @@ def _options_of(said: argparse.Namespace) -> Any:
 
 def _start_processes(said: argparse.Namespace) -> int:
     """Move with newly started processes; return the exit code."""
-    nprocs = said.nprocs
     shown = Output(said.output)
     with lifeline.signals_interrupt() as caught:
         try:
             shown = _output_of(said.output, said.temporary)
             _check_file_limit(said)
-            shown.is_for_processes()
-            end = launch.run_processes(nprocs, sys.argv[1:])
-            if end.status != 0:  # also if they were killed
-                with lifeline.uninterrupted():
-                    shown.clean_up()
-            if end.status is None and (end.interrupted_by is not None or end.code != 0):
-                return _tell_early_end(end, shown)
+            mark, status = shown.is_for_processes(), None
+            try:
+                code, status = launch.run_processes(said.nprocs, sys.argv[1:], mark)
+            finally:
+                if status != 0:  # also if they were killed
+                    with lifeline.uninterrupted():
+                        shown.clean_up()
         except (Error, OSError) as e:
             print_error(e)
             return 1
@@ -294,7 +288,9 @@ def _start_processes(said: argparse.Namespace) -> int:
             if not caught:
                 raise
             return _tell_interruption(caught[0], shown)
-    return end.code if end.status is None else end.status
+    if status is None and code != 0:
+        return _tell_early_end(code, shown)
+    return code if status is None else status
 
 
 def _file_limit_bytes() -> int | None:
@@ -328,15 +324,13 @@ def _output_of(name: str, temporary: str | None = None) -> Output:
     return Output(names.place_of(names.split_member(name)[0]), temporary)
 
 
-def _tell_early_end(end: lifeline.End, output: Output) -> int:
-    if end.interrupted_by is not None:
-        return _tell_interruption(end.interrupted_by, output)
-    why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+def _tell_early_end(code: int, output: Output) -> int:
+    why = f"signal {-code}" if code < 0 else f"exit code {code}"
     limit = _file_limit_bytes()
     if limit is not None:
         why += f"; files may have {limit:,} bytes (ulimit -f), those of MPI too; -n 1 needs no MPI"
     print_error(f"the processes ended early ({why}); {output.words()}")
-    return end.code if end.code > 0 else 128 - end.code
+    return code if code > 0 else 128 - code
 
 
 def _tell_interruption(number: signal.Signals, output: Output) -> int:
@@ -344,57 +338,51 @@ def _tell_interruption(number: signal.Signals, output: Output) -> int:
     return 128 + number
 
 
-def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
+def _move_alone(said: argparse.Namespace, options: Any) -> int:
     """Move with this process, without MPI; return the exit code."""
-    there = Output(output)
+    there = Output(said.output)
     with lifeline.signals_interrupt() as caught:
-        shown = _ProgressBar(quiet)
         try:
-            from datamover.files import move as move_files
+            with _ProgressBar(not said.quiet) as begin:
+                from datamover.files import move as move_files
 
-            there = _output_of(output)
-            report = move_files(source, output, options, progress=shown.begin)
+                there = _output_of(said.output)
+                report = move_files(said.source, said.output, options, progress=begin)
         except Error as e:
-            shown.end()
             print_error(e)
             return 1
         except KeyboardInterrupt:
             if not caught:
                 raise
-            shown.end()
             return _tell_interruption(caught[0], there)
-        finally:
-            shown.end()
-    show(report, output)
+    _show(report, said)
     return 0
 
 
-def _move_as_one_of_several(
-    source: str, output: str, nprocs: int | None, options: Any, show: Any, quiet: bool
-) -> int:
+def _move_as_one_of_several(said: argparse.Namespace, options: Any) -> int:
     """Do this process's part; return the exit code."""
-    lifeline.hold_on()
     tied.die_with_parent()
     with lifeline.kernel_ends():
         from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    if not lifeline.is_held():
-        _have_last_words(comm.rank, output)
+    is_first = comm.rank == 0
+    if launch.STATUS_FILE not in os.environ:  # a user's launcher
+        _have_last_words(comm.rank, said.output)
     from datamover.files import move as move_files
 
-    shown = _ProgressBar(quiet) if comm.rank == 0 else None
     try:
         launch.check_launch(comm)
-        if nprocs is not None and nprocs != comm.size:
+        if said.nprocs is not None and said.nprocs != comm.size:
             raise InvalidArgument(
-                f"-n {nprocs} was given inside a launch of {comm.size} processes; leave -n away"
+                f"-n {said.nprocs} was given inside a launch of {comm.size} processes; leave -n "
+                "away"
             )
-        begin = shown.begin if shown else None
-        report = move_files(source, output, options, progress=begin, comm=comm)
+        with _ProgressBar(is_first and not said.quiet) as bar:
+            begin = bar if is_first else None
+            report = move_files(said.source, said.output, options, progress=begin, comm=comm)
     except Error as e:
-        if shown:
-            shown.end()
+        if is_first:
             print_error(e)
         return launch.leave(1, comm.rank)
     except Exception:
@@ -403,11 +391,8 @@ def _move_as_one_of_several(
         traceback.print_exc()
         comm.Abort(1)
         raise
-    finally:
-        if shown:
-            shown.end()
-    if shown:
-        show(report, output)
+    if is_first:
+        _show(report, said)
     return launch.leave(0, comm.rank)
 
 
@@ -423,16 +408,21 @@ def _have_last_words(rank: int, output: str) -> None:
 
 
 class _ProgressBar:
-    """Shows the progress of rank 0, on a terminal and only if it takes long."""
+    """Shows the progress of rank 0, on a terminal and only if it takes long.
 
-    def __init__(self, quiet: bool) -> None:
-        self._wanted = not quiet and launch.is_terminal(stderr=True)
+    As a context, it gives what takes the total of bytes, and returns what takes each part of it.
+    """
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted and launch.is_terminal(stderr=True)
         self._bar: Any = None
-        self._total_bytes = 0
+        self._total_bytes = self._done_bytes = 0
         self._begin = time.monotonic()
-        self._done_bytes = 0
 
-    def begin(self, total_bytes: int):
+    def __enter__(self) -> Callable[[int], Callable[[int], None]]:
+        return self.begin
+
+    def begin(self, total_bytes: int) -> Callable[[int], None]:
         self._total_bytes = total_bytes
         return self.tell
 
@@ -467,15 +457,11 @@ class _ProgressBar:
         self._task = self._bar.add_task("moving", total=self._total_bytes)
         self._bar.start()
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._wanted = False
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        self._wanted = False
-
-
-def _show_nothing(report: Any, output: str) -> None:
-    """Print nothing."""
 
 
 def _as_dict(spec: Any, output: str) -> dict[str, Any]:
@@ -488,37 +474,38 @@ def _as_dict(spec: Any, output: str) -> dict[str, Any]:
     }
 
 
-def _print_json(report: Any, output: str) -> None:
-    figures = {k: v for k, v in vars(report).items() if k not in ("spec", "output")}
-    print(json.dumps(_as_dict(report.spec, output) | figures))
-
-
-def _print_report(report: Any, output: str) -> None:
+def _show(report: Any, said: argparse.Namespace) -> None:
+    """Print the report of a move."""
+    if said.quiet:
+        return
+    if said.json:
+        figures = {k: v for k, v in vars(report).items() if k not in ("spec", "output")}
+        print(json.dumps(_as_dict(report.spec, said.output) | figures))
+        return
     from datamover.files.move_words import moved_words, time_words
 
-    print(f"{_bold(output)}  {moved_words(report)}")
+    print(f"{_bold(said.output)}  {moved_words(report)}")
     print(time_words(report, _bold))
 
 
-def _show_intention(
-    source: str, output: str, options: Any, nprocs: int, as_json: bool, quiet: bool
-) -> None:
+def _show_intention(said: argparse.Namespace, options: Any) -> None:
+    """Print the plan of a move."""
     from datamover.files import intend
 
-    found = intend(source, output, options, nprocs)
-    if quiet:
+    found = intend(said.source, said.output, options, said.nprocs or 1)
+    if said.quiet:
         return
-    if as_json:
-        print(json.dumps(_as_dict(found.spec, output) | found.figures()))
+    if said.json:
+        print(json.dumps(_as_dict(found.spec, said.output) | found.figures()))
         return
     if found.members is None:
-        _print_intention(found, output)
+        _print_intention(found, said.output)
         return
     from datamover.files.formats import of_output
 
-    sign = "/" if of_output(output, options).is_directory else ":/"
+    sign = "/" if of_output(said.output, options).is_directory else ":/"
     for name, one in found.members.items():
-        _print_intention(one, f"{output}{sign}{name}")
+        _print_intention(one, f"{said.output}{sign}{name}")
 
 
 def _print_intention(found: Any, output: str) -> None:
@@ -540,3 +527,15 @@ def print_error(e: BaseException | str) -> None:
     """Print an error in one line, without changes, in color if a terminal shows it."""
     word = f"{RED}error:{PLAIN}" if launch.is_terminal(stderr=True) else "error:"
     print(f"{word} {e}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def errors_to_exit() -> Iterator[None]:
+    """Print an error of the library or the system, and exit with 1: for the other commands."""
+    import typer
+
+    try:
+        yield
+    except (Error, OSError) as e:
+        print_error(e)
+        raise typer.Exit(1) from e

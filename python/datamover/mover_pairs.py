@@ -117,15 +117,8 @@ class MoverPairs(list):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from .notebook import html_table
 
-        def row(cells: tuple[str, ...], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-        def as_html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-            body = "".join(row(cells, "td") for cells in rows)
-            return f"<table>{row(columns, 'th')}{body}</table>"
-
-        more = f"<p>… and {len(self) - MAX_ROWS} more</p>" if len(self) > MAX_ROWS else ""
-        trials = as_html(_TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
-        return as_html(_COLUMNS, self._rows()) + more + trials
+        more = f"… and {len(self) - MAX_ROWS} more" if len(self) > MAX_ROWS else ""
+        trials = html_table("", _TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
+        return html_table("", _COLUMNS, self._rows(), more) + trials

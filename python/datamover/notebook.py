@@ -31,9 +31,9 @@ MOST_DRAWN = 1000
 Row = tuple[Any, ...]
 
 
-def table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
+def html_table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
     """Return an HTML table; `last` is the text of its last row."""
-    lines = [f"<table><caption>{escape(caption)}</caption>"]
+    lines = ["<table>" + (f"<caption>{escape(caption)}</caption>" if caption else "")]
     if head:
         lines.append("<tr>" + "".join(f"<th>{escape(str(c))}</th>" for c in head) + "</tr>")
     columns = len(head)
@@ -66,7 +66,7 @@ def _block_cyclic(layout: BlockCyclic) -> str:
     ]
     if layout.replicas > 1:
         rows.append(("replicas", layout.replicas))
-    return _with_picture(table("BlockCyclic", (), rows), layout, 1)
+    return _with_picture(html_table("BlockCyclic", (), rows), layout, 1)
 
 
 def _floor_plan(layout: FloorPlan) -> str:
@@ -79,7 +79,7 @@ def _floor_plan(layout: FloorPlan) -> str:
         for i in range(min(len(layout), SHOWN))
     )
     head = ("block", "rank", "region", "shape")
-    shown = table(caption, head, rows, others(len(layout), "blocks"))
+    shown = html_table(caption, head, rows, others(len(layout), "blocks"))
     return _with_picture(shown, layout, len(layout))
 
 
@@ -90,7 +90,7 @@ def _index_list(layout: IndexList) -> str:
         first = ", ".join(map(str, indices[:SHOWN].tolist()))
         rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
     caption = f"IndexList over {layout.shape} on {counted(layout.nprocs, 'process', 'processes')}"
-    shown = table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
+    shown = html_table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
     return _with_picture(shown, layout, layout.nprocs)
 
 
@@ -102,7 +102,7 @@ def _flat_cyclic(layout: FlatCyclic) -> str:
         ("processes", layout.nprocs),
         ("owners", ", ".join(map(str, owners[:SHOWN])) + (", …" if len(owners) > SHOWN else "")),
     ]
-    return _with_picture(table("FlatCyclic", (), rows), layout, 1)
+    return _with_picture(html_table("FlatCyclic", (), rows), layout, 1)
 
 
 def _with_picture(
@@ -124,7 +124,7 @@ def _memory(memory: MemoryLayout) -> str:
     )
     caption = f"MemoryLayout: bytes {memory.begin_bytes} to {memory.end_bytes}"
     head = ("block", "offset in bytes", "strides in bytes", "local indices")
-    return table(caption, head, rows, others(len(memory.blocks), "blocks"))
+    return html_table(caption, head, rows, others(len(memory.blocks), "blocks"))
 
 
 def _turn(term: SectionCopy | Redistribution) -> str:
@@ -162,7 +162,7 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
 def _plan(plan: MotionPlan) -> str:
     caption = f"MotionPlan from {plan.source!r} to {plan.destination!r}"
     rows = (_term(plan[i]) for i in range(min(len(plan), SHOWN)))
-    return table(caption, ("term", "from", "to"), rows, others(len(plan), "terms"))
+    return html_table(caption, ("term", "from", "to"), rows, others(len(plan), "terms"))
 
 
 for _class, _html in (

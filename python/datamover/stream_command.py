@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from datamover import move_command
 from datamover.command_help import PlainUsage, examples
-from datamover.errors import Error
+from datamover.move_command import errors_to_exit
 
 app = typer.Typer(
     help="Record, inspect or view a stream from another program.\n\nBy default, the token of a "
@@ -122,13 +121,3 @@ def _telling(address: str) -> Iterator[Callable[[Any], None]]:
         if so_far is not None:
             typer.echo(f"recorded until then: {so_far}", err=True)
         raise
-
-
-@contextlib.contextmanager
-def errors_to_exit() -> Iterator[None]:
-    """Print an error of the library or the system, and exit with 1."""
-    try:
-        yield
-    except (Error, OSError) as e:
-        move_command.print_error(e)
-        raise typer.Exit(1) from e

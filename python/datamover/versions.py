@@ -7,11 +7,11 @@ import importlib.metadata
 import os
 import platform
 import sys
-from pathlib import Path
 from typing import TextIO
 
 from datamover import _plan, mpi_modules
 from datamover.errors import MpiFailed
+from datamover.machine_model import processor
 
 #: Distributions whose versions matter, required ones first.
 DISTRIBUTIONS = ("numpy", "mpi4py", "zarr", "numcodecs", "h5py", "obstore", "aiohttp", "matplotlib")
@@ -30,34 +30,24 @@ def _mpi_versions() -> dict[str, str]:
     }
 
 
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    fields = {name.strip(): value.strip() for name, value in fields.items()}
-    model = fields.get("model name", platform.machine())
-    usable = len(os.sched_getaffinity(0))
-    return f"{model}, {usable} usable; loops for {_plan.instruction_set}"
-
-
-def _installed(name: str) -> str:
+def installed(name: str) -> str | None:
+    """Return the version of a distribution; None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return None
 
 
 def versions() -> dict[str, str]:
     """Return versions by name; loads mpi4py, and reports an MPI that cannot be loaded as text."""
+    usable = len(os.sched_getaffinity(0))
     return {
         "datamover": _plan.__version__,
         "Python": f"{platform.python_version()} ({sys.executable})",
         **_mpi_versions(),
-        **{name: _installed(name) for name in DISTRIBUTIONS},
+        **{name: installed(name) or "not installed" for name in DISTRIBUTIONS},
         "system": f"{platform.platform()}, {' '.join(platform.libc_ver())}".rstrip(", "),
-        "processor": _processor(),
+        "processor": f"{processor()}, {usable} usable; loops for {_plan.instruction_set}",
     }
 
 

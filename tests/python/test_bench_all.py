@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from datamover.bench import all_benchmarks, chart, compare, report, session
+from datamover.bench import chart, command, compare, report
 from datamover.bench.benchmark import Benchmark, Player, measure
 from datamover.bench.command import app
 from datamover.bench.rows import Results
@@ -55,7 +55,7 @@ def document(lines):
 
 
 def run_all(monkeypatch, place, *benchmarks, words=()):
-    monkeypatch.setattr(all_benchmarks, "SESSIONS", [(b.name, b, {}) for b in benchmarks])
+    monkeypatch.setattr(command, "SESSIONS", [(b.name, b, {}) for b in benchmarks])
     return CliRunner().invoke(app, ["all", "--json", str(place), *words])
 
 
@@ -96,7 +96,7 @@ def test_without_any_figures_there_is_no_page(tmp_path, monkeypatch):
 
 
 def test_a_benchmark_that_would_begin_too_late_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(all_benchmarks, "LAST_START_SECONDS", -1.0)
+    monkeypatch.setattr(command, "LAST_START_SECONDS", -1.0)
     both = benchmark_of(LINES), benchmark_of(LINES, "c")
     assert run_all(monkeypatch, tmp_path, *both).exit_code == 1
     assert run_all(monkeypatch, tmp_path, *both, words=["--full"]).exit_code == 0
@@ -110,7 +110,7 @@ def test_unknown_benchmarks_are_refused(tmp_path):
 
 
 def test_quick_options_are_options_and_cases_of_their_benchmarks():
-    for name, b, more in all_benchmarks.SESSIONS:
+    for name, b, more in command.SESSIONS:
         assert b.quick.keys() | more.keys() <= b.options.keys() | {"case"}, name
 
 
@@ -156,12 +156,12 @@ def test_figures_are_written_before_anything_is_shown(tmp_path, monkeypatch, mod
 
     old, new, picture = (tmp_path / name for name in ("old.json", "new.json", "new.svg"))
     options = {"case": None, "compare": None, "json_file": old, "png_file": None}
-    session.run_one(benchmark_of(LINES), options)
+    command.run_one(benchmark_of(LINES), options)
     monkeypatch.setattr(module, "draw" if module is chart else "show", fail)
     options |= {"compare": old, "json_file": new, "png_file": picture}
     with pytest.raises(KeyError, match=module.__name__):
-        session.run_one(benchmark_of(LINES), options)
-    assert session.read_document(new)["rows"] == session.read_document(old)["rows"]
+        command.run_one(benchmark_of(LINES), options)
+    assert command.read_document(new)["rows"] == command.read_document(old)["rows"]
     assert picture.exists() == (module is compare)
 
 

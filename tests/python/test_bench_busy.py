@@ -7,7 +7,7 @@ import os
 import pytest
 import typer
 
-from datamover.bench import busy, machine, options
+from datamover.bench import machine, options
 from datamover.errors import InvalidArgument
 
 
@@ -24,16 +24,16 @@ def says(monkeypatch, *moments):
         def read_text(self):
             return text(*next(told))
 
-    monkeypatch.setattr(busy, "STATISTICS", Statistics())
-    monkeypatch.setattr(busy, "LOOK_SECONDS", 0.0)
-    busy.at_start.cache_clear()
+    monkeypatch.setattr(machine, "STATISTICS", Statistics())
+    monkeypatch.setattr(machine, "LOOK_SECONDS", 0.0)
+    machine.at_start.cache_clear()
     return len(allowed)
 
 
 @pytest.fixture(autouse=True)
 def forget():
     yield
-    busy.at_start.cache_clear()
+    machine.at_start.cache_clear()
 
 
 def test_a_busy_machine_is_told_in_a_line_and_in_the_file(monkeypatch, capsys):
@@ -65,8 +65,8 @@ def test_errors_end_it_as_before(capsys):
 
 
 def test_a_system_that_does_not_say_has_a_load(monkeypatch, tmp_path):
-    monkeypatch.setattr(busy, "STATISTICS", tmp_path / "none")
-    monkeypatch.setattr(busy, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(machine, "STATISTICS", tmp_path / "none")
+    monkeypatch.setattr(machine, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 3.0, 3.0))
-    busy.at_start.cache_clear()
-    assert busy.at_start().used == 0.5
+    machine.at_start.cache_clear()
+    assert machine.at_start().used == 0.5

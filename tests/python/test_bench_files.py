@@ -6,7 +6,7 @@ import pytest
 from figures import bench
 
 import datamover as dm
-from datamover.bench import file_data
+from datamover.bench import files
 from datamover.bench.files import MOVES, RESTARTS
 
 
@@ -49,7 +49,7 @@ def test_no_two_repetitions_of_the_data_are_the_same(name):
     if name == "brain":
         pytest.importorskip("nilearn")
         pytest.importorskip("nibabel")
-    cube = file_data.cube(name, 0.05)
+    cube = files.cube(name, 0.05)
     assert cube.shape == (240, 240, 240) and cube.dtype == np.float32
     assert not np.array_equal(cube[:32], cube[197 : 197 + 32])
     assert np.isfinite(cube).all() and len(np.unique(cube)) > 100
@@ -57,7 +57,7 @@ def test_no_two_repetitions_of_the_data_are_the_same(name):
 
 def test_data_of_another_name_is_refused():
     with pytest.raises(dm.errors.InvalidArgument, match="brain, noise and auto"):
-        file_data.cube("whale", 0.001)
+        files.cube("whale", 0.001)
 
 
 def test_names_are_of_one_case_each():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover.bench.redistribution_cases import fixed_cases, random_case, split
+from datamover.bench.redistribute import fixed_cases, random_case, split
 
 PROCESSES = [1, 2, 3, 4, 6, 7]
 

@@ -4,7 +4,7 @@
 import pytest
 from figures import bench
 
-from datamover.bench import transport_cases as cases
+from datamover.bench import transports as cases
 from datamover.bench.transports import judge, sum_up
 
 #: With so many processes and such options, these cases.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import datamover as dm
 from datamover import _plan
-from datamover.bench import node_zero
+from datamover.bench import relations
 from datamover.machine_model import MachineModel, load, processor, save, use
 
 COSTS = {
@@ -144,14 +144,14 @@ def test_every_candidate_is_told(source):
         assert candidate["decode_seconds"] > 0
 
 
-@pytest.mark.parametrize("name", node_zero.REDISTRIBUTIONS)
+@pytest.mark.parametrize("name", relations.REDISTRIBUTIONS)
 def test_all_relations_of_process_zero_are_small(name):
     """The paper's four redistributions, 1024²: a dictionary within 2 KB, products within 512 B."""
 
     def nbytes(n, encoding):
-        return sum(r.encode(encoding).nbytes for r in node_zero.relations(name, n))
+        return sum(r.encode(encoding).nbytes for r in relations.relations(name, n))
 
-    assert sum(len(r) for r in node_zero.relations(name, 1024)) == 1024 * 1024 // 4
+    assert sum(len(r) for r in relations.relations(name, 1024)) == 1024 * 1024 // 4
     assert nbytes(1024, "dictionary") <= min(2048, nbytes(1024, "pairs") / 1000)
     assert nbytes(1024, "product") <= 512
     assert nbytes(1 << 30, "product") == nbytes(1024, "product")

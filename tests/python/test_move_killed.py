@@ -218,9 +218,9 @@ def test_a_signal_ends_a_process_of_a_launcher_whose_mpi_never_starts(tmp_path, 
     (tmp_path / "mpi4py").mkdir()
     (tmp_path / "mpi4py/__init__.py").write_text("")
     (tmp_path / "mpi4py/MPI.py").write_text(STARTS_FOREVER)
-    program = "from datamover.move_command import _move_as_one_of_several as move\n"
+    program = "from datamover.move_command import _move_as_one_of_several as m; m(None, None)"
     process = subprocess.Popen(
-        [sys.executable, "-c", program + "move('a', 'b', None, None, None, True)"],
+        [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},

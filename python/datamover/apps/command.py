@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from datamover import launch
 from datamover.bench import options, programs
 from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
+from datamover.move_command import errors_to_exit
 
 #: Applications that need another library, and Debian's package of it.
 LIBRARIES = {
@@ -102,21 +104,96 @@ def _version_of(name: str) -> Any:
     ]
 
 
-Class = Annotated[str, typer.Option("--class", help="Class of NAS: S, W, A or B.")]
-Iterations = Annotated[int, typer.Option(min=1, max=10**6, help="Each moves all values once.")]
-Rounds = Annotated[int, typer.Option(min=1, max=1000, help="Number of turns of each version.")]
-Frames = Annotated[
-    str | None,
-    typer.Option(
-        metavar="http://HOST:PORT",
-        help="Serve a page that shows the field after each iteration, also when the program has "
-        "ended, until interrupted.",
+def _number(help: str, most: int) -> Any:
+    return Annotated[int, typer.Option(min=1, max=most, help=help)]
+
+
+def _problem_of_nas(classes: str, iterations: bool = False) -> dict[str, tuple[Any, Any]]:
+    """Return the options of a benchmark of NAS; those without a solver repeat their exchange."""
+    words = f"Class of NAS: {classes}."
+    problem = {"problem_class": (Annotated[str, typer.Option("--class", help=words)], "S")}
+    repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
+    return problem | (repeated if iterations else {})
+
+
+@dataclass(frozen=True)
+class Application:
+    """What the command line shows of an application.
+
+    Parameters
+    ----------
+    help : str
+    problem : dict
+        The options that its program takes as arguments, in this order, each with its default.
+    nprocs : int
+        The default number of processes.
+    frames : bool
+        Whether the versions in C++ can send their field to a page.
+    """
+
+    help: str
+    problem: dict[str, tuple[Any, Any]]
+    nprocs: int = 2
+    frames: bool = False
+
+
+_SIZES = Annotated[
+    str,
+    typer.Option(help="Rows and columns of the matrices, or MxKxN: M x K times K x N elements."),
+]
+_SQUARE = "No solver.\n\nRuns on a square number of processes: 1, 4, 9, ..."
+APPLICATIONS = {
+    "redblack3d": Application(
+        "Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions.",
+        {
+            "size": (_number("Points along each edge of the grid.", 10_000), 128),
+            "iterations": (_number("Sweeps over both colors.", 10**9), 20),
+        },
+        frames=True,
     ),
-]
-Twin = Annotated[
-    bool,
-    typer.Option("--twin", metavar="", help="Also run and print the hand-written versions."),
-]
+    "nas_ft": Application(
+        "NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A.",
+        _problem_of_nas("S, W or A"),
+    ),
+    "nas_mg": Application(
+        "NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B.",
+        _problem_of_nas("S, W, A or B"),
+    ),
+    "nas_lu": Application(
+        "The communication of NAS LU: faces, and sweeps plane by plane. No solver.",
+        _problem_of_nas("S, W, A or B", iterations=True),
+    ),
+    "nas_bt": Application(
+        f"The communication of NAS BT: faces of cells, and sweeps cell by cell. {_SQUARE}",
+        _problem_of_nas("S, W, A or B", iterations=True),
+        nprocs=4,
+    ),
+    "nas_sp": Application(
+        f"The communication of NAS SP: that of BT, with a separate array for each value. {_SQUARE}",
+        _problem_of_nas("S, W, A or B", iterations=True),
+        nprocs=4,
+    ),
+    "summa": Application(
+        "The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA.",
+        {
+            "size": (_SIZES, "700"),
+            "block": (_number("Rows and columns of the distributed blocks.", 20_000), 64),
+        },
+    ),
+}
+
+_FRAMES = (
+    "Serve a page that shows the field after each iteration, also when the program has ended, "
+    "until interrupted."
+)
+_TWIN = "Also run and print the hand-written versions."
+#: Options of all applications after those of the problem and the version, with their defaults.
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "twin": (Annotated[bool, typer.Option("--twin", metavar="", help=_TWIN)], False),
+    "rounds": (_number("Number of turns of each version.", 1000), 1),
+    "json_file": (options.JsonFile, None),
+    "frames": (Annotated[str | None, typer.Option(metavar="http://HOST:PORT", help=_FRAMES)], None),
+}
 
 
 def program(name: str) -> str:
@@ -154,31 +231,32 @@ def _write(text: str, file: Path) -> None:
 
 def _run(
     name: str,
+    problem: list[str],
+    *,
     nprocs: int,
-    said: Enum,
+    version: Enum,
     twin: bool,
     rounds: int,
-    problem: list[str],
     json_file: Path | None,
     frames: str | None = None,
 ) -> None:
-    version = said.value
-    with options.errors_to_exit():
+    with errors_to_exit():
         if launch.inside_launcher():
             raise InvalidState(
                 "datamover app starts its processes itself: run it without mpiexec or srun"
             )
-        if version == "python":
+        in_python = version.value == "python"
+        if in_python:
             if twin or rounds > 1:
                 raise InvalidArgument("--twin and --rounds are for the versions in C++")
             command = [sys.executable, program(f"{name}.py"), *problem]
         else:
-            chosen = [version, *(other for other in twins(name) if twin and other != version)]
-            command = [program(name), ",".join(chosen), *problem, str(rounds)]
+            others = [other for other in twins(name) if twin and other != version.value]
+            command = [program(name), ",".join([version.value, *others]), *problem, str(rounds)]
         if frames is not None:
             from datamover.apps import shown
 
-            if version == "python" or twin or rounds > 1 or json_file is not None:
+            if in_python or twin or rounds > 1 or json_file is not None:
                 raise InvalidArgument("--frames shows one version in C++, once, without --json")
             raise typer.Exit(shown.run_command(nprocs, command, frames, typer.echo))
         if json_file is None:
@@ -192,130 +270,32 @@ def _run(
         raise typer.Exit(code)
 
 
-@app.command("redblack3d")
-def redblack3d(
-    nprocs: options.Processes = 2,
-    size: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Points along each edge of the grid.")
-    ] = 128,
-    iterations: Annotated[
-        int, typer.Option(min=1, max=10**9, help="Sweeps over both colors.")
-    ] = 20,
-    version: _version_of("redblack3d") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-    frames: Frames = None,
-) -> None:
-    """Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions."""
-    _run(
-        "redblack3d", nprocs, version, twin, rounds, [str(size), str(iterations)], json_file, frames
+def _add(name: str, application: Application) -> None:
+    """Add the command of an application."""
+
+    def command(**chosen: Any) -> None:
+        problem = [str(chosen.pop(option)) for option in application.problem]
+        _run(name, problem, **chosen)
+
+    common = {k: option for k, option in OPTIONS.items() if k != "frames" or application.frames}
+    options.give(
+        command,
+        {"nprocs": (options.Processes, application.nprocs)}
+        | application.problem
+        | {"version": (_version_of(name), "datamover")}
+        | common,
     )
+    app.command(name, help=application.help)(command)
 
 
-@app.command("nas_ft")
-def nas_ft(
-    nprocs: options.Processes = 2,
-    problem_class: Annotated[str, typer.Option("--class", help="Class of NAS: S, W or A.")] = "S",
-    version: _version_of("nas_ft") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A."""
-    _run("nas_ft", nprocs, version, twin, rounds, [problem_class], json_file)
-
-
-@app.command("nas_mg")
-def nas_mg(
-    nprocs: options.Processes = 2,
-    problem_class: Class = "S",
-    version: _version_of("nas_mg") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B."""
-    _run("nas_mg", nprocs, version, twin, rounds, [problem_class], json_file)
-
-
-@app.command("nas_lu")
-def nas_lu(
-    nprocs: options.Processes = 2,
-    problem_class: Class = "S",
-    iterations: Iterations = 20,
-    version: _version_of("nas_lu") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """The communication of NAS LU: faces, and sweeps plane by plane. No solver."""
-    problem = [problem_class, str(iterations)]
-    _run("nas_lu", nprocs, version, twin, rounds, problem, json_file)
-
-
-@app.command("nas_bt")
-def nas_bt(
-    nprocs: options.Processes = 4,
-    problem_class: Class = "S",
-    iterations: Iterations = 20,
-    version: _version_of("nas_bt") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """The communication of NAS BT: faces of cells, and sweeps cell by cell. No solver.
-
-    Runs on a square number of processes: 1, 4, 9, ...
-    """
-    problem = [problem_class, str(iterations)]
-    _run("nas_bt", nprocs, version, twin, rounds, problem, json_file)
-
-
-@app.command("nas_sp")
-def nas_sp(
-    nprocs: options.Processes = 4,
-    problem_class: Class = "S",
-    iterations: Iterations = 20,
-    version: _version_of("nas_sp") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """The communication of NAS SP: that of BT, with a separate array for each value. No solver.
-
-    Runs on a square number of processes: 1, 4, 9, ...
-    """
-    problem = [problem_class, str(iterations)]
-    _run("nas_sp", nprocs, version, twin, rounds, problem, json_file)
-
-
-@app.command("summa")
-def summa(
-    nprocs: options.Processes = 2,
-    size: Annotated[
-        str,
-        typer.Option(
-            help="Rows and columns of the matrices, or MxKxN: M x K times K x N elements."
-        ),
-    ] = "700",
-    block: Annotated[
-        int, typer.Option(min=1, max=20_000, help="Rows and columns of the distributed blocks.")
-    ] = 64,
-    version: _version_of("summa") = "datamover",
-    twin: Twin = False,
-    rounds: Rounds = 1,
-    json_file: options.JsonFile = None,
-) -> None:
-    """The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA."""
-    _run("summa", nprocs, version, twin, rounds, [size, str(block)], json_file)
+for _name, _application in APPLICATIONS.items():
+    _add(_name, _application)
 
 
 def run(arguments: list[str]) -> None:
     """Run `datamover app ARGUMENTS`."""
-    names = [str(command.name) for command in app.registered_commands]
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in APPLICATIONS:
         raise typer.BadParameter(
-            f"there is no application {arguments[0]!r}; there are {', '.join(names)}"
+            f"there is no application {arguments[0]!r}; there are {', '.join(APPLICATIONS)}"
         )
     app(args=arguments, prog_name="datamover app")

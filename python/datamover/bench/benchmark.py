@@ -7,6 +7,7 @@ A benchmark is described once (`Benchmark`). Its table, JSON object and chart, t
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import sys
@@ -211,14 +212,15 @@ class Run:
 
         return Player(play, plays)
 
-    def python_player(self, module: str, *before: Any, **how: Any) -> Player:
-        """Return a player that runs a module of this package, whose main is `contest.main`.
+    def python_player(self, measure: Callable[..., None], *before: Any, **how: Any) -> Player:
+        """Return a player that calls a function of a module on all processes (`contest.main`).
 
         Parameters
         ----------
-        module : str
+        measure : callable
+            Takes a communicator, the seconds, what is in `before`, and a case's name and words. It
+            prints rows.
         *before
-            What its function takes after the seconds, before the case.
         **how
             As `player` takes it.
         """
@@ -227,8 +229,16 @@ class Run:
             words = [[seconds, *before, case.name, *case.words] for case in cases]
             return [json.dumps(words)]
 
-        program = (sys.executable, "-m", f"datamover.bench.{module}")
-        return self.player(*program, arguments=arguments, **how)
+        program = (sys.executable, "-m", "datamover.bench.contest")
+        function = (measure.__module__, measure.__name__)
+        return self.player(*program, *function, arguments=arguments, **how)
+
+    def has(self, package: str, case: str = "") -> bool:
+        """Return whether a package with contenders is installed; if not, note that."""
+        if importlib.util.find_spec(package.replace("-", "_")) is not None:
+            return True
+        self.results.leave_out(package, f"it is not installed (pip install {package})", case)
+        return False
 
     def groups(self) -> Iterator[list[Any]]:
         """Give the cases that a program plays at once."""

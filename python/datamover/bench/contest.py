@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 #: Turns of a contender in any case.
@@ -135,12 +136,20 @@ def timed(work: Callable[[], Any], **facts: Any) -> dict[str, Any]:
     return {**facts, "processes": 1, "samples": samples}
 
 
-def main(measure: Callable[..., None]) -> None:
-    """Measure the cases of the command line, a list of arguments of `measure` after `comm` each."""
+def main() -> None:
+    """Measure cases: the command line has a module, its function, and arguments of each call.
+
+    A call's first argument is the communicator, which is not listed.
+    """
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     if comm.rank == 0:
         print(json.dumps({"mpi": MPI.Get_library_version()}), flush=True)
-    for arguments in json.loads(sys.argv[1]):
-        measure(comm, *arguments)
+    module, function, calls = sys.argv[1:]
+    for arguments in json.loads(calls):
+        getattr(import_module(module), function)(comm, *arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
+import numpy as np
+
+import datamover as dm
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.chart import Panel, panels_by_phase
+from datamover.bench.contest import Contest
 from datamover.bench.programs import Line
 from datamover.errors import InvalidArgument
 
@@ -56,17 +61,208 @@ def players(run: Run) -> Iterator[Player]:
         programs.program("distribute"), patience=PHASES, plays=lambda case: case != TRAJECTORY
     )
     yield run.python_player(
-        "distribute_numpy",
+        measure_numpy,
         patience=PHASES,
         plays=lambda case: case != TRAJECTORY and "inplace" not in case.name,
     )
-    if TRAJECTORY in run.cases:
-        missing = [n for n in ("MDAnalysis", "MDAnalysisTests") if not importlib.util.find_spec(n)]
-        if missing:
-            reason = f"{missing[0]} is not installed (pip install {missing[0]})"
-            run.results.leave_out("datamover:auto", reason, TRAJECTORY.name)
-        else:
-            yield run.python_player("md_frames", plays=lambda case: case == TRAJECTORY)
+    packages = ("MDAnalysis", "MDAnalysisTests")
+    if TRAJECTORY in run.cases and all(run.has(name, TRAJECTORY.name) for name in packages):
+        yield run.python_player(measure_frames, plays=lambda case: case == TRAJECTORY)
+
+
+PARTICLE = np.dtype(
+    [("pos", "f8", 3), ("q", "f8"), ("vel", "f8", 3), ("tproc", "i4"), ("home", "i4")]
+)
+CELLS = 64
+
+
+def elements_of(example: str, count: int, rank: int, nprocs: int) -> np.ndarray:
+    """Return the elements of one process in the paper's example.
+
+    Parameters
+    ----------
+    example : {"A", "B", "C"}
+    count : int
+        Elements of this process.
+    rank, nprocs : int
+    """
+    draw = np.random.default_rng(rank)
+    if example == "A":
+        return draw.integers(0, nprocs, count, dtype=np.int32)
+    z_order = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
+    particles = _anywhere(draw, count, rank)
+    if example == "C":
+        kept: list[np.ndarray] = []
+        while sum(map(len, kept)) < count:
+            some = _anywhere(draw, count, rank)
+            kept.append(some[z_order.ranks(some, nprocs) == rank])
+        particles = np.concatenate(kept)[:count]
+        particles["pos"] += draw.uniform(-0.5 / CELLS, 0.5 / CELLS, (count, 3))
+        particles["pos"] -= np.floor(particles["pos"])
+    particles["tproc"] = z_order.ranks(particles, nprocs)
+    return particles
+
+
+def _anywhere(draw: np.random.Generator, count: int, rank: int) -> np.ndarray:
+    particles = np.zeros(count, PARTICLE)
+    particles["pos"], particles["vel"] = draw.random((2, count, 3))
+    particles["q"], particles["home"] = draw.random(count), rank
+    return particles
+
+
+class SortAndSend:
+    """A stable argsort by target, then `Alltoallv`; memory is kept from call to call."""
+
+    def __init__(self, comm, dtype: np.dtype):
+        from mpi4py import MPI
+
+        self.comm = comm
+        self.type = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
+        self.sent = self.received = np.empty(0, dtype)
+        self.count = 0
+
+    def __call__(self, elements: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return the elements that arrive."""
+        if len(self.sent) != len(elements):
+            self.sent = np.empty_like(elements)
+        order = np.argsort(targets, kind="stable")
+        np.take(elements, order, out=self.sent, mode="clip")
+        counts = np.bincount(targets, minlength=self.comm.size)
+        arriving = np.empty_like(counts)
+        self.comm.Alltoall(counts, arriving)
+        if len(self.received) < arriving.sum():
+            self.received = np.empty(arriving.sum(), elements.dtype)
+        self.comm.Alltoallv(
+            [self.sent.view("u1"), (counts, _starts(counts)), self.type],
+            [self.received.view("u1"), (arriving, _starts(arriving)), self.type],
+        )
+        self.count = arriving.sum()
+        return self.arrived()
+
+    def arrived(self) -> np.ndarray:
+        """Return the elements that the last call received."""
+        return self.received[: self.count]
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(counts)[:-1]))
+
+
+def measure_numpy(comm, seconds: float, name: str, example: str, count: int) -> None:
+    """Measure a distribution with NumPy and mpi4py, and print its row."""
+    elements = elements_of(example, count, comm.rank, comm.size)
+    targets = elements if example == "A" else elements["tproc"]
+    by_numpy = SortAndSend(comm, elements.dtype)
+    expected = dm.migrate(elements, targets, comm=comm).tobytes()
+    nbytes = elements.nbytes * comm.size
+    contest = Contest(comm, seconds, case=name, phase="once", bytes=nbytes)
+    contest.add(
+        "numpy",
+        lambda: by_numpy(elements, targets),
+        lambda: by_numpy.arrived().tobytes() == expected,
+    )
+    contest.run()
+    contest.print_all()
+
+
+ATOM = np.dtype([("pos", "f4", 3), ("vel", "f4", 3), ("id", "i4"), ("tproc", "i4")])
+CELLS = 16
+
+
+def frames() -> tuple[np.ndarray, np.ndarray]:
+    """Read positions and velocities of all frames, in the box's own lengths from 0 to 1.
+
+    Returns
+    -------
+    positions, velocities : ndarray of float32, (frames, atoms, 3)
+    """
+    import MDAnalysis
+    from MDAnalysis.lib.distances import transform_RtoS
+    from MDAnalysisTests.datafiles import GRO, TRR
+
+    universe = MDAnalysis.Universe(GRO, TRR)
+    positions, velocities = [], []
+    for step in universe.trajectory:
+        positions.append(transform_RtoS(step.positions, step.dimensions) % 1.0)
+        velocities.append(step.velocities.copy())
+    return np.asarray(positions, "f4"), np.asarray(velocities, "f4")
+
+
+class Follower:
+    """The atoms of one process, frame after frame."""
+
+    def __init__(self, comm, positions: np.ndarray, velocities: np.ndarray, carry):
+        self.comm, self.carry = comm, carry
+        self.positions, self.velocities = positions, velocities
+        self.map = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
+
+    def at_frame(self, atoms: np.ndarray, frame: int) -> np.ndarray:
+        """Return the same atoms at their places in a frame; this is not measured."""
+        atoms["pos"] = self.positions[frame][atoms["id"]]
+        atoms["vel"] = self.velocities[frame][atoms["id"]]
+        atoms["tproc"] = self.map.ranks(atoms, self.comm.size)
+        return atoms
+
+    def run(self) -> list[float]:
+        """Follow all frames once; return the seconds of each on its slowest process."""
+        from mpi4py import MPI
+
+        atoms = np.zeros(self.positions.shape[1], ATOM)
+        atoms["id"] = np.arange(len(atoms))
+        atoms = np.array_split(atoms, self.comm.size)[self.comm.rank].copy()
+        seconds = []
+        for frame in range(len(self.positions)):
+            atoms = self.at_frame(atoms, frame)
+            self.comm.Barrier()
+            begin = time.perf_counter()
+            arrived = self.carry(atoms)
+            seconds.append(self.comm.allreduce(time.perf_counter() - begin, MPI.MAX))
+            atoms = arrived.copy()
+            self.check(atoms)
+        return seconds
+
+    def check(self, atoms: np.ndarray) -> None:
+        """Check that every atom exists once, at its process."""
+        ids = np.concatenate(self.comm.allgather(atoms["id"]))
+        if not (atoms["tproc"] == self.comm.rank).all() or len(np.unique(ids)) != len(ids):
+            raise AssertionError("atoms have gone astray")
+
+
+def measure_frames(comm, enough_seconds: float, case: str) -> None:
+    """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
+    from mpi4py import MPI
+
+    positions, velocities = frames()
+    copied = np.zeros(positions.shape[1] // comm.size, ATOM)
+    by_numpy = SortAndSend(comm, ATOM)
+
+    def copy() -> list[float]:
+        start = time.perf_counter()
+        copied.copy()
+        return [comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2
+
+    def follow(carry: Callable[[np.ndarray], np.ndarray]) -> Callable[[], list[float]]:
+        return Follower(comm, positions, velocities, carry).run
+
+    contenders = {
+        "datamover:auto": follow(lambda atoms: dm.migrate(atoms, "tproc", comm=comm)),
+        "numpy": follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
+        "memcpy": copy,
+    }
+    samples: dict[str, list[list[float]]] = {name: [] for name in contenders}
+    begin, enough = time.perf_counter(), False
+    while not enough:
+        for name, run in contenders.items():
+            samples[name].append(run())
+        enough = comm.bcast(time.perf_counter() - begin > enough_seconds)
+    facts = {"case": case, "processes": comm.size}
+    facts["bytes"] = positions.shape[1] * ATOM.itemsize
+    for name, turns in samples.items() if comm.rank == 0 else ():
+        turns = turns[1:] or turns
+        first, later = [t[0] for t in turns], [s for t in turns for s in t[1:]]
+        for phase, found in (("first frame", first), ("later frames", later)):
+            row = {**facts, "phase": phase, "contender": name, "samples": found}
+            print(json.dumps(row), flush=True)
 
 
 BENCHMARK = Benchmark(

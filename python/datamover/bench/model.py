@@ -10,12 +10,12 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from datamover import machine_model
-from datamover.bench import node_zero, programs, report
+from datamover.bench import programs, relations, report
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.programs import Line
 from datamover.machine_model import MachineModel
 
-CASES = tuple(Case(f"{r}-{n}") for n in (1024, 2048) for r in node_zero.REDISTRIBUTIONS)
+CASES = tuple(Case(f"{r}-{n}") for n in (1024, 2048) for r in relations.REDISTRIBUTIONS)
 
 
 def players(run: Run) -> Iterator[Player]:

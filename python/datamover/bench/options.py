@@ -6,17 +6,16 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from datamover import launch
-from datamover.bench import busy
-from datamover.bench.benchmark import Benchmark
+from datamover.bench import machine
 from datamover.errors import Error
+from datamover.move_command import errors_to_exit
 
 
 def _startable(nprocs: int) -> int:
@@ -118,17 +117,6 @@ OPTIONS: dict[str, Any] = {
 
 
 @contextlib.contextmanager
-def errors_to_exit() -> Iterator[None]:
-    """Print an error of the library or the system, and exit with 1."""
-    try:
-        yield
-    except (Error, OSError) as e:
-        console = launch.console(stderr=True)
-        console.print(f"[bold red]error:[/] {escape(str(e))}", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from e
-
-
-@contextlib.contextmanager
 def measuring(processes: int | None) -> Iterator[None]:
     """Warn if other programs leave too few cores; errors end as of `errors_to_exit`.
 
@@ -137,7 +125,7 @@ def measuring(processes: int | None) -> Iterator[None]:
     processes : int or None
         Number of processes of the run. None: one on every core, or threads.
     """
-    warning = busy.at_start().warning(processes)
+    warning = machine.at_start().warning(processes)
     if warning:
         console = launch.console(stderr=True)
         console.print(warning, style="yellow", highlight=False, soft_wrap=True)
@@ -145,23 +133,12 @@ def measuring(processes: int | None) -> Iterator[None]:
         yield
 
 
-def add_command(app: typer.Typer, benchmark: Benchmark) -> None:
-    """Add the command of a benchmark, with the options that its description names."""
-
-    def command(**chosen: Any) -> None:
-        from datamover.bench.session import run_one
-
-        processes = chosen["nprocs"] + chosen.get("consumers", 0)
-        with measuring(None if benchmark.threads else processes):
-            run_one(benchmark, chosen)
-
-    chosen = {**COMMON, **benchmark.options}
+def give(command: Callable[..., Any], chosen: Mapping[str, tuple[Any, Any]]) -> None:
+    """Give a function options by their names: annotations and defaults, as Typer reads them."""
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        inspect.Parameter(name, kind, default=chosen[name], annotation=annotation)
-        for name, annotation in OPTIONS.items()
-        if name in chosen
+        inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, (annotation, default) in chosen.items()
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
-    app.command(benchmark.name, help=benchmark.help)(command)

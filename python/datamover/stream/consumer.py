@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -142,11 +141,12 @@ class Consumer:
         newest: bool,
     ):
         self._group = Group(comm)
+        self._comm = comm  # notified if a call ends outside of an agreement: `collective_calls`
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: held while a step is taken
         self._unpacked: tuple[int, dict[str, Any]] | None = None  #: a step that is not taken yet
         self._taken = _Taken()
-        with self._refusing():
+        with self._group.refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
                 raise InvalidArgument("token must be printable text")
@@ -159,19 +159,6 @@ class Consumer:
             options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
         self._end: Any = _plan.Consumer(self._group.members(), address, *options)
         self._finalizer = weakref.finalize(self, self._end.close)
-
-    @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Raise an error of this block also in the collective call of the other processes."""
-        try:
-            yield
-        except BaseException as error:
-            self._group.refuse(error)
-
-    @property
-    def _comm(self) -> MPI.Comm | None:
-        """Communicator to notify if a call ends outside of an agreement; see `collective_calls`."""
-        return self._group.comm
 
     @property
     def dropped(self) -> int:
@@ -190,7 +177,7 @@ class Consumer:
         Timeout
             Nothing was sent in time.
         """
-        with self._refusing():
+        with self._group.refusing():
             limit = seconds(timeout)
         known = [ArrayInfo.of_words(*words) for words in self._end.arrays(limit)]
         return {info.name: info for info in known}
@@ -251,7 +238,7 @@ class Consumer:
         IoFailed
             A message arrived damaged.
         """
-        with self._refusing():
+        with self._group.refusing():
             limit = seconds(timeout)
             wanted = {} if targets is None else self._checked(targets)
             words = [

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from datamover.errors import Error
@@ -51,6 +51,14 @@ class Group:
         from datamover.mpi import core
 
         self.take_part(lambda code, words: core().agree(self._address, code, words), error)
+
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Raise an error of this block also in the collective call of the other processes."""
+        try:
+            yield
+        except BaseException as error:
+            self.refuse(error)
 
     def take_part(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
         """Raise this here, and on the other processes by `refuse`. Collective."""

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
 import weakref
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -133,9 +131,10 @@ class Stream:
         _place: tuple[Places | None, str] = (None, ""),
     ):
         self._group = Group(comm)
+        self._comm = comm  # notified if a call ends outside of an agreement: `collective_calls`
         self._sent: dict[str, SentArray] = {}
         self._raised: BaseException | None = None  # the other processes were notified of it
-        with self._refusing():
+        with self._group.refusing():
             wire.parse_address(address)
             options = (
                 address,
@@ -155,14 +154,6 @@ class Stream:
             _report_access(self.address, self.token, is_given=token is not None)
         self._finalizer = weakref.finalize(self, self._end.stop)
         self._process = os.getpid()
-
-    @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Raise an error of this block also in the collective call of the other processes."""
-        try:
-            yield
-        except BaseException as error:
-            self._group.refuse(error)
 
     @refused_by(lambda given, _, error: given[0]._refuse(error))
     def send(
@@ -296,11 +287,6 @@ class Stream:
         except BaseException as raised:
             self._raised = raised
             raise
-
-    @property
-    def _comm(self) -> MPI.Comm | None:
-        """Communicator to notify if a call ends outside of an agreement; see `collective_calls`."""
-        return self._group.comm
 
     def counters(self) -> dict[str, int]:
         """Return counters of bytes of this process, and on process 0 of consumers. Local.
