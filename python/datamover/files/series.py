@@ -213,9 +213,8 @@ class Series(Unfinished):
             self.steps = group[self._variables[0].name].shape[0]
             self._coordinates = self._coordinates_in(group) if self.steps else None
         self._work = _Appending(self._comm, self._address, self)
-        specs = {name: item.spec() for name, item in self._items.items()}
-        self._work.agree_on_files(specs)
-        for group in self._work.plan({name: spec.dtype for name, spec in specs.items()}):
+        self._work.agree_on_files()
+        for group in self._work.plan({n: item.spec().dtype for n, item in self._items.items()}):
             self._moves.append(self._work.staged(group, keeps=True))
             self._moves[-1].bind()
         self._begin(self._comm, self.path, f"the series {self.path} was not closed")

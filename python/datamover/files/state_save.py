@@ -104,7 +104,7 @@ class Save(Work):
             self.target = target_of(self.output)(self.output, state, self.options)
 
         collectively(self.address, settle)
-        self.agree_on_files(self.target.specs, direct=self.waits)
+        self.agree_on_files()
 
     def open(self, name: str) -> Any:
         """Open an array for writing."""
