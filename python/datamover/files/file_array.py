@@ -493,8 +493,6 @@ def _remove_leftovers(file: Any) -> None:
 
 def _writable(file: Any) -> Any:
     """Prepare a file for writes by several processes in several rounds."""
-    if isinstance(file, FlatFile):
-        file.maps_short_runs = False  # mapped pages of several nodes would overwrite each other
-    elif isinstance(file, OrdinaryArray):
+    if isinstance(file, OrdinaryArray):
         file.replaces = True
     return file

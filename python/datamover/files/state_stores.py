@@ -192,7 +192,7 @@ class Hdf5Target:
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        return _by_calls(hdf5.open_writer(path, name, self.specs[name]))
+        return hdf5.open_writer(path, name, self.specs[name])
 
     def sync(self, path: str) -> None:
         """Bring the file to the disk."""
@@ -219,17 +219,11 @@ class NpyTarget:
 
     def open(self, path: str, name: str) -> Any:
         """Open the file for writing."""
-        return _by_calls(npy.open_writer(path, self.specs[name], MoveOptions()))
+        return npy.open_writer(path, self.specs[name], MoveOptions())
 
     def sync(self, path: str) -> None:
         """Bring the file to the disk."""
         _sync_file(path)
-
-
-def _by_calls(file: Any) -> Any:
-    """Let a flat file be written by calls: mapped pages of several nodes would overwrite others."""
-    file.maps_short_runs = False
-    return file
 
 
 def _sync_file(path: str) -> None:
