@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from datamover.errors import Timeout
 from datamover.files.formats import Shape
 
 #: Approximate bytes of the pieces, one per thread, of boxes of flat files.
@@ -151,6 +152,42 @@ class _Crew:
         with self._changed:
             if self._failure is None:
                 self._failure = error
+
+
+class Task:
+    """Work of another thread, whose error is kept until all processes are notified.
+
+    Attributes
+    ----------
+    failure : BaseException or None
+    """
+
+    def __init__(self, work: Callable[[], None]):
+        self.failure: BaseException | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._run, args=(work,)).start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as e:
+            self.failure = e
+        finally:
+            self._done.set()
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it has not ended."""
+        return not self._done.is_set()
+
+    def test(self) -> bool:
+        """Return whether it has ended."""
+        return not self.in_flight
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until it has ended."""
+        if not self._done.wait(timeout):
+            raise Timeout(f"a file was read or written for more than {timeout} seconds")
 
 
 def threads_within(threads: int, files: Iterable[Any], most_bytes: int) -> int:

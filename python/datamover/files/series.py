@@ -174,7 +174,6 @@ class Series(Unfinished):
     closed : bool
     """
 
-    closed = True
     _lock: int | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, path: str, along: str, items: dict[str, Item]):
@@ -344,23 +343,14 @@ class Series(Unfinished):
     @refused_by(ending)
     def close(self) -> None:
         """Wait until everything is on the disk, and let others write the group. Collective."""
-        if self.closed:
-            return
-        try:
-            self._end()
-        finally:
-            self._drop()
-
-    @property
-    def _is_over(self) -> bool:
-        return self.closed
+        if not self.closed:
+            self._finish()
 
     def _end(self) -> None:
         with together(self._comm):
             sync_file_system(self.path)
 
     def _release(self) -> None:
-        self.closed = True
         while self._moves:
             self._moves.pop().close()
         if self._lock is not None:
