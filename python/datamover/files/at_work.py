@@ -219,21 +219,15 @@ def boxes(
     """
     if array.size == 0:
         return
+    origin = lo
     if math.prod(granule) == 1:
-        granule = _rows(array, order)
-        cuts: list[Any] = [range(0, n, g) for n, g in zip(array.shape, granule, strict=True)]
-        ends = granule
-    else:
-        cuts = [
-            [0, *range(g - a % g, n, g)] for a, n, g in zip(lo, array.shape, granule, strict=True)
-        ]
-        ends = None
+        granule, origin = _rows(array, order), (0,) * array.ndim
+    cuts = [
+        [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
+    ]
     for at in itertools.product(*cuts):
-        if ends is None:
-            stop = [(a + i) // g * g + g - a for a, i, g in zip(lo, at, granule, strict=True)]
-        else:
-            stop = [i + n for i, n in zip(at, ends, strict=True)]
-        piece = array[tuple(slice(i, j) for i, j in zip(at, stop, strict=True))]
+        cells = zip(origin, at, granule, strict=True)
+        piece = array[tuple(slice(i, (a + i) // g * g + g - a) for a, i, g in cells)]
         yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
 
 

@@ -119,7 +119,8 @@ class FileMover(Mover):
         self._awaited: Any = None
         self._moves = cast(StagedMoves, None)  # until they are made
         self._flags = cast(_Flags, None)  # likewise, and when they are freed
-        self._rounds = self._read_bytes = self._written_bytes = 0
+        self._rounds = 0
+        self._bytes = {"read_bytes": 0, "written_bytes": 0}
 
         def prepare() -> StepPlan:
             self._check(plan, source, destination, comm)
@@ -180,13 +181,11 @@ class FileMover(Mover):
         )
         self._moves.bind()
 
-    def _read(self, k: int) -> None:
-        self._file.parts.read(self._moves.parts(k))
-        self._read_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
-
-    def _write(self, k: int) -> None:
-        self._file.parts.write(self._moves.parts(k))
-        self._written_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
+    def _transfer(self, k: int, writes: bool) -> None:
+        parts = self._file.parts
+        (parts.write if writes else parts.read)(self._moves.parts(k))
+        nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
+        self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 
     def _steps_of_round(self) -> Iterator[Any]:
         """Yield the tasks of a round, each of which is waited for before the next."""
@@ -194,14 +193,14 @@ class FileMover(Mover):
             mover = self._moves.mover(k)
             failure: BaseException | None = None
             if not (step.is_covered and self._replaces):  # elements that are not written stay
-                task = Task(lambda k=k: self._read(k))
+                task = Task(lambda k=k: self._transfer(k, writes=False))
                 yield task
                 failure = task.failure
                 yield from self._told(failure)
             mover.start()
             yield mover
             if self._to_file:
-                task = Task(lambda k=k: self._write(k))
+                task = Task(lambda k=k: self._transfer(k, writes=True))
                 yield task
                 yield from self._told(task.failure)
 
@@ -323,12 +322,7 @@ class FileMover(Mover):
 
     def counters(self) -> dict[str, int | float]:
         """Return steps, rounds, and bytes read and written by this process so far. Local."""
-        return {
-            "steps": len(self._steps),
-            "rounds": self._rounds,
-            "read_bytes": self._read_bytes,
-            "written_bytes": self._written_bytes,
-        }
+        return {"steps": len(self._steps), "rounds": self._rounds, **self._bytes}
 
     def close(self) -> None:
         """Free memory and movers. Local. InvalidState in flight."""
