@@ -20,6 +20,9 @@ from datamover.files.formats import Shape
 #: Approximate bytes of the pieces, one per thread, of boxes of flat files.
 PIECE_BYTES = 8 << 20
 
+#: Seconds of a wait for threads before they are counted again.
+PATIENCE_SECONDS = 0.5
+
 
 #: Whether the process only moves files, so that its memory may be managed for that alone.
 IS_OWN_PROCESS = False
@@ -89,34 +92,65 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
     >>> sorted(found)
     [0, 1, 4, 9, 16]
     """
-    _Crew(tasks, work).do(threads)
+    _List(tasks, work).run_by(threads)
 
 
-class _Crew:
-    """The threads that work on one list of tasks, including the caller's."""
+class GivenUp(Exception):
+    """Another process has failed."""
 
-    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
-        self._todo = iter(tasks)
-        self._work = work
+
+class Crew:
+    """Threads that take and do tasks until none is left or one has failed.
+
+    Subclasses define `_take` and `_do`.
+
+    Parameters
+    ----------
+    gives_up : callable, optional
+        Called repeatedly, by the thread that calls `run_by`; returns whether to give up.
+    """
+
+    def __init__(self, gives_up: Callable[[], bool] | None = None):
+        self._gives_up = gives_up
         self._changed = threading.Condition()
         self._running = 0  # threads without the caller's
+        self._done = False
+        self._ended = threading.Lock()  # free when no thread is left
+        self._ended.acquire()
         self._failure: BaseException | None = None
 
-    def do(self, threads: int) -> None:
-        """Do all tasks; even after an interrupt, return when all threads have stopped."""
+    def _take(self) -> Any:
+        """Return the next task, or None when all are done. The caller holds `_changed`."""
+        raise NotImplementedError
+
+    def _do(self, task: Any) -> None:
+        raise NotImplementedError
+
+    def run_by(self, threads: int) -> None:
+        """Do all tasks; even after an interrupt, return when all threads have stopped.
+
+        Raises
+        ------
+        BaseException
+            The first error of any thread.
+        GivenUp
+            `gives_up` returned True.
+        """
         try:
-            for _ in range(threads - 1):
-                threading.Thread(target=self._help).start()
-            self._run()
+            if threads == 1 and self._gives_up is None:
+                self._work()
+            else:
+                for _ in range(threads):
+                    threading.Thread(target=self._help).start()
         except BaseException as e:
             self._fail(e)
-        while True:
-            # Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
-            # A thread that starts later finds nothing to do.
+        # Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
+        # A thread that starts later finds nothing to do.
+        while self._running > 0 or not (self._done or self._failure is not None):
             try:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._running == 0)
-                    break
+                self._ended.acquire(timeout=PATIENCE_SECONDS)
+                if self._gives_up is not None and self._failure is None and self._gives_up():
+                    raise GivenUp
             except BaseException as e:
                 self._fail(e)
         if self._failure is not None:
@@ -127,31 +161,47 @@ class _Crew:
             if self._failure is not None:
                 return
             self._running += 1
-        self._run()
+        self._work()
         with self._changed:
             self._running -= 1
-            self._changed.notify_all()
+            if self._running == 0 and self._ended.locked():
+                self._ended.release()
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             while (task := self._next()) is not None:
-                self._work(task[0])
+                self._do(task)
         except BaseException as e:
             self._fail(e)
 
-    def _next(self) -> tuple[Any] | None:
-        """Return the next task; None if there is none, or after a failure."""
+    def _next(self) -> Any:
         with self._changed:
-            if self._failure is not None:
-                return None
-            for task in self._todo:
-                return (task,)
-        return None
+            task = None if self._failure is not None else self._take()
+            if task is None:
+                self._done = True
+                self._changed.notify_all()
+            return task
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:
             if self._failure is None:
                 self._failure = error
+            self._changed.notify_all()
+
+
+class _List(Crew):
+    """Tasks that are known."""
+
+    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
+        super().__init__()
+        self._todo = ((task,) for task in tasks)
+        self._do_one = work
+
+    def _take(self) -> Any:
+        return next(self._todo, None)
+
+    def _do(self, task: tuple[Any]) -> None:
+        self._do_one(*task)
 
 
 class Task:
