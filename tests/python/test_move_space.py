@@ -178,7 +178,6 @@ def test_any_box_is_read_and_written_as_numpy_does(tmp_path, monkeypatch, seed):
     random = np.random.default_rng(seed)
     monkeypatch.setattr(flat, "MAX_GAP_BYTES", int(random.choice([0, 8, 64, 1 << 20])))
     monkeypatch.setattr(flat, "PIECE_BYTES", int(random.choice([1, 16, 100, 1 << 20])))
-    monkeypatch.setattr(flat, "MIN_RUN_BYTES", int(random.choice([1, 30, 1 << 20])))
     monkeypatch.setattr(flat, "MIN_STREAMED_BYTES", int(random.choice([1, 1 << 20])))
     shape = tuple(int(n) for n in random.integers(1, 8, random.integers(1, 5)))
     order, offset = str(random.choice(["C", "F"])), int(random.integers(0, 9))

@@ -114,23 +114,20 @@ def together(comm: MPI.Comm | None, alarm: Alarm | None = None) -> Iterator[None
         exception that is not an error of the library or the system continues unchanged on its
         process.
     """
-    if comm is None:
-        try:
-            yield
-        except (Error, OSError, MemoryError) as error:
-            raise _told(error, None) from error
-        return
-    address = comm_address(comm)
+    address = None if comm is None else comm_address(comm)
     try:
         yield
-    except (Error, OSError, MemoryError) as error:
-        if alarm is not None:
-            alarm.ring()
-        take_part_with(core().agree, address, _told(error, comm))
     except BaseException as error:
         if alarm is not None:
             alarm.ring()
-        with contextlib.suppress(Error):
-            take_part_with(core().agree, address, error)
-        raise
-    core().agree(address, None, "")
+        if not isinstance(error, (Error, OSError, MemoryError)):
+            if address is not None:
+                with contextlib.suppress(Error):
+                    take_part_with(core().agree, address, error)
+            raise
+        agreed = _told(error, comm)
+        if address is None:
+            raise agreed from error
+        take_part_with(core().agree, address, agreed)
+    if address is not None:
+        core().agree(address, None, "")

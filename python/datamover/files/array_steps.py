@@ -56,30 +56,6 @@ class StepPlan:
     most_bytes: int = 0
 
 
-def slab_shape(
-    name: str, file: Any, shape: Shape, ranks: tuple[int, ...], most_bytes: int
-) -> Shape:
-    """Choose the slabs of a box of a file, of which no process holds more than `most_bytes`.
-
-    Raises
-    ------
-    NoMemory
-        A chunk is larger.
-    """
-    spec, count = file.spec, len(ranks)
-    try:
-        return dealing.slab_shape(
-            shape,
-            file.granule,
-            spec.order,
-            2 * most_bytes,  # half of the limit is for the elements
-            2 * spec.dtype.itemsize,
-            lambda slab: dealing.share_elems(slab, file.unit(slab, count), count),
-        )
-    except NoMemory as e:
-        raise NoMemory(f"{name}: {e}") from e
-
-
 def steps_of(
     plan: MotionPlan, name: str, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
 ) -> StepPlan:
@@ -115,7 +91,17 @@ def steps_of(
     if touched.empty or not terms:
         return StepPlan(None, [])
     shape, order, count = tuple(touched.shape), file.spec.order, len(ranks)
-    slab = slab_shape(name, file, shape, ranks, most_bytes)
+    try:
+        slab = dealing.slab_shape(
+            shape,
+            file.granule,
+            order,
+            2 * most_bytes,  # half of the limit is for the elements
+            2 * file.spec.dtype.itemsize,
+            lambda slab: dealing.share_elems(slab, file.unit(slab, count), count),
+        )
+    except NoMemory as e:
+        raise NoMemory(f"{name}: {e}") from e
     unit = file.unit(slab, count)
     regions, owners = dealing.deal(slab, unit, order, count)
     staging = FloorPlan(regions, np.asarray(ranks, np.int64)[owners], plan.nprocs)

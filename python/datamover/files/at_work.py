@@ -14,10 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from datamover.errors import Timeout
 from datamover.files.formats import Shape
 
 #: Approximate bytes of the pieces, one per thread, of boxes of flat files.
 PIECE_BYTES = 8 << 20
+
+#: Seconds of a wait for threads before they are counted again.
+PATIENCE_SECONDS = 0.5
 
 
 #: Whether the process only moves files, so that its memory may be managed for that alone.
@@ -88,34 +92,65 @@ def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> N
     >>> sorted(found)
     [0, 1, 4, 9, 16]
     """
-    _Crew(tasks, work).do(threads)
+    _List(tasks, work).run_by(threads)
 
 
-class _Crew:
-    """The threads that work on one list of tasks, including the caller's."""
+class GivenUp(Exception):
+    """Another process has failed."""
 
-    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
-        self._todo = iter(tasks)
-        self._work = work
+
+class Crew:
+    """Threads that take and do tasks until none is left or one has failed.
+
+    Subclasses define `_take` and `_do`.
+
+    Parameters
+    ----------
+    gives_up : callable, optional
+        Called repeatedly, by the thread that calls `run_by`; returns whether to give up.
+    """
+
+    def __init__(self, gives_up: Callable[[], bool] | None = None):
+        self._gives_up = gives_up
         self._changed = threading.Condition()
         self._running = 0  # threads without the caller's
+        self._done = False
+        self._ended = threading.Lock()  # free when no thread is left
+        self._ended.acquire()
         self._failure: BaseException | None = None
 
-    def do(self, threads: int) -> None:
-        """Do all tasks; even after an interrupt, return when all threads have stopped."""
+    def _take(self) -> Any:
+        """Return the next task, or None when all are done. The caller holds `_changed`."""
+        raise NotImplementedError
+
+    def _do(self, task: Any) -> None:
+        raise NotImplementedError
+
+    def run_by(self, threads: int) -> None:
+        """Do all tasks; even after an interrupt, return when all threads have stopped.
+
+        Raises
+        ------
+        BaseException
+            The first error of any thread.
+        GivenUp
+            `gives_up` returned True.
+        """
         try:
-            for _ in range(threads - 1):
-                threading.Thread(target=self._help).start()
-            self._run()
+            if threads == 1 and self._gives_up is None:
+                self._work()
+            else:
+                for _ in range(threads):
+                    threading.Thread(target=self._help).start()
         except BaseException as e:
             self._fail(e)
-        while True:
-            # Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
-            # A thread that starts later finds nothing to do.
+        # Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended.
+        # A thread that starts later finds nothing to do.
+        while self._running > 0 or not (self._done or self._failure is not None):
             try:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._running == 0)
-                    break
+                self._ended.acquire(timeout=PATIENCE_SECONDS)
+                if self._gives_up is not None and self._failure is None and self._gives_up():
+                    raise GivenUp
             except BaseException as e:
                 self._fail(e)
         if self._failure is not None:
@@ -126,31 +161,83 @@ class _Crew:
             if self._failure is not None:
                 return
             self._running += 1
-        self._run()
+        self._work()
         with self._changed:
             self._running -= 1
-            self._changed.notify_all()
+            if self._running == 0 and self._ended.locked():
+                self._ended.release()
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             while (task := self._next()) is not None:
-                self._work(task[0])
+                self._do(task)
         except BaseException as e:
             self._fail(e)
 
-    def _next(self) -> tuple[Any] | None:
-        """Return the next task; None if there is none, or after a failure."""
+    def _next(self) -> Any:
         with self._changed:
-            if self._failure is not None:
-                return None
-            for task in self._todo:
-                return (task,)
-        return None
+            task = None if self._failure is not None else self._take()
+            if task is None:
+                self._done = True
+                self._changed.notify_all()
+            return task
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:
             if self._failure is None:
                 self._failure = error
+            self._changed.notify_all()
+
+
+class _List(Crew):
+    """Tasks that are known."""
+
+    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
+        super().__init__()
+        self._todo = ((task,) for task in tasks)
+        self._do_one = work
+
+    def _take(self) -> Any:
+        return next(self._todo, None)
+
+    def _do(self, task: tuple[Any]) -> None:
+        self._do_one(*task)
+
+
+class Task:
+    """Work of another thread, whose error is kept until all processes are notified.
+
+    Attributes
+    ----------
+    failure : BaseException or None
+    """
+
+    def __init__(self, work: Callable[[], None]):
+        self.failure: BaseException | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._run, args=(work,)).start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as e:
+            self.failure = e
+        finally:
+            self._done.set()
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it has not ended."""
+        return not self._done.is_set()
+
+    def test(self) -> bool:
+        """Return whether it has ended."""
+        return not self.in_flight
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until it has ended."""
+        if not self._done.wait(timeout):
+            raise Timeout(f"a file was read or written for more than {timeout} seconds")
 
 
 def threads_within(threads: int, files: Iterable[Any], most_bytes: int) -> int:
@@ -182,21 +269,15 @@ def boxes(
     """
     if array.size == 0:
         return
+    origin = lo
     if math.prod(granule) == 1:
-        granule = _rows(array, order)
-        cuts: list[Any] = [range(0, n, g) for n, g in zip(array.shape, granule, strict=True)]
-        ends = granule
-    else:
-        cuts = [
-            [0, *range(g - a % g, n, g)] for a, n, g in zip(lo, array.shape, granule, strict=True)
-        ]
-        ends = None
+        granule, origin = _rows(array, order), (0,) * array.ndim
+    cuts = [
+        [0, *range(g - a % g, n, g)] for a, n, g in zip(origin, array.shape, granule, strict=True)
+    ]
     for at in itertools.product(*cuts):
-        if ends is None:
-            stop = [(a + i) // g * g + g - a for a, i, g in zip(lo, at, granule, strict=True)]
-        else:
-            stop = [i + n for i, n in zip(at, ends, strict=True)]
-        piece = array[tuple(slice(i, j) for i, j in zip(at, stop, strict=True))]
+        cells = zip(origin, at, granule, strict=True)
+        piece = array[tuple(slice(i, (a + i) // g * g + g - a) for a, i, g in cells)]
         yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
 
 

@@ -175,8 +175,6 @@ class Sink:
         self._spec = spec
         self._has_chunks = isinstance(writer, ChunkedArray)
         self.is_flat = writer is None or isinstance(writer, FlatFile)
-        if isinstance(writer, FlatFile):
-            writer.maps_short_runs = False
 
     @property
     def shape(self) -> Shape:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterator
@@ -118,16 +119,12 @@ def slab_shape(
         if share(tuple(slab)) <= max_elems:
             break
         granules = -(-shape[d] // granule[d])
-
-        low, high = 1, granules  # the most granules that fit, at least one
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (
-                (middle, high)
-                if share(_cut(slab, d, middle * granule[d])) <= max_elems
-                else (low, middle - 1)
-            )
-        slabs = -(-granules // low)
+        # The most granules that fit, at least one.
+        counts = range(2, granules + 1)
+        most = 1 + bisect.bisect_right(
+            counts, max_elems, key=lambda count: share(_cut(slab, d, count * granule[d]))
+        )
+        slabs = -(-granules // most)
         # The same number of slabs, but of equal thickness.
         slab = list(_cut(slab, d, min(-(-granules // slabs) * granule[d], shape[d])))
     if share(tuple(slab)) > max_elems:

@@ -251,8 +251,6 @@ class FileArray(Unfinished):
 
     #: Lets movers recognize it without loading this module.
     is_file_array = True
-    #: On the class: an object that was not opened has nothing to close.
-    closed = True
     _place: placing.LocalPlace | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
@@ -409,16 +407,8 @@ class FileArray(Unfinished):
         If one process passes wrong arguments to this call, it raises on all of them, and no new
         file is created.
         """
-        if self.closed:
-            return
-        try:
-            self._end()
-        finally:
-            self._drop()
-
-    @property
-    def _is_over(self) -> bool:
-        return self.closed
+        if not self.closed:
+            self._finish()
 
     def _end(self) -> None:
         collectively(self._address, self._check_complete)
@@ -440,7 +430,6 @@ class FileArray(Unfinished):
         return "; there is no new file" if self.mode == "w" else ""
 
     def _release(self) -> None:
-        self.closed = True
         if self._file is not None:
             with contextlib.suppress(OSError):  # the error of the file was raised before
                 self._file.close()
@@ -493,8 +482,6 @@ def _remove_leftovers(file: Any) -> None:
 
 def _writable(file: Any) -> Any:
     """Prepare a file for writes by several processes in several rounds."""
-    if isinstance(file, FlatFile):
-        file.maps_short_runs = False  # mapped pages of several nodes would overwrite each other
-    elif isinstance(file, OrdinaryArray):
+    if isinstance(file, OrdinaryArray):
         file.replaces = True
     return file

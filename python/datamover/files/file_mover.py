@@ -10,7 +10,6 @@ each process to each other one.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -29,6 +28,7 @@ from datamover.errors import (
 )
 from datamover.files.agreement import together
 from datamover.files.array_steps import Step, StepPlan, steps_of
+from datamover.files.at_work import Task
 from datamover.files.file_array import FileArray
 from datamover.files.staged_moves import StagedMove, StagedMoves
 from datamover.files.state_items import agree_on
@@ -43,38 +43,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from datamover.movers import Arrays
-
-
-class _IoTask:
-    """Reading or writing by threads; its error is kept until all processes are notified."""
-
-    def __init__(self, work: Any):
-        self.failure: BaseException | None = None
-        self._work = work
-        self._done = threading.Event()
-        threading.Thread(target=self._run).start()
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as e:
-            self.failure = e
-        finally:
-            self._done.set()
-
-    @property
-    def in_flight(self) -> bool:
-        """Whether it has not ended."""
-        return not self._done.is_set()
-
-    def test(self) -> bool:
-        """Return whether it has ended."""
-        return not self.in_flight
-
-    def wait(self, timeout: float | None) -> None:
-        """Wait until it has ended."""
-        if not self._done.wait(timeout):
-            raise Timeout(f"a file was read or written for more than {timeout} seconds")
 
 
 class _Nothing:
@@ -151,7 +119,8 @@ class FileMover(Mover):
         self._awaited: Any = None
         self._moves = cast(StagedMoves, None)  # until they are made
         self._flags = cast(_Flags, None)  # likewise, and when they are freed
-        self._rounds = self._read_bytes = self._written_bytes = 0
+        self._rounds = 0
+        self._bytes = {"read_bytes": 0, "written_bytes": 0}
 
         def prepare() -> StepPlan:
             self._check(plan, source, destination, comm)
@@ -212,13 +181,11 @@ class FileMover(Mover):
         )
         self._moves.bind()
 
-    def _read(self, k: int) -> None:
-        self._file.parts.read(self._moves.parts(k))
-        self._read_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
-
-    def _write(self, k: int) -> None:
-        self._file.parts.write(self._moves.parts(k))
-        self._written_bytes += sum(part.nbytes for _, _, part in self._moves.parts(k))
+    def _transfer(self, k: int, writes: bool) -> None:
+        parts = self._file.parts
+        (parts.write if writes else parts.read)(self._moves.parts(k))
+        nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
+        self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
 
     def _steps_of_round(self) -> Iterator[Any]:
         """Yield the tasks of a round, each of which is waited for before the next."""
@@ -226,14 +193,14 @@ class FileMover(Mover):
             mover = self._moves.mover(k)
             failure: BaseException | None = None
             if not (step.is_covered and self._replaces):  # elements that are not written stay
-                task = _IoTask(lambda k=k: self._read(k))
+                task = Task(lambda k=k: self._transfer(k, writes=False))
                 yield task
                 failure = task.failure
                 yield from self._told(failure)
             mover.start()
             yield mover
             if self._to_file:
-                task = _IoTask(lambda k=k: self._write(k))
+                task = Task(lambda k=k: self._transfer(k, writes=True))
                 yield task
                 yield from self._told(task.failure)
 
@@ -355,12 +322,7 @@ class FileMover(Mover):
 
     def counters(self) -> dict[str, int | float]:
         """Return steps, rounds, and bytes read and written by this process so far. Local."""
-        return {
-            "steps": len(self._steps),
-            "rounds": self._rounds,
-            "read_bytes": self._read_bytes,
-            "written_bytes": self._written_bytes,
-        }
+        return {"steps": len(self._steps), "rounds": self._rounds, **self._bytes}
 
     def close(self) -> None:
         """Free memory and movers. Local. InvalidState in flight."""
@@ -385,8 +347,8 @@ class FileMover(Mover):
     def give_up(self) -> None:
         """Free all; notify the others of a round left in flight. Not for users. Local."""
         if self._round is not None:
-            if isinstance(self._awaited, _IoTask):
-                self._awaited.wait(None)
+            if isinstance(self._awaited, Task):
+                self._awaited.wait()
             if self._flags is not None:
                 self._flags.leave()
             for mover in self._moves.bound:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 
 import numpy as np
@@ -17,8 +16,6 @@ from datamover.files.formats import ArraySpec, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, is_no_space, no_space
 
-#: Runs at least this long are written by calls of their own, shorter ones through a mapping.
-MIN_RUN_BYTES = 64 * 1024
 #: Runs with smaller gaps are read together with the gaps, which costs as much as a call, or as a
 #: request to a server.
 MAX_GAP_BYTES = 16 * 1024
@@ -48,8 +45,6 @@ class FlatFile:
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool, opens: bool = True):
         self.spec = spec
         self.granule = (1,) * len(spec.shape)
-        #: Whether short runs are written through a mapping, which counts as memory of the process.
-        self.maps_short_runs = True
         self._max_gap_bytes = MAX_GAP_BYTES
         self._max_span_bytes = PIECE_BYTES
         self._path = path
@@ -59,7 +54,6 @@ class FlatFile:
         # Avoids waiting for a pipe with the name of a chunk.
         flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
         self._fd = os.open(path, flags) if opens else -1
-        self._mapped: np.ndarray | None = None
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Return whole rows, planes, and so on, as large as leaves several for each process."""
@@ -97,15 +91,17 @@ class FlatFile:
             self._read_box(self._offset + position, out, strides)
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements from index `lo` on."""
+        """Write `array` to the elements from index `lo` on.
+
+        By calls, not through a mapping: mapped pages count as memory of the process, and would
+        overwrite those of other nodes.
+        """
         lo, array = self._in_file_order(lo, array)
         if array.size > 0:
             self._write_box(lo, array)
 
     def sync(self) -> None:
         """Sync everything written to the disk."""
-        if isinstance(self._mapped, np.memmap):
-            self._mapped.flush()
         os.fsync(self._fd)
 
     def check_unchanged(self) -> None:
@@ -113,7 +109,6 @@ class FlatFile:
 
     def close(self) -> None:
         """Close the file."""
-        self._mapped = None
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
@@ -160,30 +155,11 @@ class FlatFile:
         split = len(shape) - 1
         while split > 0 and shape[split] == self._shape[split]:
             split -= 1
-        run_bytes = math.prod(shape[split:]) * self.spec.dtype.itemsize
-        whole = run_bytes == array.nbytes
-        if self.maps_short_runs:
-            if not array.flags.c_contiguous or (run_bytes < MIN_RUN_BYTES and not whole):
-                self._write_mapped(lo, array)
-                return
-        else:
-            array = np.ascontiguousarray(array)
+        array = np.ascontiguousarray(array)
         for index in np.ndindex(*shape[:split]):
             first = [a + b for a, b in zip(lo, (*index, *(0,) * len(lo)), strict=False)]
             position = sum(int(i) * s for i, s in zip(first, strides, strict=True))
             self._write_run(self._offset + position, array[index].reshape(-1).view(np.uint8))
-
-    def _write_mapped(self, lo: Shape, array: np.ndarray) -> None:
-        if self._mapped is None:
-            self._mapped = np.memmap(
-                self._path,
-                dtype=np.dtype((np.void, self.spec.dtype.itemsize)),
-                mode="r+",
-                offset=self._offset,
-                shape=self._shape,
-            )
-        box = tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
-        self._mapped[box] = array.view(self._mapped.dtype)
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
         view = memoryview(out)

@@ -35,7 +35,7 @@ from datamover.files import (
     zarr_format_2,
 )
 from datamover.files.agreement import Alarm, threads_here, together
-from datamover.files.at_work import cores
+from datamover.files.at_work import GivenUp, cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
@@ -44,7 +44,7 @@ from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.handover import Handover, needs_handover
 from datamover.files.intermediate import Intermediate
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
-from datamover.files.pipeline import GivenUp, Pipeline
+from datamover.files.pipeline import Pipeline
 from datamover.files.region import limited
 from datamover.files.state_dimensions import checked_names
 from datamover.mpi import comm_address, gathered

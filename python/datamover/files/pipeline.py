@@ -19,15 +19,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from datamover import _plan
+from datamover.files.at_work import Crew
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Scratch, Sink, Source
 from datamover.files.formats import Shape
 
 #: Approximate bytes of small chunks that are written together.
 WRITE_BYTES = 1 << 18
-
-#: Seconds of a wait for threads before they are counted again.
-PATIENCE_SECONDS = 0.5
 
 Box = tuple[Shape, Shape]
 
@@ -39,10 +37,6 @@ class Busy:
     read: float = 0.0
     copy: float = 0.0
     write: float = 0.0
-
-
-class GivenUp(Exception):
-    """Another process has failed."""
 
 
 class _Group:
@@ -71,7 +65,7 @@ class _Write:
     cells: list[Shape]
 
 
-class Pipeline:
+class Pipeline(Crew):
     """Execution of one plan by threads.
 
     Parameters
@@ -104,12 +98,13 @@ class Pipeline:
         rank: int = 0,
         gives_up: Callable[[], bool] | None = None,
     ):
-        self._rank, self._gives_up = rank, gives_up
+        super().__init__(gives_up)
+        self._rank = rank
         self._plan, self._source, self._sink, self._tell = plan, source, sink, tell
         self.busy = Busy()
         fitting = (max_bytes - plan.scratch_bytes) // plan.group_bytes
         self._most_groups = max(plan.open_groups, min(fitting, plan.open_groups + plan.threads))
-        self._changed = threading.Condition()
+        self._own = threading.local()
         self._reads = self._all_reads()
         self._next_read = next(self._reads, None)
         self._writes: collections.deque[_Write] = collections.deque()
@@ -119,88 +114,35 @@ class Pipeline:
         self._at_work = 0
         self._writing = 0
         self._most_writing = plan.writers or plan.threads
-        self._running = 0  # threads
-        self._done = False
-        self._ended = threading.Lock()  # free when no thread is left
-        self._ended.acquire()
-        self._failure: BaseException | None = None
 
     def run(self) -> None:
         """Execute the plan; the first error of any thread is raised when all have stopped."""
-        plan = self._plan
-        count = min(plan.threads, max(plan.reads, plan.chunks))
-        if count == 1 and self._gives_up is None:
-            self._work()
-        else:
-            try:
-                for _ in range(count):
-                    threading.Thread(target=self._work_apart).start()
-                self._wait()
-            except BaseException as e:
-                self._fail(e)
-                self._wait()
-                raise
-        if self._failure is not None:
-            raise self._failure
+        self.run_by(min(self._plan.threads, max(self._plan.reads, self._plan.chunks)))
 
-    def _wait(self) -> None:
-        """Wait until everything is done, or given up, and all threads have stopped.
-
-        Not by `join`: if a signal interrupts it, Python 3.11 considers the thread ended. A thread
-        that starts later finds nothing to do.
-        """
-        while self._running > 0 or not (self._done or self._failure):
-            self._ended.acquire(timeout=PATIENCE_SECONDS)
-            if self._gives_up is not None and self._failure is None and self._gives_up():
-                self._fail(GivenUp())
-
-    def _work_apart(self) -> None:
-        with self._changed:
-            if self._failure is not None:
-                return
-            self._running += 1
-        self._work()
-        with self._changed:
-            self._running -= 1
-            if self._running == 0 and self._ended.locked():
-                self._ended.release()
-
-    def _work(self) -> None:
-        scratch = Scratch()
-        try:
-            while (task := self._take()) is not None:
-                if isinstance(task, _Read):
-                    self._read(task, scratch)
-                else:
-                    self._write(task)
-        except BaseException as e:
-            self._fail(e)
-
-    def _fail(self, error: BaseException) -> None:
-        with self._changed:
-            if self._failure is None:
-                self._failure = error
-            self._changed.notify_all()
+    def _do(self, task: _Read | _Write) -> None:
+        if isinstance(task, _Write):
+            self._write(task)
+            return
+        if not hasattr(self._own, "scratch"):
+            self._own.scratch = Scratch()
+        self._read(task, self._own.scratch)
 
     def _take(self) -> _Read | _Write | None:
         """Wait for the next task; return None when everything is done, or given up."""
-        with self._changed:
-            while self._failure is None:
-                if self._writes and self._writing < self._most_writing:
+        while self._failure is None:
+            if self._writes and self._writing < self._most_writing:
+                self._at_work += 1
+                self._writing += 1
+                return self._writes.popleft()
+            if self._next_read is not None:
+                task = self._open_groups(*self._next_read)
+                if task is not None:
+                    self._next_read = next(self._reads, None)
                     self._at_work += 1
-                    self._writing += 1
-                    return self._writes.popleft()
-                if self._next_read is not None:
-                    task = self._open_groups(*self._next_read)
-                    if task is not None:
-                        self._next_read = next(self._reads, None)
-                        self._at_work += 1
-                        return task
-                elif self._at_work == 0:
-                    self._done = True
-                    self._changed.notify_all()
-                    return None
-                self._changed.wait()
+                    return task
+            elif self._at_work == 0:
+                return None
+            self._changed.wait()
         return None
 
     def _all_reads(self) -> Iterator[tuple[Shape, Box]]:

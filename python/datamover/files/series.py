@@ -174,7 +174,6 @@ class Series(Unfinished):
     closed : bool
     """
 
-    closed = True
     _lock: int | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, path: str, along: str, items: dict[str, Item]):
@@ -213,9 +212,8 @@ class Series(Unfinished):
             self.steps = group[self._variables[0].name].shape[0]
             self._coordinates = self._coordinates_in(group) if self.steps else None
         self._work = _Appending(self._comm, self._address, self)
-        specs = {name: item.spec() for name, item in self._items.items()}
-        self._work.agree_on_files(specs)
-        for group in self._work.plan({name: spec.dtype for name, spec in specs.items()}):
+        self._work.agree_on_files()
+        for group in self._work.plan({n: item.spec().dtype for n, item in self._items.items()}):
             self._moves.append(self._work.staged(group, keeps=True))
             self._moves[-1].bind()
         self._begin(self._comm, self.path, f"the series {self.path} was not closed")
@@ -345,23 +343,14 @@ class Series(Unfinished):
     @refused_by(ending)
     def close(self) -> None:
         """Wait until everything is on the disk, and let others write the group. Collective."""
-        if self.closed:
-            return
-        try:
-            self._end()
-        finally:
-            self._drop()
-
-    @property
-    def _is_over(self) -> bool:
-        return self.closed
+        if not self.closed:
+            self._finish()
 
     def _end(self) -> None:
         with together(self._comm):
             sync_file_system(self.path)
 
     def _release(self) -> None:
-        self.closed = True
         while self._moves:
             self._moves.pop().close()
         if self._lock is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files import hdf5_scales
-from datamover.files.formats import Shape
+from datamover.files.formats import ArraySpec, Shape
 
 Names = tuple[str, ...]
 
@@ -54,7 +54,7 @@ def _checked(array: str, names: Any) -> Names:
     return tuple(names)
 
 
-def named(said: dict[str, Names], shapes: dict[str, Shape]) -> dict[str, Names]:
+def named(said: dict[str, Names], specs: dict[str, ArraySpec]) -> dict[str, Names]:
     """Return the names of all dimensions of all arrays; an empty dictionary if none were given.
 
     The dimensions of other arrays are named after the array: xarray does not read a group in which
@@ -69,6 +69,7 @@ def named(said: dict[str, Names], shapes: dict[str, Shape]) -> dict[str, Names]:
     """
     if not said:
         return {}
+    shapes = {array: spec.shape for array, spec in specs.items()}
     for array, names in said.items():
         if array not in shapes:
             raise InvalidArgument(f"dimensions name the array {array!r}, which is not saved")

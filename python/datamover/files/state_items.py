@@ -58,9 +58,9 @@ class Item:
         """Extents of the whole array."""
         return tuple(self.layout.domain.shape)
 
-    def spec(self, names: tuple[str, ...] | None = None) -> ArraySpec:
+    def spec(self) -> ArraySpec:
         """Describe the array in the file; its dtype must be known by now."""
-        return ArraySpec(self.shape, cast(np.dtype, self.dtype), dimension_names=names)
+        return ArraySpec(self.shape, cast(np.dtype, self.dtype))
 
     @property
     def origin(self) -> Shape:
@@ -80,10 +80,10 @@ class State:
     values: dict[str, Value]
     unsaid: list[str] = dataclasses.field(default_factory=list)
 
-    def shapes(self) -> dict[str, Shape]:
-        """Return the extents of all arrays by their names."""
-        found = {name: item.shape for name, item in self.items.items()}
-        return {**found, **{name: array.shape for name, array in self.arrays.items()}}
+    def specs(self) -> dict[str, ArraySpec]:
+        """Describe all arrays in the file by their names; dtypes must be known by now."""
+        found = {name: item.spec() for name, item in self.items.items()}
+        return found | {name: ArraySpec(a.shape, a.dtype) for name, a in self.arrays.items()}
 
 
 def state_of(given: Any) -> State:

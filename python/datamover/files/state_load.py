@@ -84,7 +84,7 @@ class Load(Work):
                 self._granules[name],
             )
         agree_on(self.address, said)
-        self.agree_on_files(self.specs)
+        self.agree_on_files()
 
     def run(self) -> dict[str, Any]:
         """Load all arrays. Collective."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from datamover.files import (
     write_back,
 )
 from datamover.files.agreement import together
+from datamover.files.at_work import Task
 from datamover.files.staged_moves import StagedMove, StagedMoves, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
@@ -104,7 +104,7 @@ class Save(Work):
             self.target = target_of(self.output)(self.output, state, self.options)
 
         collectively(self.address, settle)
-        self.agree_on_files(self.target.specs, direct=self.waits)
+        self.agree_on_files()
 
     def open(self, name: str) -> Any:
         """Open an array for writing."""
@@ -211,15 +211,14 @@ class Saving(Unfinished):
         self._comm, self._output = job.comm, job.output
         words = f"the save of {job.output} was not waited for"
         self._begin(job.comm, job.output, words, "; there is no new output")
-        writing = _Writing(job, captured)
-        self._written = writing.is_written
-        self._writing = writing
-        threading.Thread(target=writing.run).start()
+        writing = self._writing = _Writing(job, captured)
+        self.closed = False
+        self._task = Task(writing.run)
 
     @property
     def done(self) -> bool:
         """Whether everything that this process writes is written, or has failed. Local."""
-        return self._written.is_set()
+        return not self._task.in_flight
 
     @refused_by(ending)
     def wait(self) -> None:
@@ -239,27 +238,19 @@ class Saving(Unfinished):
         If one process passes wrong arguments to this call, it raises on all, and no output is
         created.
         """
-        if self._writing is None:
+        if self.closed:
             raise InvalidState(f"wait() was already called for this save of {self._output}")
         self._finish_writing()  # an interrupt of it leaves it to be waited for again
-        try:
-            self._end()
-        finally:
-            self._drop()
-
-    @property
-    def _is_over(self) -> bool:
-        return self._writing is None
+        self._finish()
 
     def _end(self) -> None:
-        writing = cast(_Writing, self._writing)
         with together(self._comm):
-            if writing.failure is not None:
-                raise writing.failure
-        writing.job.finish()
+            if self._task.failure is not None:
+                raise self._task.failure
+        cast(_Writing, self._writing).job.finish()
 
     def _finish_writing(self) -> None:
-        self._written.wait()
+        self._task.wait()
 
     def _release(self) -> None:
         writing, self._writing = self._writing, None
@@ -267,27 +258,17 @@ class Saving(Unfinished):
             writing.let_go()
 
     def __repr__(self) -> str:
-        if self._is_over:
+        if self.closed:
             return f"Saving({self._output!r}, ended)"
         state = "to be waited for" if self.done else "being written"
         return f"Saving({self._output!r}, {state})"
 
 
 class _Writing:
-    """Work of a thread, while a program continues or has dropped the save.
-
-    Attributes
-    ----------
-    job : Save
-    failure : BaseException or None
-    is_written : threading.Event
-        Set when everything is written, or has failed.
-    """
+    """Work of a thread, while a program continues or has dropped the save."""
 
     def __init__(self, job: Save, captured: list[StagedMoves]):
         self.job, self._captured = job, captured
-        self.failure: BaseException | None = None
-        self.is_written = threading.Event()
         self._one_of_both = [None]  # thread and program: the first that lets go takes it
 
     def run(self) -> None:
@@ -296,13 +277,8 @@ class _Writing:
             for moves in self._captured:
                 self.job.files.write(moves.parts(0))
             self.job.target.sync(self.job.temporary)
-        except BaseException as e:
-            self.failure = e
         finally:
-            try:
-                self.let_go()
-            finally:
-                self.is_written.set()
+            self.let_go()
 
     def let_go(self) -> None:
         """Release memory and place if both thread and program have let go. Local.

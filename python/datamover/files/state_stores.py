@@ -92,20 +92,15 @@ class ZarrTarget:
         for name in (*state.items, *state.arrays):
             if not can_be_in_zarr(name, self._zarr_format):
                 raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
-        names = state_dimensions.named(options.dimensions, state.shapes())
-        for name, item in state.items.items():
-            spec = item.spec(names.get(name))
-            self._check(name, spec, options.of(name, spec))
-        for name, array in state.arrays.items():
-            spec = ArraySpec(array.shape, array.dtype, dimension_names=names.get(name))
-            self._check(name, spec, options.of(name, None))
-
-    def _check(self, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-        try:
-            self.specs[name] = self._functions.check_output(spec, options)
-        except Error as e:
-            raise type(e)(f"{name!r}: {e}") from e
-        self._options[name] = options
+        specs = state.specs()
+        names = state_dimensions.named(options.dimensions, specs)
+        for name, spec in specs.items():
+            spec = dataclasses.replace(spec, dimension_names=names.get(name))
+            self._options[name] = options.of(name, spec if name in state.items else None)
+            try:
+                self.specs[name] = self._functions.check_output(spec, self._options[name])
+            except Error as e:
+                raise type(e)(f"{name!r}: {e}") from e
 
     def create(self, path: str) -> None:
         """Create the group with everything except the elements of distributed arrays."""
@@ -156,16 +151,28 @@ def _of_json(state: State) -> State:
     return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
-class Hdf5Target:
-    """An HDF5 file for writing, with a contiguous dataset per array."""
+class _FileTarget:
+    """A file for writing."""
 
     is_directory = False
+
+    def sync(self, path: str) -> None:
+        """Bring the file to the disk."""
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+class Hdf5Target(_FileTarget):
+    """An HDF5 file for writing, with a contiguous dataset per array."""
 
     def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
         hdf5.h5py()
         self._state = state
-        self._names = state_dimensions.named(options.dimensions, state.shapes())
+        self._names = state_dimensions.named(options.dimensions, state.specs())
         self.specs = {name: item.spec() for name, item in state.items.items()}
 
     def create(self, path: str) -> None:
@@ -192,17 +199,11 @@ class Hdf5Target:
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        return _by_calls(hdf5.open_writer(path, name, self.specs[name]))
-
-    def sync(self, path: str) -> None:
-        """Bring the file to the disk."""
-        _sync_file(path)
+        return hdf5.open_writer(path, name, self.specs[name])
 
 
-class NpyTarget:
+class NpyTarget(_FileTarget):
     """An .npy file of one array."""
-
-    is_directory = False
 
     def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
@@ -219,25 +220,7 @@ class NpyTarget:
 
     def open(self, path: str, name: str) -> Any:
         """Open the file for writing."""
-        return _by_calls(npy.open_writer(path, self.specs[name], MoveOptions()))
-
-    def sync(self, path: str) -> None:
-        """Bring the file to the disk."""
-        _sync_file(path)
-
-
-def _by_calls(file: Any) -> Any:
-    """Let a flat file be written by calls: mapped pages of several nodes would overwrite others."""
-    file.maps_short_runs = False
-    return file
-
-
-def _sync_file(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        return npy.open_writer(path, self.specs[name], MoveOptions())
 
 
 def _refuse_zarr_options(options: StoreOptions) -> None:
@@ -289,7 +272,9 @@ class Origin:
             formats.check_input_kind(path)
             # Kept open: otherwise a new file could get the inode number of a removed one.
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._format = self._format_there()
+        self._format = formats.of_input(path, MoveOptions()).name
+        if self._format == "raw":
+            raise IoFailed(f"{path} is not a Zarr store, HDF5 file or .npy file")
         if self._format == "zarr":
             self._look_at_zarr()
         elif self._format == "hdf5":
@@ -298,14 +283,6 @@ class Origin:
                 self.names = tuple(hdf5.datasets(file))
         elif self._at_address:
             self._data = AddressBytes(path)
-
-    def _format_there(self) -> str:
-        if self._at_address:
-            return formats.of_input(self.path, MoveOptions()).name
-        for candidate in formats.known().values():
-            if candidate.recognizes(self.path):
-                return candidate.name
-        raise IoFailed(f"{self.path} is not a Zarr store, HDF5 file or .npy file")
 
     def _look_at_zarr(self) -> None:
         self._metadata = self._read_metadata()

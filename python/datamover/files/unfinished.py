@@ -30,8 +30,15 @@ _objects: weakref.WeakKeyDictionary[Unfinished, str] = weakref.WeakKeyDictionary
 
 
 class Unfinished:
-    """An object that all processes end together."""
+    """An object that all processes end together.
 
+    Attributes
+    ----------
+    closed : bool
+        Whether it is ended, or was never begun.
+    """
+
+    closed = True
     _process = -1  # of the class: an interrupt may leave an object without its own
 
     def _begin(self, comm: MPI.Comm, path: str, words: str, lost: str = "") -> None:
@@ -48,11 +55,6 @@ class Unfinished:
         self._process = os.getpid()
         where = f"on process {comm.rank} of {comm.size}"
         _objects[self] = f"{words} {where}: its program ended"
-
-    @property
-    def _is_over(self) -> bool:
-        """Whether it is ended."""
-        raise NotImplementedError
 
     def _end(self) -> None:
         """Complete what it makes, after `_finish_writing`. Collective."""
@@ -72,7 +74,15 @@ class Unfinished:
         """End it on this process. Local."""
         with uninterrupted():
             _objects.pop(self, None)
+            self.closed = True
             self._release()
+
+    def _finish(self) -> None:
+        """End it. Collective."""
+        try:
+            self._end()
+        finally:
+            self._drop()
 
     def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
         """End it if this process passed wrong arguments to the call that ends it. Collective.
@@ -92,7 +102,7 @@ class Unfinished:
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """End it; if the block failed on one process, all fail, and nothing is completed."""
-        if self._is_over:
+        if self.closed:
             return
         try:
             self._finish_writing()
@@ -106,7 +116,7 @@ class Unfinished:
 
     def __del__(self) -> None:
         """Warn, as Python's files do, if it was not ended."""
-        if self._process != os.getpid() or self._is_over:  # in a child, it belongs to the parent
+        if self._process != os.getpid() or self.closed:  # in a child, it belongs to the parent
             return
         warnings.warn(self._dropped, ResourceWarning, stacklevel=2, source=self)
         if not sys.is_finalizing():  # otherwise the next program that writes there removes the rest
