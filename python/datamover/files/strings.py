@@ -100,7 +100,7 @@ def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[
     traits = traits_of(array)
     attributes = traits.others["attributes"]
     properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
-    hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
+    hdf5_traits.give_room(properties, attributes)
     spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
     for box in _boxes(array.shape, array.shards or array.chunks):

@@ -18,11 +18,11 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.native_attributes import tell_left_out_of_json
+from datamover.files.native_attributes import native_of, tell_not_in_json
 from datamover.files.zarr_array import ZarrArray, raise_no_space
 from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
 from datamover.files.zarr_store import abandonable_store, late_store_at, zarr_python
-from datamover.files.zarr_traits import ZarrTraits, attributes_of, traits_of
+from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 log = logging.getLogger("datamover")
 #: Files that make a directory an array or a group.
@@ -89,7 +89,8 @@ def _how_to_name(group: Any, path: str, at_address: bool) -> str:
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata, but no chunks. At an address, metadata are written last."""
-    tell_left_out_of_json(attributes_of(spec.kept))
+    if (native := native_of(spec)) is not None:
+        tell_not_in_json(native.where, native.not_in_json)
     if found := list(titled(spec.dtype)):
         log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
     if addresses.is_address(path):

@@ -70,7 +70,7 @@ class ZarrToHdf5(WholeZarr):
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
-        is_large = hdf5_traits.are_large(hdf5_traits.sizes_of(self.attributes))
+        is_large = hdf5_traits.are_large(self.attributes)
         hdf5.create_file(place, fill, needed_bytes, is_large)
         return {}
 
@@ -86,6 +86,6 @@ class ZarrToHdf5(WholeZarr):
 def _make_group(where: str, made: Any, name: str, attributes: dict[str, Any]) -> None:
     low = hdf5.h5py()
     properties = low.h5p.create(low.h5p.GROUP_CREATE)
-    hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
+    hdf5_traits.give_room(properties, attributes)
     low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
     hdf5_traits.write_of_json(where, made[name], attributes)

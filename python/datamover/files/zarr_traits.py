@@ -14,7 +14,7 @@ import numpy as np
 
 from datamover.files.formats import Shape
 from datamover.files.json_values import numbers
-from datamover.files.native_attributes import FILL_VALUE, MISSING, HeldAttributes
+from datamover.files.native_attributes import FILL_VALUE, MISSING, NativeTraits
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
@@ -62,8 +62,6 @@ def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
     for name in MISSING:
         if name in found:
             found[name] = _missing_converted(name, found[name], dtype)
-    if isinstance(attributes, HeldAttributes):
-        return HeldAttributes(found, attributes.native.converted(dtype))
     return found
 
 
@@ -101,6 +99,8 @@ class ZarrTraits:
         Properties that a permutation of dimensions does not change.
     of_format_2 : dict, optional
         For an array of format 2, the properties of a copy in that format, instead of the above.
+    native : NativeTraits, optional
+        For an array in HDF5, the properties of a copy in HDF5.
     """
 
     chunks: Shape
@@ -109,6 +109,7 @@ class ZarrTraits:
     compressors: Any
     others: dict[str, Any]
     of_format_2: dict[str, Any] | None = None
+    native: NativeTraits | None = None
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
@@ -135,6 +136,7 @@ class ZarrTraits:
             compressors=_compressors_for(self.compressors, dtype),
             others={**kept, "fill_value": fill},
             of_format_2=None,
+            native=self.native and self.native.converted(dtype),
         )
 
 
