@@ -297,7 +297,7 @@ class PlaceInGroup:
 
     def finish(self, writer: Any) -> None:
         """Keep the metadata, but no connection: a group may have thousands of arrays."""
-        self.held = writer.held_metadata()
+        self.held = writer.held_metadata
 
     def give_back(self) -> None:
         """Do nothing: the array is kept or removed with the group."""

@@ -31,7 +31,7 @@ from datamover.files import (
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.json_values import valid
 from datamover.files.write_back import sync_file_system
-from datamover.files.zarr_store import late_store_at, zarr_python
+from datamover.files.zarr_store import created_at, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -180,7 +180,7 @@ def _write(
     """Write the strings that `read` returns for boxes as a Zarr array, chunk by chunk."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
-        made = _create(path, shape, kept, options)
+        made, late = _create(path, shape, kept, options)
         for box in _boxes(shape, made.shards or made.chunks):
             strings = read(box)
             _checked_bytes(strings, options, where)
@@ -188,13 +188,14 @@ def _write(
                 made[box] = strings
             if options.check:
                 _compare(where, strings, made[box])
-    if addresses.is_address(path):
-        return made.store.held()
-    sync_file_system(path)
-    return {}
+    if not addresses.is_address(path):
+        sync_file_system(path)
+    return late
 
 
-def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> Any:
+def _create(
+    path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions
+) -> tuple[Any, dict[str, bytes]]:
     """Create an array of strings with the input's properties, as far as the format has them."""
     others = {k: v for k, v in kept.others.items() if k not in ("filters", "serializer")}
     shards = kept.shards
@@ -208,14 +209,13 @@ def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> 
     said["attributes"] = valid(said["attributes"])
     if "fill_value" in said and said["fill_value"] is None:
         said["config"] = {"write_empty_chunks": True}
-    return zarr_python().create_array(
-        late_store_at(path) if addresses.is_address(path) else path,
-        shape=shape,
-        chunks=kept.chunks,
-        shards=shards,
-        dtype=str,
-        **said,
-    )
+
+    def create(store: Any) -> Any:
+        return zarr_python().create_array(
+            store, shape=shape, chunks=kept.chunks, shards=shards, dtype=str, **said
+        )
+
+    return created_at(path, create) if addresses.is_address(path) else (create(path), {})
 
 
 def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:

@@ -21,7 +21,7 @@ from datamover.files.formats import (
 from datamover.files.native_attributes import native_of, tell_not_in_json
 from datamover.files.zarr_array import ZarrArray, raise_no_space
 from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
-from datamover.files.zarr_store import abandonable_store, late_store_at, zarr_python
+from datamover.files.zarr_store import abandonable_store, created_at, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 log = logging.getLogger("datamover")
@@ -111,13 +111,13 @@ def open_writer(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
-            late = late_store_at(path)
-            return ZarrArray(create_in(late, spec, options), path, spec.dtype, store=late)
+            array, held = created_at(path, lambda store: create_in(store, spec, options))
+            return ZarrArray(array, path, spec.dtype, held=held)
         found = direct_zarr.opened(path)
         if found is not None and found.spec.dtype == spec.dtype:  # in the same byte order
             return found
-        store = abandonable_store(path)
-        return ZarrArray(zarr_python().open_array(store, mode="r+"), path, spec.dtype, store=store)
+        array = zarr_python().open_array(abandonable_store(path), mode="r+")
+        return ZarrArray(array, path, spec.dtype)
 
 
 def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
