@@ -27,7 +27,7 @@ log = logging.getLogger("datamover")
 
 
 class Hdf5ToHdf5(WholeHdf5):
-    """See `hierarchy.Way`."""
+    """See `whole.Way`."""
 
     as_stored = True
 
