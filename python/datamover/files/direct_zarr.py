@@ -47,7 +47,7 @@ class OrdinaryArray(ChunkedArray):
         self.granule = layout.chunks
         self.layout = layout
         self._path = path
-        self._codec = layout.codec and numcodecs.get_codec(dict(layout.codec))
+        self._codec: Any = layout.codec and numcodecs.get_codec(dict(layout.codec))
         self.is_encoded = self._codec is not None
         self.reads_parts = not self.is_encoded
         if self.is_encoded:

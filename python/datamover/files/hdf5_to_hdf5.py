@@ -108,8 +108,8 @@ class Hdf5ToHdf5(WholeHdf5):
             held, attributes = source[name], self._attributes(source[name])
             if name in tree.groups:
                 _make_group(made, name, held, attributes[0])
-            elif name in self.copied:
-                self._make_copy(made, name, held, attributes[0])
+            elif name in self.copied and not _is_unwritten(held):
+                self._copy(made, name)
             elif said is None or said[0].nbytes == 0:
                 self._make_empty(made, name, held, attributes[0])
             else:
@@ -131,13 +131,6 @@ class Hdf5ToHdf5(WholeHdf5):
             )
         except (TypeError, ValueError) as e:
             raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
-
-    def _make_copy(self, made: Any, name: str, dataset: Any, attributes: Any) -> None:
-        """Create a dataset without elements of a fixed size, with its elements."""
-        if dataset.shape is not None and _is_unwritten(dataset):
-            self._make_empty(made, name, dataset, attributes)
-        else:
-            self._copy(made, name)
 
     def _copy(self, made: Any, name: str) -> None:
         """Let HDF5 copy a dataset or datatype, without attributes."""

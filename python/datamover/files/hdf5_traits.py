@@ -21,6 +21,7 @@ log = logging.getLogger("datamover")
 #: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
 MOST_BYTES_IN_HEADER = 1 << 13
 
+
 def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
     """Return the names of dimensions that are kept."""
     return list(kept.dimension_names or ()) if kept is not None else []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
+from datamover.files.formats import ArraySpec, MoveOptions, num_boxes
 from datamover.files.write_back import sync_file_system
 from datamover.mpi import comm_address
 
@@ -97,27 +97,6 @@ def _is_hdf5(source: str, said: str | None) -> bool:
     if addresses.is_address(source):
         return formats.of_input(source, MoveOptions(input_format=said)).name == "hdf5"
     return formats.named("hdf5").recognizes(source)
-
-
-@dataclasses.dataclass
-class MadePlace:
-    """The place of an array in an existing file that lacks only its elements."""
-
-    path: str
-    is_made = True
-
-    def hold(self) -> None:
-        """Do nothing: the file is locked as a whole."""
-
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the array for reading."""
-        return functions.open_reader(self.path, options)
-
-    def finish(self, writer: Any) -> None:
-        """Do nothing: the file gets its name when all arrays are in it."""
-
-    def give_back(self) -> None:
-        """Do nothing: the array is kept or removed with the file."""
 
 
 def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, progress: Any) -> Any:
@@ -221,7 +200,7 @@ def _place_within(path: str, name: str, is_directory: bool) -> Any:
     """Return the place of an array in an output; None if it gets its own."""
     if addresses.is_address(path):
         return address_place.PlaceInGroup(addresses.inside(path, name))
-    return None if is_directory else MadePlace(path)
+    return None if is_directory else address_place.MadePlace(path)
 
 
 def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:

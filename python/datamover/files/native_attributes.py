@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Attributes and fill values of HDF5, copied from one dataset to another unchanged.
 
-A copy in HDF5 keeps the type, extents and bytes of each; for Zarr, attributes also have a JSON form.
+A copy in HDF5 keeps the type, extents and bytes of each; for Zarr, attributes have a JSON form too.
 """
 
 from __future__ import annotations

@@ -66,18 +66,19 @@ class Layout:
     leaves_out: bool = True
 
 
-def _codec_of_v3(codec: Any, dtype: np.dtype) -> dict[str, Any]:
-    name, said = codec.to_dict()["name"], dict(codec.to_dict()["configuration"])
-    require(name in ("zstd", "gzip", "blosc"))
-    if name == "blosc":
-        require(said.pop("typesize") == dtype.itemsize)
-        said["shuffle"] = SHUFFLES.index(said["shuffle"])
-    return {"id": name, **said}
+def numcodecs_form(codec: Any) -> dict[str, Any]:
+    """Return numcodecs' configuration of zstd, gzip or blosc of Zarr v3."""
+    said = codec.to_dict()
+    found = {"id": said["name"], **said["configuration"]}
+    if found["id"] == "blosc":
+        del found["typesize"]
+        found["shuffle"] = SHUFFLES.index(found["shuffle"])
+    return found
 
 
 def _layout_of_v3(said: dict[str, Any]) -> Layout:
     """Read metadata of Zarr v3; raises any error if it is not plain, or wrong."""
-    from zarr.codecs import BytesCodec
+    from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
     from zarr.core.metadata import ArrayV3Metadata
 
     require(said["node_type"] == "array" and said["chunk_grid"]["name"] == "regular")
@@ -85,7 +86,10 @@ def _layout_of_v3(said: dict[str, Any]) -> Layout:
     found = ArrayV3Metadata.from_dict(dict(said))
     require(not found.storage_transformers and not getattr(found, "extra_fields", None))
     serializer, *codecs = found.codecs
-    require(type(serializer) is BytesCodec and len(codecs) <= 1)
+    if not isinstance(serializer, BytesCodec) or len(codecs) > 1:
+        raise ValueError
+    require(all(type(codec) in (BloscCodec, GzipCodec, ZstdCodec) for codec in codecs))
+    require(all(getattr(c, "typesize", dtype.itemsize) == dtype.itemsize for c in codecs))
     scalar_bytes = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
     endian = getattr(serializer.endian, "value", serializer.endian)
     require(endian == "little" or (endian is None and scalar_bytes == 1))
@@ -95,7 +99,7 @@ def _layout_of_v3(said: dict[str, Any]) -> Layout:
         dtype=dtype.newbyteorder("<"),
         fill_value=dtype.type(found.fill_value),
         order="C",
-        codec=_codec_of_v3(codecs[0], dtype) if codecs else None,
+        codec=numcodecs_form(codecs[0]) if codecs else None,
         key=found.encode_chunk_key,
     )
 
@@ -130,8 +134,8 @@ def layout_of(said: dict[str, Any]) -> Layout:
     Raises
     ------
     Exception
-        Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single element or too
-        large for any memory are not plain.
+        Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single
+        element or too large for any memory are not plain.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

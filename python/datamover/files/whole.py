@@ -84,8 +84,8 @@ class ToZarr(Way):
         """Reject names that Zarr does not have."""
         self.refuse(
             lambda name: can_be_in_zarr(name, self.zarr_format),
-            "which is not a valid name in a Zarr group; rename it, or move the other arrays one by "
-            "one",
+            "a name that nothing in a Zarr group can have; rename it, or move the other arrays one "
+            "by one",
         )
 
     def input_of(self, name: str) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 from datamover.errors import IoFailed
 from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape
 from datamover.files.space import is_no_space, no_space
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
@@ -23,7 +23,7 @@ from datamover.files.zarr_store import rebound
 from datamover.files.zarr_traits import ZarrTraits
 
 
-class ZarrArray:
+class ZarrArray(Reader):
     """One process's view of an array in a Zarr store; boxes are whole chunks (or shards).
 
     Parameters
@@ -56,10 +56,6 @@ class ZarrArray:
         self._path = path
         #: What `publish` writes.
         self.held_metadata = held or {}
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a chunk, or of a shard."""
-        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -113,9 +109,6 @@ class ZarrArray:
             box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
             yield self._array.metadata.encode_chunk_key(cell), box
 
-    def check_unchanged(self) -> None:
-        """Do nothing: chunks are separate files or objects, which cannot all be checked."""
-
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
         elements = array.view(self.spec.dtype)
@@ -142,9 +135,6 @@ class ZarrArray:
     def publish(self) -> None:
         """Write the metadata of an array at an address."""
         addresses.put_all(self._path, self.held_metadata)
-
-    def close(self) -> None:
-        """Do nothing: no file is open between calls."""
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:

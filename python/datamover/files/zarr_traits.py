@@ -15,6 +15,7 @@ import numpy as np
 from datamover.files.formats import Shape
 from datamover.files.json_values import numbers
 from datamover.files.native_attributes import FILL_VALUE, MISSING, NativeTraits
+from datamover.files.ordinary_layout import SHUFFLES
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
@@ -274,31 +275,17 @@ def _zero(dtype: np.dtype) -> Any:
 
 
 def _compressors_of_v2(array: Any) -> Any:
-    from zarr import codecs
+    from zarr.registry import get_codec_class
 
     if not array.compressors:
         return None
-    said = array.compressors[0].get_config()
-    level = {"level": said["level"]} if "level" in said else {}
-    if said["id"] == "zstd":
-        return (codecs.ZstdCodec(**level, checksum=bool(said.get("checksum"))),)
-    if said["id"] == "gzip":
-        return (codecs.GzipCodec(**level),)
-    if said["id"] == "blosc":
-        return (_blosc_of_v2(said, array.dtype.itemsize),)
-    return "auto"
-
-
-def _blosc_of_v2(said: dict[str, Any], itemsize: int) -> Any:
-    from zarr import codecs
-
-    shuffle = said.get("shuffle", 1)
-    if shuffle == -1:  # numcodecs: by the size of the elements
-        shuffle = 2 if itemsize == 1 else 1
-    return codecs.BloscCodec(
-        typesize=itemsize,
-        cname=said["cname"],
-        clevel=said["clevel"],
-        shuffle=("noshuffle", "shuffle", "bitshuffle")[shuffle],
-        blocksize=said.get("blocksize", 0),
-    )
+    said = dict(array.compressors[0].get_config())
+    name = said.pop("id")
+    if name not in ("zstd", "gzip", "blosc"):
+        return "auto"
+    if name == "blosc":
+        shuffle = said.get("shuffle", 1)
+        if shuffle == -1:  # numcodecs: by the size of the elements
+            shuffle = 2 if array.dtype.itemsize == 1 else 1
+        said |= {"typesize": array.dtype.itemsize, "shuffle": SHUFFLES[shuffle]}
+    return (get_codec_class(name)(**said),)
