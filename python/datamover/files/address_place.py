@@ -57,21 +57,17 @@ async def _remove(store: Any, keys: list[str]) -> None:
                 raise ended
 
 
-async def _document(store: Any, key: str) -> dict[str, Any]:
-    """Read a JSON object; return an empty one if it does not exist."""
-    from zarr.core.buffer import default_buffer_prototype
-
-    data = await store.get(key, default_buffer_prototype())
+def _owner(path: str) -> str | None:
+    """Return the token in the marker at an address; None if there is none."""
     try:
-        found = json.loads(data.to_bytes()) if data is not None else {}
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return json.loads(addresses.get(path, MARKER) or b"{}")["by"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
 
 
-def _asked(path: str, ask: Any, *said: Any) -> Any:
+def _keys_at(path: str) -> list[str]:
     try:
-        return done(ask(store_at(path, read_only=True), *said))
+        return done(_keys(store_at(path, read_only=True)))
     except IoFailed:
         raise
     except Exception as e:
@@ -101,10 +97,9 @@ def clean_up(path: str, token: str) -> bool:
     IoFailed
         The server does not answer, or cannot remove objects.
     """
-    keys = _asked(path, _keys)
+    keys = _keys_at(path)
     is_whole = any(key in METADATA for key in keys)
-    marker = _asked(path, _document, MARKER) if MARKER in keys else {}
-    if marker.get("by") != token:
+    if MARKER not in keys or _owner(path) != token:
         return is_whole
     if not is_whole:
         _remove_at(path, [key for key in keys if key != MARKER], "what was written")
@@ -175,12 +170,9 @@ class AddressPlace:
                 f"input {self._source} and output {self.path} are the same, or one is inside "
                 "the other"
             )
-        self._replaced = self._asked(_keys)
+        self._replaced = _keys_at(self.path)
         if self._replaced:
             self._check_replaced(self._replaced)
-
-    def _asked(self, ask: Any, *said: Any) -> Any:
-        return _asked(self.path, ask, *said)
 
     def _check_replaced(self, there: list[str]) -> None:
         from datamover.files.formats import option
@@ -222,7 +214,7 @@ class AddressPlace:
         self._is_claimed = True
 
     def _check_is_ours(self) -> None:
-        if self._asked(_document, MARKER).get("by") != self._token:
+        if _owner(self.path) != self._token:
             raise IoFailed(f"{self.path} was replaced by another program while it was written")
 
     def hold(self) -> None:
@@ -252,7 +244,7 @@ class AddressPlace:
         self._is_claimed = False
         try:
             self._check_is_ours()
-            left = [key for key in self._asked(_keys) if key != MARKER]
+            left = [key for key in _keys_at(self.path) if key != MARKER]
         except IoFailed as e:
             log.warning("%s", e)
             return
@@ -268,7 +260,35 @@ class AddressPlace:
         return True
 
 
-class PlaceInGroup:
+class MadePlace:
+    """The place of an array in an existing file that lacks only its elements."""
+
+    is_made = True
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def check(self) -> None:
+        """Do nothing: the place of the whole was checked."""
+
+    def claim(self, is_directory: bool) -> None:
+        """Do nothing: the whole is marked."""
+
+    def hold(self) -> None:
+        """Do nothing: the whole is locked, or objects, which cannot be."""
+
+    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
+        """Open the array for reading."""
+        return functions.open_reader(self.path, options)
+
+    def finish(self, writer: Any) -> None:
+        """Do nothing: the file gets its name when all arrays are in it."""
+
+    def give_back(self) -> None:
+        """Do nothing: the array is kept or removed with the whole."""
+
+
+class PlaceInGroup(MadePlace):
     """The place of an array in a group at an address, visible when the whole group is complete.
 
     Attributes
@@ -278,18 +298,11 @@ class PlaceInGroup:
         Its metadata, by names of objects; on one process, when the array is complete.
     """
 
+    is_made = False
+
     def __init__(self, path: str):
-        self.path = path
+        super().__init__(path)
         self.held: dict[str, bytes] = {}
-
-    def check(self) -> None:
-        """Do nothing: the group's place was checked."""
-
-    def claim(self, is_directory: bool) -> None:
-        """Do nothing: the group has a marker."""
-
-    def hold(self) -> None:
-        """Do nothing, because objects cannot be locked."""
 
     def reader(self, functions: Any, options: Any, writer: Any) -> Any:
         """Return a reader of the array before its metadata exist: the object that wrote it."""
@@ -297,10 +310,7 @@ class PlaceInGroup:
 
     def finish(self, writer: Any) -> None:
         """Keep the metadata, but no connection: a group may have thousands of arrays."""
-        self.held = writer.held_metadata()
-
-    def give_back(self) -> None:
-        """Do nothing: the array is kept or removed with the group."""
+        self.held = writer.held_metadata
 
 
 class Publication:

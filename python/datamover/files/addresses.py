@@ -15,7 +15,7 @@ import os
 import re
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 
@@ -25,8 +25,6 @@ READ_ONLY = ("http", "https")
 #: Other names of the same places.
 SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 METADATA = ("zarr.json", ".zarray", ".zgroup")
-#: Metadata of an array that are held back, in the order of writing: the last ones make it visible.
-HELD_BACK = (".zattrs", *METADATA)
 #: How often, and for how long, obstore repeats a request to a server that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
 #: Seconds to wait for unneeded answers at the end of the program.
@@ -242,51 +240,6 @@ def inside(address: str, name: str) -> str:
 def named_within(name: str, objects: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the objects of an array by their names in its group."""
     return {f"{name}/{key}": data for key, data in objects.items()}
-
-
-class LateMetadata:
-    """Mixin of a store that holds back the metadata of an array."""
-
-    _store: Any  # of the store's class
-
-    def __init__(self, *given: Any, **named: Any):
-        super().__init__(*given, **named)
-        self._held: dict[str, Any] = {}
-
-    async def set(self, key: str, value: Any) -> None:
-        """Keep metadata, write everything else."""
-        if key in HELD_BACK:
-            self._held[key] = value
-        else:
-            await cast(Any, super()).set(key, value)
-
-    async def set_if_not_exists(self, key: str, value: Any) -> None:
-        """Keep metadata, write everything else."""
-        await self.set(key, value)
-
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """Read an object; metadata are the kept ones, whatever is stored at the address."""
-        if key in HELD_BACK:
-            return self._held.get(key)
-        return await cast(Any, super()).get(key, prototype, byte_range)
-
-    async def exists(self, key: str) -> bool:
-        """Return whether an object exists; for metadata, whether it is kept."""
-        return key in self._held if key in HELD_BACK else await cast(Any, super()).exists(key)
-
-    def held(self) -> dict[str, bytes]:
-        """Return the metadata, by the names of their objects."""
-        return {key: self._held[key].to_bytes() for key in HELD_BACK if key in self._held}
-
-    def publish(self) -> None:
-        """Write the metadata."""
-
-        async def write() -> None:
-            for key in HELD_BACK:
-                if key in self._held:
-                    await self._store.set(key, self._held[key])
-
-        done(write())
 
 
 def checked(text: str) -> str:

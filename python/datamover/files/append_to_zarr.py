@@ -45,7 +45,7 @@ OF_CHUNKS = ("codecs", "chunk_grid", "chunk_key_encoding", "data_type", "fill_va
 
 
 class AppendToZarr(ManyToZarr):
-    """See `hierarchy.Way`."""
+    """See `whole.Way`."""
 
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths, str(options.along))
@@ -126,9 +126,9 @@ class AppendToZarr(ManyToZarr):
         self.copied = {}
         super()._set_arrays()
 
-    def _attributes(self, held: Any) -> dict[str, Any]:
+    def attributes_of(self, name: str) -> dict[str, Any]:
         """Return those of the old groups."""
-        return zarr_group.attributes(f"{self.base}/{held.name}".rstrip("/"))
+        return zarr_group.attributes(f"{self.base}/{name}".rstrip("/"))
 
     def complete(self, place: str) -> None:
         """Take the old chunks into the new group. By the first process."""

@@ -36,7 +36,7 @@ def decode(codec: Any, data: bytes, most: int) -> Any:
     b'\x00\x00\x00\x00'
     """
     if codec.codec_id in WBITS:
-        return _inflated(data, WBITS[codec.codec_id], most)
+        return inflated(data, WBITS[codec.codec_id], most)
     said = said_bytes(codec.codec_id, data)
     if said is not None and said > most:
         raise ValueError(f"it holds {said:,} bytes, not {most:,}")
@@ -66,7 +66,7 @@ def _of_zstd(data: bytes) -> int | None:
     return size + 256 if size_bytes == 2 else size
 
 
-def _inflated(data: bytes, wbits: int, most: int) -> bytes:
+def inflated(data: bytes, wbits: int, most: int) -> bytes:
     """Decode consecutive streams of gzip, or one of zlib."""
     pieces, left = [], most + 1
     while data and left > 0:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoFailed, Unsupported
+from datamover.errors import IoFailed
 from datamover.files import bounded_decode, ordinary_layout, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
@@ -28,19 +28,6 @@ from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import ZarrTraits
 from datamover.launch import new_token
-
-
-def _codec(config: dict[str, Any] | None) -> Any:
-    if config is None:
-        return None
-    try:
-        import numcodecs
-    except ImportError as e:
-        raise Unsupported(
-            "encoded chunks need numcodecs, which comes with zarr-python 3 "
-            "(pip install 'datamover[files]')"
-        ) from e
-    return numcodecs.get_codec(dict(config))
 
 
 class OrdinaryArray(ChunkedArray):
@@ -54,11 +41,13 @@ class OrdinaryArray(ChunkedArray):
     """
 
     def __init__(self, path: str, layout: Layout, kept: ZarrTraits | None = None):
+        import numcodecs
+
         self.spec = ArraySpec(layout.shape, layout.dtype, kept=kept)
         self.granule = layout.chunks
         self.layout = layout
         self._path = path
-        self._codec = _codec(layout.codec)
+        self._codec: Any = layout.codec and numcodecs.get_codec(dict(layout.codec))
         self.is_encoded = self._codec is not None
         self.reads_parts = not self.is_encoded
         if self.is_encoded:
@@ -237,6 +226,5 @@ def plain_array(
     """Return the array of such metadata; None if it is not plain."""
     try:
         return OrdinaryArray(path, ordinary_layout.layout_of(metadata), kept)
-    except (ordinary_layout.NotPlain, ValueError, LookupError, TypeError, AttributeError,
-            OverflowError):  # fmt: skip
+    except Exception:  # zarr raises many types for foreign metadata
         return None

@@ -183,15 +183,18 @@ class Reader(Protocol):
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Return the boxes in which a slab of `shape` is distributed to the processes."""
+        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
 
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
+        return
 
     def close(self) -> None:
         """Close the file."""
+        return
 
 
 class Writer(Protocol):

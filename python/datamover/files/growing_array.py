@@ -12,7 +12,7 @@ from datamover.files import direct_zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.zarr_array import ZarrArray
 from datamover.files.zarr_output import check_output, create_in
-from datamover.files.zarr_store import abandonable_store, zarr_python
+from datamover.files.zarr_store import abandonable_store, rebound, zarr_python
 
 #: Steps whose numbers share a chunk.
 STEPS_IN_CHUNK = 1024
@@ -44,9 +44,10 @@ class StepWriter:
     def __init__(self, path: str, step: int):
         self._file: Any = direct_zarr.opened(path)
         if self._file is None:
-            store = abandonable_store(path)
-            array = _longer(zarr_python().open_array(store, mode="r+"), step + 1)
-            self._file = ZarrArray(array, path, array.dtype, store=store)
+            array = zarr_python().open_array(abandonable_store(path), mode="r+")
+            # With more steps than the file records, their chunks can be written.
+            longer = array.metadata.update_shape((step + 1, *array.shape[1:]))
+            self._file = ZarrArray(rebound(array, metadata=longer), path, array.dtype)
         self._step = step
         self.spec = ArraySpec(self._file.spec.shape[1:], self._file.spec.dtype)
         self.granule: Shape = self._file.granule[1:]
@@ -59,11 +60,3 @@ class StepWriter:
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements of the step from index `lo` on."""
         self._file.write((self._step, *lo), array[None])
-
-
-def _longer(array: Any, steps: int) -> Any:
-    """Return an array with more steps than the file records: its chunks can be written."""
-    from zarr.core.array import Array, AsyncArray
-
-    metadata = array.metadata.update_shape((steps, *array.shape[1:]))
-    return Array(AsyncArray(metadata=metadata, store_path=array.store_path, config=array.config))

@@ -21,7 +21,7 @@ from datamover.errors import Error, IoFailed, Unsupported
 from datamover.files import addresses, hdf5_plain, hdf5_types, native_attributes
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, check_shape
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
 from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
@@ -154,38 +154,30 @@ def tree(group: Any) -> Tree:
 
 def _walked(group: Any) -> Tree:
     found = Tree(first_names={_address(group): ""})
-    walks = [_held(group, "", found)]  # groups may be deeper than Python's recursion limit
-    while walks:
-        name, held = next(walks[-1], ("", None))
-        if held is None:
-            walks.pop()
-        elif _look_at(held, name, found):
-            walks.append(_held(held, name + "/", found))
+    left = _names_in(group, "")  # groups may be deeper than Python's recursion limit
+    while left:
+        above, key, name = left.pop()
+        found.order.append(name)
+        link = None
+        if isinstance(key, str):  # otherwise a name that is not UTF-8, which h5py does not find
+            with contextlib.suppress(TypeError):
+                link = above.get(key, getlink=True)
+        if not isinstance(link, h5py().HardLink):
+            found.links[name] = link
+        elif _look_at(held := above[key], name, found):
+            left += _names_in(held, name + "/")
     return found
+
+
+def _names_in(group: Any, above: str) -> list[tuple[Any, Any, str]]:
+    """Return the links of a group, the last one first: group, key and full name."""
+    keys = reversed(list(group))
+    return [(group, k, above + (k if isinstance(k, str) else os.fsdecode(k))) for k in keys]
 
 
 def _address(held: Any) -> tuple[int, int]:
     info = h5py().h5o.get_info(held.id)
     return info.fileno, info.addr
-
-
-def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
-    """Yield names and objects of a group; record its links to other places."""
-    for key in group:
-        is_text = isinstance(key, str)
-        name = above + (key if is_text else os.fsdecode(key))
-        found.order.append(name)
-        if not is_text:  # a name that is not UTF-8, which h5py does not find
-            found.links[name] = None
-            continue
-        try:
-            link = group.get(key, getlink=True)
-        except TypeError:
-            link = None
-        if isinstance(link, h5py().HardLink):
-            yield name, group[key]
-        else:
-            found.links[name] = link
 
 
 def _look_at(held: Any, name: str, found: Tree) -> bool:
@@ -232,7 +224,7 @@ def names(path: str) -> list[str]:
         return list(datasets(file))
 
 
-class DatasetReader:
+class DatasetReader(Reader):
     """A dataset that h5py reads because it is not plain (`hdf5_plain`) or not yet written.
 
     Closing it closes the file. Any number of threads may read; h5py admits one at a time.
@@ -251,10 +243,6 @@ class DatasetReader:
         )
         # Datasets without chunks, such as those of several files, are read in pieces of a megabyte.
         self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a chunk."""
-        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""

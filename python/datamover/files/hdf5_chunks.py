@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import os
-import zlib
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import hdf5, hdf5_types
+from datamover.files import bounded_decode, hdf5, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.hdf5_address import AddressBlocks
@@ -81,12 +80,7 @@ class ChunkedDataset(ChunkedArray):
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
-            # At most the size of a chunk, whatever the file claims; one byte more detects the rest.
-            decoder = zlib.decompressobj()
-            decoded = decoder.decompress(data, self._chunk_bytes + 1)
-            if not decoder.eof and len(decoded) <= self._chunk_bytes:
-                raise ValueError("its compressed bytes end too early")
-            return decoded
+            return bounded_decode.inflated(data, bounded_decode.WBITS["zlib"], self._chunk_bytes)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
         if rest:

@@ -31,7 +31,6 @@ from datamover.files.native_attributes import (
     FILL_VALUE,
     OF_DIMENSIONS,
     OF_NETCDF,
-    HeldAttributes,
 )
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
@@ -74,7 +73,6 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     not_in_json = left_out(dataset, attributes)
     of_elements = hdf5_types.traits_of(dataset, spec.dtype)
     native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json, of_elements)
-    attributes = HeldAttributes(attributes, native)
     names = dimension_names(dataset, name)
     fill = None
     if spec.dtype.names is None:
@@ -84,7 +82,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
-    return ZarrTraits(tuple(chunks), None, names, "auto", others)
+    return ZarrTraits(tuple(chunks), None, names, "auto", others, native=native)
 
 
 def is_netcdf(file: Any) -> bool:

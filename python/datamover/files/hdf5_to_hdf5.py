@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable
 from typing import Any
 
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_chunks, hdf5_format, hdf5_output, native_attributes, strings
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.hdf5_traits import are_large, give_room, native_sizes
+from datamover.files.hdf5_traits import are_large, give_room
 from datamover.files.native_attributes import NativeAttribute
 from datamover.files.whole_hdf5 import WholeHdf5
 
@@ -28,7 +27,7 @@ log = logging.getLogger("datamover")
 
 
 class Hdf5ToHdf5(WholeHdf5):
-    """See `hierarchy.Way`."""
+    """See `whole.Way`."""
 
     as_stored = True
 
@@ -89,7 +88,7 @@ class Hdf5ToHdf5(WholeHdf5):
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
-        is_ordered = _is_ordered(self.file) or are_large(native_sizes(attributes[0]))
+        is_ordered = _is_ordered(self.file) or are_large(attributes[0])
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
         return {}
 
@@ -107,25 +106,24 @@ class Hdf5ToHdf5(WholeHdf5):
             self._write_attributes(made[name], self._attributes(source[name]))
         else:
             held, attributes = source[name], self._attributes(source[name])
-            sizes = native_sizes(attributes[0])
             if name in tree.groups:
-                _make_group(made, name, held, sizes)
-            elif name in self.copied:
-                self._make_copy(made, name, held, sizes)
+                _make_group(made, name, held, attributes[0])
+            elif name in self.copied and not _is_unwritten(held):
+                self._copy(made, name)
             elif said is None or said[0].nbytes == 0:
-                self._make_empty(made, name, held, sizes)
+                self._make_empty(made, name, held, attributes[0])
             else:
                 self._tell_of_checksums(name, held)
                 hdf5_format.create_in(made, name, *said)
             self._write_attributes(made[name], attributes)
 
-    def _make_empty(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
+    def _make_empty(self, made: Any, name: str, dataset: Any, attributes: Any) -> None:
         """Create a dataset with the properties of another one, without elements."""
         low = hdf5.h5py()
         properties = dataset.id.get_create_plist()
         if dataset.is_virtual or dataset.external:
             properties = low.h5p.create(low.h5p.DATASET_CREATE)
-        give_room(properties, sizes)
+        give_room(properties, attributes)
         kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
         try:
             low.h5d.create(
@@ -133,13 +131,6 @@ class Hdf5ToHdf5(WholeHdf5):
             )
         except (TypeError, ValueError) as e:
             raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
-
-    def _make_copy(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
-        """Create a dataset without elements of a fixed size, with its elements."""
-        if dataset.shape is not None and _is_unwritten(dataset):
-            self._make_empty(made, name, dataset, sizes)
-        else:
-            self._copy(made, name)
 
     def _copy(self, made: Any, name: str) -> None:
         """Let HDF5 copy a dataset or datatype, without attributes."""
@@ -218,7 +209,7 @@ def _is_ordered(group: Any) -> bool:
     return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
 
 
-def _make_group(made: Any, name: str, group: Any, sizes: Iterable[int]) -> None:
+def _make_group(made: Any, name: str, group: Any, attributes: Any) -> None:
     """Create a group that records the orders of its contents like another one."""
     low = hdf5.h5py()
     said = group.id.get_create_plist()
@@ -226,5 +217,5 @@ def _make_group(made: Any, name: str, group: Any, sizes: Iterable[int]) -> None:
     properties = low.h5p.create(low.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())
-    give_room(properties, sizes)
+    give_room(properties, attributes)
     low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+import pickle
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ import numpy as np
 from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attributes
 from datamover.files.formats import ArraySpec
 from datamover.files.json_values import numbers
-from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
+from datamover.files.native_attributes import FILL_VALUE, MISSING, native_of
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
 log = logging.getLogger("datamover")
 
-#: In HDF5's default header, an attribute has less than 64 KB, and attributes are searched one by
-#: one.
-MOST_BYTES_IN_HEADER, MOST_IN_HEADER = 60_000, 1000
+#: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
+#: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
+MOST_BYTES_IN_HEADER = 1 << 13
 
 
 def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
@@ -29,17 +29,16 @@ def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
 
 def fill_value(spec: ArraySpec) -> Any:
     """Return the fill value; None if it is HDF5's own, zero."""
-    attributes = attributes_of(spec.kept)
-    if isinstance(attributes, HeldAttributes):
-        return attributes.native.fill_value
+    if (native := native_of(spec)) is not None:
+        return native.fill_value
     found = None if spec.kept is None else spec.kept.others.get("fill_value")
     return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
 
 
 def is_fill_undefined(spec: ArraySpec) -> bool:
     """Return whether unwritten elements are undefined; None of `fill_value` is HDF5's own."""
-    attributes = attributes_of(spec.kept)
-    return isinstance(attributes, HeldAttributes) and attributes.native.is_fill_undefined
+    native = native_of(spec)
+    return native is not None and native.is_fill_undefined
 
 
 def fill_bytes(spec: ArraySpec) -> bytes:
@@ -57,40 +56,27 @@ def creation_properties(spec: ArraySpec) -> Any:
         hdf5_calls.set_fill_value(made, hdf5_types.kind_of(spec), None)
     elif fill_value(spec) is not None:
         hdf5_calls.set_fill_value(made, hdf5_types.kind_of(spec), fill_bytes(spec))
-    attributes = attributes_of(spec.kept)
-    give_room(made, sizes_of(attributes))
-    if isinstance(attributes, HeldAttributes) and attributes.native.is_ordered:
-        made.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+    if (native := native_of(spec)) is not None:
+        give_room(made, native.attributes, native.is_ordered)
+    else:
+        give_room(made, attributes_of(spec.kept))
     return made
 
 
-def are_large(sizes: Iterable[int]) -> bool:
-    """Return whether attributes of these sizes are too many or too large for a header."""
-    sizes = list(sizes)
-    return len(sizes) > MOST_IN_HEADER or max(sizes, default=0) > MOST_BYTES_IN_HEADER
+def are_large(attributes: Any) -> bool:
+    """Return whether attributes may be too many or too large for a header."""
+    try:
+        return len(pickle.dumps(attributes)) > MOST_BYTES_IN_HEADER
+    except RecursionError:
+        return True
 
 
-def give_room(properties: Any, sizes: Iterable[int]) -> None:
+def give_room(properties: Any, attributes: Any, is_ordered: bool = False) -> None:
     """Allow large attributes outside of the header, as HDF5 does if it records their order."""
     from h5py import h5p
 
-    if are_large(sizes):
+    if is_ordered or are_large(attributes):
         properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
-
-
-def sizes_of(attributes: dict[str, Any]) -> Iterator[int]:
-    """Yield the bytes of each attribute; for JSON, approximately."""
-    if isinstance(attributes, HeldAttributes):
-        yield from native_sizes(attributes.native.attributes)
-        return
-    for value in attributes.values():
-        yield np.asarray(value, object).size * 8 if isinstance(value, list) else 0
-
-
-def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
-    """Yield the bytes of each attribute."""
-    for attribute in attributes:
-        yield attribute.nbytes + len(attribute.kind)
 
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
@@ -101,13 +87,14 @@ def write(file: Any, name: str, spec: ArraySpec) -> None:
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
     """Write the attributes of a dataset in an open file; the log names `where` they are from."""
-    attributes = attributes_of(spec.kept)
-    if isinstance(attributes, HeldAttributes):
-        native_attributes.write(file, file[name], attributes.native)
-        return
-    found = dict(attributes)
-    if FILL_VALUE in found:
-        found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
+    native, found = native_of(spec), dict(attributes_of(spec.kept))
+    if native is not None:
+        native_attributes.write(file, file[name], native)
+        found = {key: found[key] for key in MISSING if native.is_converted and key in found}
+    for key in found.keys() & ({FILL_VALUE} if native is None else {*MISSING}):
+        found[key] = missing_from_zarr(found[key], spec.dtype)
+        if isinstance(found[key], list) and native is not None:
+            found[key] = np.asarray(found[key], spec.dtype)
     write_of_json(where, file[name], found)
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from datamover.errors import Unsupported
 from datamover.files import hdf5_calls
 from datamover.files.formats import ArraySpec
-from datamover.files.native_attributes import HeldAttributes, consists_of, is_of_fixed_size
-from datamover.files.zarr_traits import attributes_of
+from datamover.files.native_attributes import consists_of, is_of_fixed_size, native_of
 
 log = logging.getLogger("datamover")
 
@@ -63,9 +62,9 @@ def kind_of(spec: ArraySpec, where: str = "the output") -> Any:
     """
     from h5py import h5t
 
-    attributes = attributes_of(spec.kept)
-    if isinstance(attributes, HeldAttributes) and attributes.native.kind is not None:
-        return h5t.decode(attributes.native.kind)
+    native = native_of(spec)
+    if native is not None and native.kind is not None:
+        return h5t.decode(native.kind)
     try:
         kind = h5t.py_create(spec.dtype, logical=True)
         made = kind.dtype
@@ -130,9 +129,8 @@ def _change_of(kind: Any) -> str:
 
 def tell_of_change(spec: ArraySpec) -> None:
     """Log which elements of an input become others because only HDF5 has them."""
-    attributes = attributes_of(spec.kept)
-    if isinstance(attributes, HeldAttributes) and attributes.native.change:
-        native = attributes.native
+    native = native_of(spec)
+    if native is not None and native.change:
         log.warning(
             "%s: its %s become %s, as only HDF5 has such", native.where, native.change, spec.dtype
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Move of a whole HDF5 file or Zarr group to another one, with all its contents.
 
-First, one process creates the whole output except for the elements (`hdf5_to_zarr`, `hdf5_to_hdf5`,
-`zarr_to_hdf5`, `zarr_to_zarr`), and copies data that movers do not support, such as strings of any
+First, one process creates the whole output except for the elements (`whole_hdf5`, `hdf5_to_hdf5`,
+`whole_zarr`), and copies data that movers do not support, such as strings of any
 length. Then the arrays are moved one by one, each like a single array. The output gets its name
 when all are complete.
 """
@@ -12,70 +12,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
+from datamover.files.formats import ArraySpec, MoveOptions, num_boxes
 from datamover.files.write_back import sync_file_system
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from datamover.files.whole import ToZarr, Way
+
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
-
-
-class Way(Protocol):
-    """The move of a whole file of one kind to another.
-
-    Attributes
-    ----------
-    source : str
-    arrays : dict
-        The shapes of arrays that are moved, by name; set when opened.
-    copied : dict of ArraySpec
-        Arrays that one process copies; set when opened.
-    zarr_format : int
-        Format of a Zarr output; set before it is opened.
-    """
-
-    zarr_format: int
-    source: str
-    arrays: dict[str, Shape]
-    copied: dict[str, ArraySpec]
-
-    @property
-    def groups(self) -> Iterable[str]:
-        """The names of its groups, while it is open."""
-
-    def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """Open the input and read its contents; reject objects that the output cannot have."""
-
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside `place`) and options of one array."""
-
-    def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """Return the extents of the Zarr chunks of one of `copied`; while it is open."""
-
-    def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> dict[str, bytes]:
-        """Create everything except the elements of `arrays`; log what is left out.
-
-        Returns objects by name that must be written at an address after everything else.
-        """
-
-    def complete(self, place: str) -> None:
-        """Do what remains when all arrays are moved. By the first process."""
-
-    def check_unchanged(self) -> None:
-        """Raise if the input has changed since it was opened, if that can be detected."""
 
 
 def way(source: Any, output: str, options: MoveOptions) -> Way | None:
@@ -84,9 +39,19 @@ def way(source: Any, output: str, options: MoveOptions) -> Way | None:
         return _joined(source, output, options)
     if options.member is not None or options.output_member is not None:
         return None
-    ways = {"zarr": _to_zarr, "hdf5": _to_hdf5}
-    to = options.output_format or _format_by_name(output)
-    return ways[to](source, options.input_format) if to in ways else None
+    to, said = options.output_format or _format_by_name(output), options.input_format
+    if to not in ("zarr", "hdf5"):
+        return None
+    if _is_group(source, said):
+        from datamover.files.whole_zarr import ZarrToHdf5, ZarrToZarr
+
+        return ZarrToZarr(source) if to == "zarr" else ZarrToHdf5(source)
+    if _is_hdf5(source, said):
+        from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
+        from datamover.files.whole_hdf5 import Hdf5ToZarr
+
+        return Hdf5ToZarr(source) if to == "zarr" else Hdf5ToHdf5(source)
+    return None
 
 
 def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
@@ -115,25 +80,6 @@ def _format_by_name(output: str) -> str | None:
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
-def _to_zarr(source: str, said: str | None) -> Way | None:
-    from datamover.files.hdf5_to_zarr import Hdf5ToZarr
-    from datamover.files.zarr_to_zarr import ZarrToZarr
-
-    if _is_group(source, said):
-        return ZarrToZarr(source)
-    return Hdf5ToZarr(source) if _is_hdf5(source, said) else None
-
-
-# A Way without `zarr_format` and `chunks_of_copied`.
-def _to_hdf5(source: str, said: str | None) -> Any:
-    from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
-    from datamover.files.zarr_to_hdf5 import ZarrToHdf5
-
-    if _is_group(source, said):
-        return ZarrToHdf5(source)
-    return Hdf5ToHdf5(source) if _is_hdf5(source, said) else None
-
-
 def _is_group(source: str, said: str | None) -> bool:
     if said not in (None, "zarr"):
         return False
@@ -151,27 +97,6 @@ def _is_hdf5(source: str, said: str | None) -> bool:
     if addresses.is_address(source):
         return formats.of_input(source, MoveOptions(input_format=said)).name == "hdf5"
     return formats.named("hdf5").recognizes(source)
-
-
-@dataclasses.dataclass
-class MadePlace:
-    """The place of an array in an existing file that lacks only its elements."""
-
-    path: str
-    is_made = True
-
-    def hold(self) -> None:
-        """Do nothing: the file is locked as a whole."""
-
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the array for reading."""
-        return functions.open_reader(self.path, options)
-
-    def finish(self, writer: Any) -> None:
-        """Do nothing: the file gets its name when all arrays are in it."""
-
-    def give_back(self) -> None:
-        """Do nothing: the array is kept or removed with the file."""
 
 
 def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, progress: Any) -> Any:
@@ -261,7 +186,7 @@ def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any
     for name, spec in way.copied.items():
         files = 1
         if is_directory:
-            chunks = num_boxes(spec.shape, way.chunks_of_copied(name, options))
+            chunks = num_boxes(spec.shape, cast("ToZarr", way).chunks_of_copied(name, options))
             files = chunks + zarr_format_2.metadata_files(options.zarr_format)
         found[name] = Intention(spec, None, files, is_copied=True)
     return found
@@ -275,7 +200,7 @@ def _place_within(path: str, name: str, is_directory: bool) -> Any:
     """Return the place of an array in an output; None if it gets its own."""
     if addresses.is_address(path):
         return address_place.PlaceInGroup(addresses.inside(path, name))
-    return None if is_directory else MadePlace(path)
+    return None if is_directory else address_place.MadePlace(path)
 
 
 def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:

@@ -16,7 +16,7 @@ import numpy as np
 
 from datamover.errors import IoFailed
 from datamover.files import hdf5
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.zarr_output import chunk_shape
 
 #: Files kept open; each takes two descriptors.
@@ -46,7 +46,7 @@ class Part:
     open: Callable[[], Any] | None = None
 
 
-class JoinedArray:
+class JoinedArray(Reader):
     """A dataset of several HDF5 files, one after the other along a dimension; a `Reader`.
 
     Files are opened when they are read, and few stay open. Several threads may read.
@@ -90,10 +90,6 @@ class JoinedArray:
                 along = usual
         found[self._axis] = along
         return tuple(found)
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a box."""
-        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -148,9 +144,6 @@ class JoinedArray:
             reader.close()
             raise IoFailed(f"{part.path} has changed since the move began")
         return reader
-
-    def check_unchanged(self) -> None:
-        """Do nothing: a file whose shape or dtype has changed is refused when it is opened."""
 
     def close(self) -> None:
         """Close all files."""

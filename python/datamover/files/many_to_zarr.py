@@ -33,8 +33,8 @@ from datamover.files import (
     names,
 )
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.hdf5_to_zarr import Hdf5ToZarr
 from datamover.files.joined import JoinedArray, Part
+from datamover.files.whole_hdf5 import Hdf5ToZarr
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
 
 log = logging.getLogger("datamover")
@@ -138,7 +138,7 @@ class Variable(str):
 
 
 class ManyToZarr(Hdf5ToZarr):
-    """See `hierarchy.Way`."""
+    """See `whole.Way`."""
 
     def __init__(self, paths: Sequence[str], along: str):
         super().__init__(paths[0])
@@ -162,10 +162,10 @@ class ManyToZarr(Hdf5ToZarr):
             shape[variable.axis] = variable.length
             self.arrays[name] = tuple(shape)
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output and options of one array."""
-        source, output, said = super().of_one(name, place, options)
-        return self._joined.get(name, source), output, said
+    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return the input of one array, and its options."""
+        source, said = super().input_of(name)
+        return self._joined.get(name, source), said
 
     def _tell_of_growing(self) -> None:
         """Do nothing: the dimension that grows is the joined one."""

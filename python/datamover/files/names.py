@@ -36,6 +36,11 @@ def can_be_in_zarr(name: str, zarr_format: int = 3) -> bool:
     return taken.isdisjoint(name.split("/")) and "\\" not in name
 
 
+def is_utf8(name: str) -> bool:
+    """Return whether a name from a file system or file was valid UTF-8."""
+    return name.isascii() or not any("\ud800" <= c <= "\udfff" for c in name)
+
+
 def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
     """Split `run.h5:/fields/u` into file and dataset; None if no dataset is named.
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Attributes and fill values of HDF5, copied from one dataset to another unchanged.
 
-Attributes have two forms in one object: JSON for Zarr, and for HDF5 the type, extents and bytes of
-each.
+A copy in HDF5 keeps the type, extents and bytes of each; for Zarr, attributes have a JSON form too.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error
+from datamover.files.formats import ArraySpec
 
 #: The attribute with the value of missing elements, in NetCDF and for xarray.
 FILL_VALUE = "_FillValue"
@@ -53,11 +53,6 @@ class NativeAttribute:
     space: bytes
     values: np.ndarray | None
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return 0 if self.values is None else self.values.nbytes
-
 
 @dataclasses.dataclass(frozen=True)
 class NativeTraits:
@@ -83,6 +78,8 @@ class NativeTraits:
         The datatype of elements that are moved as stored, in HDF5's encoding.
     change : str
         Description of the elements, if only HDF5 has them and they become others.
+    is_converted : bool
+        Whether elements are converted, and with them the values of missing ones, in the JSON form.
     """
 
     where: str
@@ -95,36 +92,34 @@ class NativeTraits:
     is_fill_undefined: bool
     kind: bytes | None
     change: str
+    is_converted: bool = False
 
     def converted(self, dtype: np.dtype) -> NativeTraits:
         """Return the properties of a dataset with elements of another number type."""
         fill = self.fill_value
         with np.errstate(all="ignore"):
             fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
+        in_json = {name.encode() for name in MISSING if name not in self.not_in_json}
+        kept = tuple(a for a in self.attributes if a.name not in in_json)
         return dataclasses.replace(
-            self, fill_value=fill, attributes=tuple(_converted(a, dtype) for a in self.attributes),
-            change="",
-        )  # fmt: skip
+            self, fill_value=fill, attributes=kept, change="", is_converted=True
+        )
 
 
-class HeldAttributes(dict):
-    """Attributes in the form of JSON, as a dictionary, and in that of HDF5, as `native`."""
-
-    def __init__(self, json_form: dict[str, Any], native: NativeTraits):
-        super().__init__(json_form)
-        self.native = native
+def native_of(spec: ArraySpec) -> NativeTraits | None:
+    """Return the properties that an array has in HDF5; None if it is not from there."""
+    return getattr(spec.kept, "native", None)
 
 
 def read(
     where: str, file: Any, dataset: Any, not_in_json: Iterable[str], of_elements: dict[str, Any]
 ) -> NativeTraits:
     """Read the properties of an open dataset; `of_elements` is from `hdf5_types.traits_of`."""
-    is_ordered = is_in_order(dataset)
     attributes, left_out = read_attributes(dataset, OF_DIMENSIONS)
     of_file = [_read(file, OF_NETCDF.encode())] if OF_NETCDF in file.attrs else []
     return NativeTraits(
         where, tuple(attributes), tuple(a for a in of_file if isinstance(a, NativeAttribute)),
-        is_ordered, left_out, tuple(not_in_json), **of_elements,
+        is_in_order(dataset), left_out, tuple(not_in_json), **of_elements,
     )  # fmt: skip
 
 
@@ -141,25 +136,15 @@ def read_attributes(
 ) -> tuple[list[NativeAttribute], dict[str, str]]:
     """Read the attributes of a dataset or group; return the reasons for unreadable ones."""
     attributes, left_out = [], {}
-    for name in _names(held, is_in_order(held)):
-        text = name.decode("utf-8", "backslashreplace")
-        if text in without:
+    for name in held.attrs:  # in the order in which they were created, if it is recorded
+        if name in without:
             continue
-        found = _read(held, name)
+        found = _read(held, name if isinstance(name, bytes) else name.encode())
         if isinstance(found, str):
-            left_out[text] = found
+            left_out[name] = found
         else:
             attributes.append(found)
     return attributes, left_out
-
-
-def _names(held: Any, is_ordered: bool) -> list[bytes]:
-    from h5py import h5, h5a
-
-    found: list[bytes] = []
-    index = h5.INDEX_CRT_ORDER if is_ordered else h5.INDEX_NAME
-    h5a.iterate(held.id, found.append, index_type=index)
-    return found
 
 
 def _read(held: Any, name: bytes) -> NativeAttribute | str:
@@ -253,38 +238,6 @@ def consists_of(kind: Any, is_such: Any) -> bool:
     return any(consists_of(kind.get_member_type(k), is_such) for k in members)
 
 
-def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
-    """Return an attribute for elements of another type; only values of missing ones change."""
-    from h5py import h5t
-
-    if attribute.name.decode("utf-8", "replace") not in MISSING or attribute.values is None:
-        return attribute
-    kind = h5t.decode(attribute.kind)
-    if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
-        return attribute
-    try:
-        own = kind.dtype
-    except (TypeError, ValueError):  # a type that NumPy does not have
-        return attribute
-    if own.kind not in "iufc" or not np.can_cast(own, dtype, "same_kind"):
-        return attribute
-    with np.errstate(all="ignore"):
-        values = _numbers(attribute.values, kind, own).astype(dtype)
-    return dataclasses.replace(
-        attribute, kind=h5t.py_create(dtype).encode(), values=values.view(f"V{dtype.itemsize}")
-    )
-
-
-def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
-    """Return numbers in NumPy's form; HDF5 has others too, for example with 12 bits."""
-    from h5py import h5t
-
-    buffer = np.zeros(values.size * max(values.itemsize, dtype.itemsize), np.uint8)
-    buffer[: values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
-    h5t.convert(kind, h5t.py_create(dtype), values.size, buffer)
-    return np.frombuffer(buffer.tobytes(), dtype, values.size).reshape(values.shape)
-
-
 def write(file: Any, dataset: Any, native: NativeTraits) -> None:
     """Write the properties of another dataset to one in an open file; log what is left out."""
     write_attributes(native.where, dataset, native.attributes, native.left_out)
@@ -309,12 +262,6 @@ def _write(held: Any, attribute: NativeAttribute) -> None:
     if attribute.values is not None:
         _, memory = _memory_for(kind, space)
         made.write(attribute.values, memory)
-
-
-def tell_left_out_of_json(attributes: Any) -> None:
-    """Log which attributes are left out because they are stored as JSON."""
-    if isinstance(attributes, HeldAttributes):
-        tell_not_in_json(attributes.native.where, attributes.native.not_in_json)
 
 
 def tell_not_in_json(where: str, names: Iterable[str]) -> None:

@@ -25,13 +25,12 @@ from datamover.files import (
     hdf5,
     hdf5_format,
     hdf5_traits,
-    native_attributes,
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.json_values import valid
 from datamover.files.write_back import sync_file_system
-from datamover.files.zarr_store import late_store_at, zarr_python
+from datamover.files.zarr_store import created_at, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -48,69 +47,108 @@ def is_of(dataset: Any) -> bool:
     return kind is not None and kind.length is None and dataset.shape is not None
 
 
-def copy_to_zarr(
-    file: Any, name: str, where: str, path: str, options: MoveOptions
-) -> dict[str, bytes]:
-    """Write a dataset as a Zarr array, with its attributes and names of dimensions.
+@dataclasses.dataclass(frozen=True)
+class Strings:
+    """An array of strings of a file that is open.
 
-    Parameters
+    Attributes
     ----------
-    file : h5py.File
-    name, where : str
-        Name of the dataset in the file, and in errors.
-    path : str
-        The new array, which may be at an address.
-    options : MoveOptions
-        With `check`, the written strings are read again.
-
-    Returns
-    -------
-    dict
-        At an address, the metadata, by names of objects, which must be written last.
-
-    Raises
-    ------
-    InvalidArgument
-        A string is not UTF-8.
-    IoFailed
-        Strings that are read again differ.
-    NoMemory
-        A chunk of strings exceeds the limit.
+    where : str
+        The array, as a user names it.
+    shape : tuple of int
+    kept : ZarrTraits
+        Properties that a copy keeps.
+    read : callable
+        Returns the strings of a box.
     """
+
+    where: str
+    shape: Shape
+    kept: ZarrTraits
+    read: Callable[[Box], np.ndarray]
+
+    def boxes(self, options: MoveOptions) -> Iterator[tuple[Box, np.ndarray]]:
+        """Yield chunks up to the end of the array: where, and their strings.
+
+        Raises
+        ------
+        InvalidArgument
+            A string is not UTF-8.
+        NoMemory
+            A chunk of strings exceeds the limit.
+        """
+        for box in _boxes(self.shape, self.kept.shards or self.kept.chunks):
+            strings = self.read(box)
+            nbytes = _bytes_of(strings)
+            if nbytes > options.max_bytes:
+                raise NoMemory(
+                    f"{self.where} has {nbytes:,} bytes of strings in a chunk, more than the "
+                    f"memory limit of {options.max_bytes:,}; allow more with "
+                    f"{formats.option('max_bytes')}"
+                )
+            yield box, strings
+
+    def check(self, strings: np.ndarray, found: Any) -> None:
+        """Raise IoFailed if strings that are read again differ."""
+        if not np.array_equal(np.asarray(found, object), strings):
+            raise _differs(self.where)
+
+
+def of_hdf5(file: Any, name: str, where: str) -> Strings:
+    """Return a dataset of an open file; errors name `where`."""
     dataset = file[name]
     attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
-    native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
     names = hdf5_format.dimension_names(dataset, name)
     kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
-    return _write(path, dataset.shape, kept, options, lambda box: _read(dataset, box, where), where)
+
+    def read(box: Box) -> np.ndarray:
+        try:
+            return np.asarray(dataset.asstr()[box], object)
+        except UnicodeDecodeError as e:
+            raise InvalidArgument(f"{where} has a string that is not UTF-8: {e}") from e
+
+    return Strings(where, dataset.shape, kept, read)
 
 
-def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, bytes]:
-    """Write a Zarr array as another one. Returns and raises as `copy_to_zarr` does."""
-    array = open_strings(path)
-    kept = traits_of(array)
-    return _write(
-        output, array.shape, kept, options, lambda box: _read_zarr(array, box, path), path
-    )
+def of_zarr(path: str) -> Strings:
+    """Return a Zarr array, which may be at an address. Raises IoFailed if it cannot be read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            at_address = addresses.is_address(path)
+            store = addresses.store_at(path, read_only=True) if at_address else path
+            array = zarr_python().open_array(store, mode="r")
+            kept = traits_of(array)
+    except (Unsupported, IoFailed):
+        raise
+    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
+        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
+
+    def read(box: Box) -> np.ndarray:
+        try:
+            return np.asarray(array[box], object)
+        except Exception as e:  # codecs raise many types for bytes that they cannot decode
+            unit = array.shards or array.chunks
+            cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
+            key = array.metadata.encode_chunk_key(cell)
+            raise IoFailed(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
+
+    return Strings(path, array.shape, kept, read)
 
 
-def copy_to_hdf5(path: str, file: Any, name: str, options: MoveOptions) -> list[str | None]:
-    """Write a Zarr array to an open file, with its attributes; return the names of dimensions."""
-    array = open_strings(path)
-    traits = traits_of(array)
-    attributes = traits.others["attributes"]
+def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None:
+    """Write strings to an open file, with their attributes."""
+    attributes = source.kept.others["attributes"]
     properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
-    hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
-    spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
+    hdf5_traits.give_room(properties, attributes)
+    spec = ArraySpec(source.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
-    for box in _boxes(array.shape, array.shards or array.chunks):
-        strings = _read_zarr(array, box, path)
-        hdf5.check_growth(file, GROWTH * _checked_bytes(strings, options, path))
+    for box, strings in source.boxes(options):
+        hdf5.check_growth(file, GROWTH * _bytes_of(strings))
         made[box] = strings
         if options.check:
-            _compare(path, strings, made.asstr()[box])
-    hdf5_traits.write_of_json(path, made, attributes)
-    return list(traits.dimension_names or ())
+            source.check(strings, made.asstr()[box])
+    hdf5_traits.write_of_json(source.where, made, attributes)
 
 
 def check_copy(where: str, dataset: Any, made: Any) -> None:
@@ -143,58 +181,30 @@ def chunks_of(dataset: Any) -> Shape:
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
-def chunks_in_zarr(path: str, zarr_format: int | None) -> Shape:
-    """Return the chunks of a copy, or its shards. Raises the errors of `open_strings`."""
-    traits = traits_of(open_strings(path))
-    return traits.chunks if zarr_format == 2 else traits.shards or traits.chunks
+def to_zarr(source: Strings, path: str, options: MoveOptions) -> dict[str, bytes]:
+    """Write strings as a Zarr array, which may be at an address, with their properties.
 
-
-def open_strings(path: str) -> Any:
-    """Open a Zarr array of strings for reading.
-
-    Raises
-    ------
-    IoFailed
-        It cannot be read.
+    Returns
+    -------
+    dict
+        At an address, the metadata, by names of objects, which must be written last.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            at_address = addresses.is_address(path)
-            store = addresses.store_at(path, read_only=True) if at_address else path
-            return zarr_python().open_array(store, mode="r")
-    except (Unsupported, IoFailed):
-        raise
-    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
-        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
-
-
-def _write(
-    path: str,
-    shape: Shape,
-    kept: ZarrTraits,
-    options: MoveOptions,
-    read: Callable[[Box], np.ndarray],
-    where: str,
-) -> dict[str, bytes]:
-    """Write the strings that `read` returns for boxes as a Zarr array, chunk by chunk."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
-        made = _create(path, shape, kept, options)
-        for box in _boxes(shape, made.shards or made.chunks):
-            strings = read(box)
-            _checked_bytes(strings, options, where)
+        made, late = _create(path, source.shape, source.kept, options)
+        for box, strings in source.boxes(options):
             with _writing(made, path):
                 made[box] = strings
             if options.check:
-                _compare(where, strings, made[box])
-    if addresses.is_address(path):
-        return made.store.held()
-    sync_file_system(path)
-    return {}
+                source.check(strings, made[box])
+    if not addresses.is_address(path):
+        sync_file_system(path)
+    return late
 
 
-def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> Any:
+def _create(
+    path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions
+) -> tuple[Any, dict[str, bytes]]:
     """Create an array of strings with the input's properties, as far as the format has them."""
     others = {k: v for k, v in kept.others.items() if k not in ("filters", "serializer")}
     shards = kept.shards
@@ -208,14 +218,13 @@ def _create(path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions) -> 
     said["attributes"] = valid(said["attributes"])
     if "fill_value" in said and said["fill_value"] is None:
         said["config"] = {"write_empty_chunks": True}
-    return zarr_python().create_array(
-        late_store_at(path) if addresses.is_address(path) else path,
-        shape=shape,
-        chunks=kept.chunks,
-        shards=shards,
-        dtype=str,
-        **said,
-    )
+
+    def create(store: Any) -> Any:
+        return zarr_python().create_array(
+            store, shape=shape, chunks=kept.chunks, shards=shards, dtype=str, **said
+        )
+
+    return created_at(path, create) if addresses.is_address(path) else (create(path), {})
 
 
 def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:
@@ -225,32 +234,9 @@ def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:
         yield tuple(slice(a, min(a + c, n)) for a, c, n in zip(lo, unit, shape, strict=True))
 
 
-def _read(dataset: Any, box: Box, where: str) -> np.ndarray:
-    try:
-        return np.asarray(dataset.asstr()[box], object)
-    except UnicodeDecodeError as e:
-        raise InvalidArgument(f"{where} has a string that is not UTF-8: {e}") from e
-
-
-def _read_zarr(array: Any, box: Box, path: str) -> np.ndarray:
-    try:
-        return np.asarray(array[box], object)
-    except Exception as e:  # codecs raise many types for bytes that they cannot decode
-        unit = array.shards or array.chunks
-        cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
-        key = array.metadata.encode_chunk_key(cell)
-        raise IoFailed(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
-
-
-def _checked_bytes(strings: np.ndarray, options: MoveOptions, where: str) -> int:
-    """Return the bytes of strings in memory; raise if they exceed the limit."""
-    nbytes = sum(map(sys.getsizeof, strings.flat))
-    if nbytes > options.max_bytes:
-        raise NoMemory(
-            f"{where} has {nbytes:,} bytes of strings in a chunk, more than the memory limit of "
-            f"{options.max_bytes:,}; allow more with {formats.option('max_bytes')}"
-        )
-    return nbytes
+def _bytes_of(strings: np.ndarray) -> int:
+    """Return the bytes of strings in memory."""
+    return sum(map(sys.getsizeof, strings.flat))
 
 
 @contextlib.contextmanager
@@ -265,11 +251,6 @@ def _writing(made: Any, path: str) -> Iterator[None]:
         if isinstance(e, Exception) and isinstance(first, Exception):
             raise IoFailed(f"{path} cannot be written: {addresses.words_of(first)}") from first
         raise
-
-
-def _compare(where: str, strings: np.ndarray, found: Any) -> None:
-    if not np.array_equal(np.asarray(found, object), strings):
-        raise _differs(where)
 
 
 def _differs(where: str) -> IoFailed:

@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Contents of an HDF5 file that is moved as a whole, and the datasets that movers support."""
+"""Moves of a whole HDF5 file, with its groups, arrays and attributes: its contents, and to Zarr.
+
+A dataset with several names is written under each of them. Objects that Zarr does not support
+(links, named datatypes, datasets without a shape) are left out and logged.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterator
 from typing import Any
 
-from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import hdf5, hdf5_types
-from datamover.files.formats import ArraySpec, Shape
+from datamover.errors import Unsupported
+from datamover.files import hdf5, hdf5_types, strings
+from datamover.files.formats import ArraySpec
+from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
+from datamover.files.names import is_utf8
+from datamover.files.native_attributes import tell_not_in_json
+from datamover.files.whole import ToZarr, Way
+
+log = logging.getLogger("datamover")
+
+#: Maximum number of datasets named in one line.
+MOST_NAMED = 4
 
 
-class WholeHdf5:
-    """A file, or an object at an address. Every process has its own.
+class WholeHdf5(Way):
+    """A file, or an object at an address.
 
     Attributes
     ----------
-    source : str
     file, tree
         Set while it is open.
-    arrays, copied : dict
-        See `hierarchy.Way`.
     as_stored : bool
         See `hdf5_types.dtype_of`.
     """
@@ -29,11 +40,9 @@ class WholeHdf5:
     as_stored = False
 
     def __init__(self, source: str):
-        self.source = source
+        super().__init__(source)
         self.file: Any = None
         self.tree = hdf5.Tree()
-        self.arrays: dict[str, Shape] = {}
-        self.copied: dict[str, ArraySpec] = {}
         self._data: Any = None
 
     @contextlib.contextmanager
@@ -42,7 +51,13 @@ class WholeHdf5:
         self._data = hdf5.bytes_at(self.source)
         with hdf5.open_file(self.source, self._data) as self.file:
             self.tree = hdf5.tree(self.file)
-            self._check_names()
+            for name in self.tree.order:
+                if not is_utf8(name):
+                    raise Unsupported(
+                        f"{self.source} has {name!r}, which is not UTF-8; move its datasets one by "
+                        "one"
+                    )
+            self.groups = self.tree.groups
             datasets = self.datasets()
             dtypes = {
                 name: hdf5_types.dtype_of(
@@ -57,25 +72,9 @@ class WholeHdf5:
             }
             self.arrays = {n: found.shape for n, found in datasets.items() if n not in self.copied}
             self.check()
-            if not self.arrays and not self.copied:
-                but = " that Zarr has" if self.tree.datasets else ""
-                raise InvalidArgument(f"{self.source} has no datasets{but}")
+            self.require_arrays("has no datasets" + " that Zarr has" * bool(self.tree.datasets))
             yield
         self.file, self.tree = None, hdf5.Tree()
-
-    def _check_names(self) -> None:
-        for name in self.tree.order:
-            try:
-                name.encode()
-            except UnicodeEncodeError:
-                raise Unsupported(
-                    f"{self.source} has {name!r}, which is not UTF-8; move its datasets one by one"
-                ) from None
-
-    @property
-    def groups(self) -> Iterable[str]:
-        """Return the names of groups."""
-        return self.tree.groups
 
     def datasets(self) -> dict[str, Any]:
         """Return the datasets that are moved to the output, by name."""
@@ -85,14 +84,83 @@ class WholeHdf5:
         """Return whether movers do not support a dataset, so that one process copies it."""
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Reject contents that the output cannot have."""
-        raise NotImplementedError
-
-    def complete(self, place: str) -> None:
-        """Do nothing: all is done when the arrays are moved."""
-
     def check_unchanged(self) -> None:
         """Raise if an object at an address was replaced: all datasets must be of one file."""
         if self._data is not None:
             self._data.check_unchanged()
+
+
+class Hdf5ToZarr(WholeHdf5, ToZarr):
+    """A file that becomes a Zarr group."""
+
+    def datasets(self) -> dict[str, Any]:
+        """Return the datasets with a shape."""
+        return {n: found for n, found in self.tree.datasets.items() if found.shape is not None}
+
+    def is_copied(self, dataset: Any) -> bool:
+        """Return whether it has strings of any length."""
+        return strings.is_of(dataset)
+
+    def check(self) -> None:
+        """Reject elements and names that Zarr does not have."""
+        for name in self.arrays:
+            if self.file[name].dtype.hasobject:
+                raise Unsupported(
+                    f"{self.source}:/{name} has elements without a fixed size, lists or "
+                    "references; move the other datasets one by one"
+                )
+        super().check()
+
+    def _tell_of_growing(self) -> None:
+        """Log that Zarr does not distinguish unlimited dimensions, such as records."""
+        growing = [f"/{n}" for n, found in self.datasets().items() if None in found.maxshape]
+        if growing:
+            names = ", ".join(growing[:MOST_NAMED]) + (", …" if len(growing) > MOST_NAMED else "")
+            log.warning(
+                "%s: Zarr does not record unlimited dimensions, since all its arrays can grow: %s",
+                self.source, names,
+            )  # fmt: skip
+
+    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return the input of one array, and its options."""
+        return self.source, {"input_format": "hdf5", "member": name}
+
+    def strings_of(self, name: str) -> strings.Strings:
+        """Return one of `copied`; while it is open."""
+        return strings.of_hdf5(self.file, name, f"{self.source}:/{name}")
+
+    def make(self, place: str, specs: Any, options: Any) -> dict[str, bytes]:
+        """Create the groups with their attributes, and copy strings; log what is left out."""
+        self._tell_of_links()
+        return super().make(place, specs, options)
+
+    def attributes_of(self, name: str) -> dict[str, Any]:
+        """Return the attributes of a group; "" is the name of the whole."""
+        with hdf5.reading(self.source):
+            return json_attributes(self.file[name or "/"], is_netcdf(self.file))
+
+    def _tell_of_links(self) -> None:
+        """Log objects that are left out, and those that are written twice."""
+        tree = self.tree
+        what = {name: hdf5.words_of(link) for name, link in tree.links.items()}
+        what |= dict.fromkeys(tree.datatypes, "a datatype")
+        datasets = self.datasets()
+        empty = "a dataset without a shape (of h5py.Empty), which Zarr does not have"
+        what |= dict.fromkeys((n for n in tree.datasets if n not in datasets), empty)
+        for name, first in tree.same.items():
+            if name in datasets:
+                log.warning(
+                    "%s:/%s is another name of a dataset: it is copied again", self.source, name
+                )
+            elif name not in tree.datasets:
+                kind = "group" if first in tree.groups or not first else "datatype"
+                what[name] = f"another name of the {kind} /{first}"
+        for name, words in what.items():
+            log.warning("%s:/%s is left out: it is %s", self.source, name, words)
+        self._tell_of_growing()
+        # Those of other datasets are logged when these are written.
+        for name in ("", *tree.groups, *self.copied):
+            held = self.file[name or "/"]
+            with hdf5.reading(self.source):
+                missing = left_out(held, json_attributes(held))
+            tell_not_in_json(f"{self.source}:/{name}", missing)

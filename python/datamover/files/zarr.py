@@ -18,11 +18,11 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.native_attributes import tell_left_out_of_json
+from datamover.files.native_attributes import native_of, tell_not_in_json
 from datamover.files.zarr_array import ZarrArray, raise_no_space
 from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
-from datamover.files.zarr_store import abandonable_store, late_store_at, zarr_python
-from datamover.files.zarr_traits import ZarrTraits, attributes_of, traits_of
+from datamover.files.zarr_store import abandonable_store, created_at, zarr_python
+from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 log = logging.getLogger("datamover")
 #: Files that make a directory an array or a group.
@@ -89,7 +89,8 @@ def _how_to_name(group: Any, path: str, at_address: bool) -> str:
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata, but no chunks. At an address, metadata are written last."""
-    tell_left_out_of_json(attributes_of(spec.kept))
+    if (native := native_of(spec)) is not None:
+        tell_not_in_json(native.where, native.not_in_json)
     if found := list(titled(spec.dtype)):
         log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
     if addresses.is_address(path):
@@ -110,13 +111,13 @@ def open_writer(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
-            late = late_store_at(path)
-            return ZarrArray(create_in(late, spec, options), path, spec.dtype, store=late)
+            array, held = created_at(path, lambda store: create_in(store, spec, options))
+            return ZarrArray(array, path, spec.dtype, held=held)
         found = direct_zarr.opened(path)
         if found is not None and found.spec.dtype == spec.dtype:  # in the same byte order
             return found
-        store = abandonable_store(path)
-        return ZarrArray(zarr_python().open_array(store, mode="r+"), path, spec.dtype, store=store)
+        array = zarr_python().open_array(abandonable_store(path), mode="r+")
+        return ZarrArray(array, path, spec.dtype)
 
 
 def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:

@@ -15,15 +15,15 @@ import numpy as np
 from datamover.errors import IoFailed
 from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape
 from datamover.files.space import is_no_space, no_space
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
-from datamover.files.zarr_store import zarr_python
+from datamover.files.zarr_store import rebound
 from datamover.files.zarr_traits import ZarrTraits
 
 
-class ZarrArray:
+class ZarrArray(Reader):
     """One process's view of an array in a Zarr store; boxes are whole chunks (or shards).
 
     Parameters
@@ -34,8 +34,8 @@ class ZarrArray:
         Dtype of the elements that are read or written; zarr converts the byte order.
     traits : ZarrTraits, optional
         Properties that a copy keeps.
-    store : optional
-        The store to which the array is written.
+    held : dict, optional
+        Metadata of an array at an address that are not written yet, by names of objects.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ZarrArray:
         path: str,
         dtype: np.dtype,
         traits: ZarrTraits | None = None,
-        store: Any = None,
+        held: dict[str, bytes] | None = None,
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
@@ -54,11 +54,8 @@ class ZarrArray:
             return_large_blocks()
         self._array = array
         self._path = path
-        self._store = store
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a chunk, or of a shard."""
-        return self.granule
+        #: What `publish` writes.
+        self.held_metadata = held or {}
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -112,9 +109,6 @@ class ZarrArray:
             box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
             yield self._array.metadata.encode_chunk_key(cell), box
 
-    def check_unchanged(self) -> None:
-        """Do nothing: chunks are separate files or objects, which cannot all be checked."""
-
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
         elements = array.view(self.spec.dtype)
@@ -123,10 +117,10 @@ class ZarrArray:
         try:
             target = self._array
             if target.fill_value is None or _hides_bytes(elements, target.fill_value):
-                target = _writing_every_chunk(target)
+                target = rebound(target, config={"write_empty_chunks": True})
             target[_box(lo, array)] = elements
         except BaseException as e:
-            first = self._store.abandon(e)
+            first = self._array.store.abandon(e)
             raise_no_space(first, self._path, self.spec)
             if isinstance(first, Exception) and addresses.is_address(self._path):
                 words = addresses.words_of(first)
@@ -140,14 +134,7 @@ class ZarrArray:
 
     def publish(self) -> None:
         """Write the metadata of an array at an address."""
-        self._store.publish()
-
-    def held_metadata(self) -> dict[str, bytes]:
-        """Return what `publish` would write, by names of objects."""
-        return self._store.held()
-
-    def close(self) -> None:
-        """Do nothing: no file is open between calls."""
+        addresses.put_all(self._path, self.held_metadata)
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
@@ -165,14 +152,6 @@ def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
     opaque = np.dtype((np.void, dtype.itemsize))
     same = elements.view(opaque) == np.frombuffer(fill.tobytes(), opaque)[0]
     return bool(np.any(equal & ~same))
-
-
-def _writing_every_chunk(array: Any) -> Any:
-    """Return an open array that also writes chunks in which all elements equal the fill value."""
-    said = {"write_empty_chunks": True}
-    if hasattr(array, "with_config"):
-        return array.with_config(said)
-    return zarr_python().open_array(array.store_path, mode="r+", config=said)  # older zarr-python
 
 
 def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:

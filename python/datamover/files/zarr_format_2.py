@@ -17,6 +17,7 @@ from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.native_attributes import FILL_VALUE
+from datamover.files.ordinary_layout import numcodecs_form
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
 
@@ -150,10 +151,4 @@ def compressor(codecs: Any) -> Any:
             f"the input has the codecs {', '.join(names)}, which Zarr format 2 does not have; "
             f"pass {formats.option('compressor')}"
         )
-    said = codecs[0].to_dict()["configuration"]
-    if names[0] == "zstd":
-        return numcodecs.Zstd(said["level"], bool(said["checksum"]))
-    if names[0] == "gzip":
-        return numcodecs.GZip(said["level"])
-    shuffle = ("noshuffle", "shuffle", "bitshuffle").index(said["shuffle"])
-    return numcodecs.Blosc(said["cname"], said["clevel"], shuffle, said["blocksize"])
+    return numcodecs.get_codec(numcodecs_form(codecs[0]))

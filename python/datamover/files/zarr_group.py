@@ -162,29 +162,19 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if addresses.scheme_of(path) in addresses.READ_ONLY:
         yield from _consolidated(path)
         return
-    walks = [_inside(path, "")]  # groups may be deeper than Python's recursion limit
-    above = [_real(path)]
-    while walks:
-        name, found = next(walks[-1], ("", None))
-        if found is None:
-            walks.pop()
-            above.pop()
-            continue
-        yield name, found
-        if found.get("node_type") == "group":
-            folder = f"{path}/{name}"
-            real = _real(folder)
-            if real in above:
-                raise IoFailed(f"{folder} is a link to a group that contains it")
-            above.append(real)
-            walks.append(_inside(folder, name + "/"))
-
-
-def _inside(path: str, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in _folders(path):
-        found = metadata(f"{path}/{name}")
+    # Names of nodes and the groups above them; groups may be deeper than Python's recursion limit.
+    left = [(name, [_real(path)]) for name in reversed(_folders(path))]
+    while left:
+        name, above = left.pop()
+        folder = f"{path}/{name}"
+        found = metadata(folder)
         if found.get("node_type") in ("array", "group"):
-            yield above + name, found
+            yield name, found
+        if found.get("node_type") == "group":
+            if _real(folder) in above:
+                raise IoFailed(f"{folder} is a link to a group that contains it")
+            inner = [*above, _real(folder)]
+            left += [(f"{name}/{key}", inner) for key in reversed(_folders(folder))]
 
 
 def _folders(path: str) -> list[str]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Store of zarr-python for outputs: it can be stopped, and can hold objects back."""
+"""Stores of zarr-python for outputs: they can be stopped, and metadata held back."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -95,24 +96,37 @@ class _Abandonable:
 
 
 @cache
-def _abandonable_class() -> type:
-    from zarr.storage import LocalStore
-
-    return type("AbandonableStore", (_Abandonable, LocalStore), {})
+def _abandonable(base: type) -> type:
+    return type("AbandonableStore", (_Abandonable, base), {})
 
 
-def abandonable_store(path: str) -> Any:
-    """Open the store of a directory as one that can be given up."""
-    return _abandonable_class()(path)
+def abandonable_store(place: str) -> Any:
+    """Open the store of a directory, or at an address, as one that can be given up."""
+    from zarr.storage import LocalStore, ObjectStore
+
+    if addresses.is_address(place):
+        return _abandonable(ObjectStore)(addresses.object_store(place))
+    return _abandonable(LocalStore)(place)
 
 
-@cache
-def _late_class() -> type:
-    from zarr.storage import WrapperStore
+def rebound(array: Any, **said: Any) -> Any:
+    """Return an open array with another `metadata`, `store_path` or `config`."""
+    from zarr.core.array import Array, AsyncArray
 
-    return type("LateStore", (addresses.LateMetadata, _Abandonable, WrapperStore), {})
+    own = {name: getattr(array, name) for name in ("metadata", "store_path", "config")}
+    return Array(AsyncArray(**own | said))
 
 
-def late_store_at(address: str) -> Any:
-    """Open the store at an address as one that holds back metadata."""
-    return _late_class()(addresses.store_at(address, read_only=False))
+def created_at(address: str, create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
+    """Create an array at an address, by `create` from a store, without its metadata.
+
+    Returns
+    -------
+    tuple
+        The array, and its metadata by names of objects; the last one makes it visible.
+    """
+    from zarr.storage import StorePath
+
+    held: dict[str, Any] = {}
+    array = rebound(create(held), store_path=StorePath(abandonable_store(address)))
+    return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}

@@ -14,7 +14,8 @@ import numpy as np
 
 from datamover.files.formats import Shape
 from datamover.files.json_values import numbers
-from datamover.files.native_attributes import FILL_VALUE, MISSING, HeldAttributes
+from datamover.files.native_attributes import FILL_VALUE, MISSING, NativeTraits
+from datamover.files.ordinary_layout import SHUFFLES
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
@@ -62,8 +63,6 @@ def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
     for name in MISSING:
         if name in found:
             found[name] = _missing_converted(name, found[name], dtype)
-    if isinstance(attributes, HeldAttributes):
-        return HeldAttributes(found, attributes.native.converted(dtype))
     return found
 
 
@@ -101,6 +100,8 @@ class ZarrTraits:
         Properties that a permutation of dimensions does not change.
     of_format_2 : dict, optional
         For an array of format 2, the properties of a copy in that format, instead of the above.
+    native : NativeTraits, optional
+        For an array in HDF5, the properties of a copy in HDF5.
     """
 
     chunks: Shape
@@ -109,6 +110,7 @@ class ZarrTraits:
     compressors: Any
     others: dict[str, Any]
     of_format_2: dict[str, Any] | None = None
+    native: NativeTraits | None = None
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
@@ -135,6 +137,7 @@ class ZarrTraits:
             compressors=_compressors_for(self.compressors, dtype),
             others={**kept, "fill_value": fill},
             of_format_2=None,
+            native=self.native and self.native.converted(dtype),
         )
 
 
@@ -272,31 +275,17 @@ def _zero(dtype: np.dtype) -> Any:
 
 
 def _compressors_of_v2(array: Any) -> Any:
-    from zarr import codecs
+    from zarr.registry import get_codec_class
 
     if not array.compressors:
         return None
-    said = array.compressors[0].get_config()
-    level = {"level": said["level"]} if "level" in said else {}
-    if said["id"] == "zstd":
-        return (codecs.ZstdCodec(**level, checksum=bool(said.get("checksum"))),)
-    if said["id"] == "gzip":
-        return (codecs.GzipCodec(**level),)
-    if said["id"] == "blosc":
-        return (_blosc_of_v2(said, array.dtype.itemsize),)
-    return "auto"
-
-
-def _blosc_of_v2(said: dict[str, Any], itemsize: int) -> Any:
-    from zarr import codecs
-
-    shuffle = said.get("shuffle", 1)
-    if shuffle == -1:  # numcodecs: by the size of the elements
-        shuffle = 2 if itemsize == 1 else 1
-    return codecs.BloscCodec(
-        typesize=itemsize,
-        cname=said["cname"],
-        clevel=said["clevel"],
-        shuffle=("noshuffle", "shuffle", "bitshuffle")[shuffle],
-        blocksize=said.get("blocksize", 0),
-    )
+    said = dict(array.compressors[0].get_config())
+    name = said.pop("id")
+    if name not in ("zstd", "gzip", "blosc"):
+        return "auto"
+    if name == "blosc":
+        shuffle = said.get("shuffle", 1)
+        if shuffle == -1:  # numcodecs: by the size of the elements
+            shuffle = 2 if array.dtype.itemsize == 1 else 1
+        said |= {"typesize": array.dtype.itemsize, "shuffle": SHUFFLES[shuffle]}
+    return (get_codec_class(name)(**said),)
