@@ -52,10 +52,8 @@ class AddressBytes:
             return memoryview(b"")  # stores reject empty requests
         import obstore
 
-        try:
+        with addresses.failing(f"{self.address} cannot be read"):
             data = memoryview(obstore.get_range(self._store, self._name, start=begin, end=end))
-        except Exception as e:
-            raise self._unread(e) from e
         if len(data) != end - begin:
             raise IoFailed(
                 f"{self.address}: the server returned {len(data):,} bytes instead of "
@@ -68,11 +66,5 @@ class AddressBytes:
         """Return length, time, version and ETag of the object."""
         import obstore
 
-        try:
+        with addresses.failing(f"{self.address} cannot be read"):
             return dict(obstore.head(self._store, self._name))
-        except Exception as e:
-            raise self._unread(e) from e
-
-    def _unread(self, e: Exception) -> IoFailed:
-        """Return the error for the message of the library or the server."""
-        return IoFailed(f"{self.address} cannot be read: {addresses.words_of(e)}")

@@ -20,11 +20,11 @@ from datamover.files.addresses import (
     READ_ONLY,
     SAME,
     done,
+    failing,
     put,
     put_all,
     scheme_of,
     store_at,
-    words_of,
 )
 from datamover.files.json_values import dumps
 from datamover.files.placing import LocalPlace
@@ -66,19 +66,13 @@ def _owner(path: str) -> str | None:
 
 
 def _keys_at(path: str) -> list[str]:
-    try:
+    with failing(f"{path} cannot be looked at"):
         return done(_keys(store_at(path, read_only=True)))
-    except IoFailed:
-        raise
-    except Exception as e:
-        raise IoFailed(f"{path} cannot be looked at: {words_of(e)}") from e
 
 
 def _remove_at(path: str, keys: list[str], what: str) -> None:
-    try:
+    with failing(f"{path}: {what} cannot be removed"):
         done(_remove(store_at(path, read_only=False), keys))
-    except Exception as e:
-        raise IoFailed(f"{path}: {what} cannot be removed: {words_of(e)}") from e
 
 
 def clean_up(path: str, token: str) -> bool:
@@ -188,17 +182,11 @@ class AddressPlace:
                 f"{self.path} contains the incomplete output of a program that was killed or "
                 f"is still at it; {said} removes that"
             )
-        if is_whole and not self._overwrite_group and not self._is_array():
+        if is_whole and not self._overwrite_group and not zarr_group.is_surely_array(self.path):
             raise IoFailed(
                 f"{self.path} is a Zarr group, perhaps with many arrays: "
                 f"{option('overwrite_group', True)} replaces all of it"
             )
-
-    def _is_array(self) -> bool:
-        try:
-            return zarr_group.is_array(self.path)
-        except IoFailed:  # metadata that cannot be read
-            return False
 
     def claim(self, is_directory: bool) -> None:
         """Write the marker; remove the output that is replaced.
@@ -228,12 +216,8 @@ class AddressPlace:
         """Write the metadata, which make the array visible."""
         self._check_is_ours()
         consolidated.remove_around(self.path)
-        try:
+        with failing(f"{self.path} cannot be written"):
             writer.publish()
-        except IoFailed:
-            raise
-        except Exception as e:
-            raise IoFailed(f"{self.path} cannot be written: {words_of(e)}") from e
         self._is_claimed = False
         self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
 

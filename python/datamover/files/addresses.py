@@ -14,10 +14,10 @@ import functools
 import os
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
+from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 
 #: Schemes of addresses; those of files are paths (`names.local_path`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
@@ -68,6 +68,17 @@ def words_of(e: BaseException) -> str:
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
 
 
+@contextlib.contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Convert exceptions of a library, which may have any type, to IoFailed about `what`."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as e:
+        raise IoFailed(f"{what}: {words_of(e)}") from e
+
+
 def store_at(address: str, read_only: bool) -> Any:
     """Open the store at an address for zarr-python, without a request. Errors: `object_store`.
 
@@ -101,10 +112,8 @@ def object_store(address: str) -> Any:
     options: dict[str, Any] = {"retry_config": RETRIES}
     if address.startswith("http://") or _endpoint_is_plain():
         options["client_options"] = {"allow_http": True}
-    try:
+    with failing(f"{address} is not a valid store address"):
         return from_url(_as_url(address), **options)
-    except Exception as e:
-        raise IoFailed(f"{address} is not a valid store address: {words_of(e)}") from e
 
 
 def _endpoint_is_plain() -> bool:
@@ -179,11 +188,9 @@ def put_all(address: str, objects: Mapping[str, bytes]) -> None:
     from zarr.core.buffer import default_buffer_prototype
 
     store = store_at(address, read_only=False)
-    try:
+    with failing(f"{address} cannot be written"):
         for key, data in objects.items():
             done(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))
-    except Exception as e:
-        raise IoFailed(f"{address} cannot be written: {words_of(e)}") from e
 
 
 def get(address: str, key: str) -> bytes | None:
@@ -196,12 +203,8 @@ def get(address: str, key: str) -> bytes | None:
     """
     from zarr.core.buffer import default_buffer_prototype
 
-    try:
+    with failing(f"{address} cannot be read"):
         found = done(store_at(address, read_only=True).get(key, default_buffer_prototype()))
-    except (IoFailed, Unsupported):
-        raise
-    except Exception as e:
-        raise IoFailed(f"{address} cannot be read: {words_of(e)}") from e
     return None if found is None else found.to_bytes()
 
 
@@ -222,12 +225,8 @@ def listed(address: str) -> list[str]:
     async def names(store: Any) -> list[str]:
         return [name async for name in store.list_dir("")]
 
-    try:
+    with failing(f"{address} cannot be looked at"):
         return sorted(done(names(store_at(address, read_only=True))))
-    except (IoFailed, Unsupported):
-        raise
-    except Exception as e:
-        raise IoFailed(f"{address} cannot be looked at: {words_of(e)}") from e
 
 
 def inside(address: str, name: str) -> str:

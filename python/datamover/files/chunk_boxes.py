@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -123,6 +124,14 @@ class ChunkedArray:
         ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
         for cell in itertools.product(*ranges):
             yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+
+
+def read_fully(fd: int, size: int, offset: int) -> bytes:
+    """Read up to a size or the end of a file; the system returns less than 2 GiB at a time."""
+    found = os.pread(fd, size, offset)
+    while len(found) < size and (more := os.pread(fd, size - len(found), offset + len(found))):
+        found += more
+    return found
 
 
 def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:

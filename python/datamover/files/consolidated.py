@@ -11,7 +11,6 @@ import logging
 import warnings
 from typing import Any
 
-from datamover.errors import IoFailed
 from datamover.files import addresses, zarr_group
 from datamover.files.json_values import dumps
 
@@ -34,15 +33,11 @@ def remove_around(output: str) -> None:
         They cannot be removed, or a server does not answer.
     """
     for group, metadata in zarr_group.around(output):
-        try:
+        with addresses.failing(
+            f"{group} has consolidated metadata, which {output} makes out of date and which cannot "
+            "be removed"
+        ):
             is_changed = _remove(group, metadata)
-        except IoFailed:
-            raise
-        except Exception as e:  # stores raise many types
-            raise IoFailed(
-                f"{group} has consolidated metadata, which {output} makes out of date and which "
-                f"cannot be removed: {addresses.words_of(e)}"
-            ) from e
         if is_changed:
             log.warning(
                 "%s: its consolidated metadata is removed, since %s makes it out of date; "

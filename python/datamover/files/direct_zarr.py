@@ -20,7 +20,7 @@ import numpy as np
 from datamover.errors import IoFailed
 from datamover.files import bounded_decode, ordinary_layout, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
-from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.ordinary_layout import Layout
@@ -68,7 +68,7 @@ class OrdinaryArray(ChunkedArray):
         except FileNotFoundError:
             return None
         try:
-            found = _read_all(fd)
+            found = read_fully(fd, os.fstat(fd).st_size, 0)
             data = found
             if self._codec is not None:
                 data = bounded_decode.decode(self._codec, found, self._chunk_bytes)
@@ -202,17 +202,6 @@ class OrdinaryArray(ChunkedArray):
     def close(self) -> None:
         """Close the directory."""
         self._file_system.close()
-
-
-def _read_all(fd: int) -> bytes:
-    size = os.fstat(fd).st_size
-    found = os.read(fd, size) if size else b""
-    while len(found) < size:
-        more = os.read(fd, size - len(found))
-        if not more:
-            break
-        found += more
-    return found
 
 
 def opened(path: str, kept: ZarrTraits | None = None) -> OrdinaryArray | None:

@@ -289,7 +289,10 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if (own := getattr(path, "file_format", None)) is not None:  # of a `many_to_zarr.Variable`
         return own
     if addresses.is_address(path):
-        return _input_at_address(path, options.input_format)
+        return _at_address(
+            path, options.input_format, ("zarr", "npy", "hdf5"),
+            "Zarr arrays, HDF5 and .npy can be read, but not {}; copy it here first",
+        )  # fmt: skip
     check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
@@ -309,28 +312,13 @@ def of_input(path: str, options: MoveOptions) -> Format:
     )
 
 
-def _input_at_address(path: str, said: str | None) -> Format:
-    """Return the format of an input at an address: Zarr, or .npy or HDF5 by ranges of bytes."""
+def _at_address(path: str, said: str | None, possible: tuple[str, ...], words: str) -> Format:
+    """Return the format at an address, by the option or the name; Unsupported with `words`."""
     by_name = by_suffix(path)
-    name = said or (by_name.name if by_name else "zarr")
-    if named(name).name not in ("zarr", "npy", "hdf5"):
-        raise Unsupported(
-            f"{path}: at addresses, Zarr arrays, HDF5 and .npy can be read, but not {name}; "
-            "copy it here first"
-        )
-    return named(name)
-
-
-def _output_at_address(path: str, said: str | None) -> Format:
-    """Return Zarr, the only format written at addresses: objects are written as a whole."""
-    by_name = by_suffix(path)
-    name = said or (by_name.name if by_name else "zarr")
-    if named(name).name != "zarr":
-        raise Unsupported(
-            f"{path}: at addresses, only Zarr arrays and groups can be written, not {name}; use "
-            "the extension .zarr, or write a file here and copy it"
-        )
-    return named("zarr")
+    found = named(said or (by_name.name if by_name else "zarr"))
+    if found.name not in possible:
+        raise Unsupported(f"{path}: at addresses, {words.format(found.name)}")
+    return found
 
 
 def check_input_kind(path: str) -> None:
@@ -380,7 +368,11 @@ def is_in_zarr(path: str) -> bool:
 def of_output(path: str, options: MoveOptions) -> Format:
     """Return the format of an output: by the option, its name, or its enclosing group."""
     if addresses.is_address(path):
-        return _output_at_address(path, options.output_format)
+        return _at_address(
+            path, options.output_format, ("zarr",),
+            "only Zarr arrays and groups can be written, not {}; use the extension .zarr, or write "
+            "a file here and copy it",
+        )  # fmt: skip
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)

@@ -86,14 +86,10 @@ def open_file(path: str, data: AddressBlocks | None = None) -> Any:
         It is not an HDF5 file, or broken.
     """
     data = data or bytes_at(path)
-    try:
+    with reading(path):
         if data is not None:
             return h5py().File(AddressFile(data), "r")
         return h5py().File(path, "r", locking="best-effort")
-    except Error:
-        raise
-    except (OSError, RuntimeError, ValueError) as e:
-        raise IoFailed(f"{path} is not a readable HDF5 file: {e}") from e
 
 
 @dataclasses.dataclass

@@ -14,7 +14,7 @@ import numpy as np
 
 from datamover.errors import IoFailed
 from datamover.files import bounded_decode, hdf5, hdf5_types
-from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.hdf5_address import AddressBlocks
 
@@ -65,12 +65,9 @@ class ChunkedDataset(ChunkedArray):
     def _stored(self, offset: int, size: int) -> Any:
         if self._data is not None:
             return self._data.read(offset, offset + size)
-        data = os.pread(self._fd, size, offset)
-        while len(data) < size:  # the system returns less than 2 GiB at a time
-            more = os.pread(self._fd, size - len(data), offset + len(data))
-            if not more:
-                raise ValueError("the file ends within it")
-            data += more
+        data = read_fully(self._fd, size, offset)
+        if len(data) < size:
+            raise ValueError("the file ends within it")
         return data
 
     def check_unchanged(self) -> None:

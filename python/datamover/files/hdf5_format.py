@@ -26,6 +26,7 @@ from datamover.files import (
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
 from datamover.files.hdf5_address import AddressBlocks
+from datamover.files.json_values import flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.native_attributes import (
     FILL_VALUE,
@@ -99,7 +100,7 @@ def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             value = value.tolist() if value.dtype.kind in "biufUO" else None
         words = value if isinstance(value, list) else [value]
-        plain = all(isinstance(word, (bool, int, float, str)) for word in _flat(words))
+        plain = all(isinstance(word, (bool, int, float, str)) for word in flat(words))
         if name not in internal and value is not None and plain:
             found[name] = value
     return found
@@ -114,10 +115,6 @@ def left_out(held: Any, found: dict[str, Any]) -> list[str]:
 def _internal(held: Any) -> set[str]:
     """Return the names of a dataset's or group's attributes that only HDF5 needs."""
     return INTERNAL | OF_SCALES if getattr(held, "is_scale", False) else INTERNAL
-
-
-def _flat(words: list[Any]) -> list[Any]:
-    return [w for word in words for w in (_flat(word) if isinstance(word, list) else [word])]
 
 
 def dimension_names(dataset: Any, name: str) -> tuple[str | None, ...] | None:

@@ -139,11 +139,8 @@ def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec
     Raises the errors of a move.
     """
     job = Job(None, source, output, options, output_place(source, output, options, None))
-    try:
-        job.open_input()
+    with job.opened():
         return job.spec, job.options
-    finally:
-        job.close()
 
 
 def _intend(
@@ -152,21 +149,12 @@ def _intend(
     """Return what a move of one array would do."""
     job = Job(None, source, output, options, output_place(source, output, options, None))
     job.nprocs = nprocs
-    try:
-        job.open_input()
-        with together(None):
-            if checks_places:
-                job.place.check()
-            return _of_job(job)
-    finally:
-        job.close()
-
-
-def _of_job(job: Job) -> Intention:
-    """Return the intention of a job, without an output."""
-    job.threads = share_of_cores(job.nprocs)
-    job.plan(job.free_bytes())
-    return Intention(job.spec, job.move_plan, _files(job), job.nprocs)
+    with job.opened(), together(None):
+        if checks_places:
+            job.place.check()
+        job.threads = share_of_cores(nprocs)
+        job.plan(job.free_bytes())
+        return Intention(job.spec, job.move_plan, _files(job), nprocs)
 
 
 def _files(job: Job) -> int:

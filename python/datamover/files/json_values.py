@@ -76,11 +76,12 @@ def numbers(value: Any, name: str = "") -> Any:
     if not isinstance(value, list):
         return value
     found = [numbers(held) for held in value]
-    return value if any(isinstance(held, str) for held in _flat(found)) else found
+    return value if any(isinstance(held, str) for held in flat(found)) else found
 
 
-def _flat(values: list[Any]) -> list[Any]:
-    return [v for value in values for v in (_flat(value) if isinstance(value, list) else [value])]
+def flat(values: list[Any]) -> list[Any]:
+    """Return the values in lists in lists."""
+    return [v for value in values for v in (flat(value) if isinstance(value, list) else [value])]
 
 
 def dumps(value: Any) -> str:

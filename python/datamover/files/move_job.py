@@ -120,15 +120,20 @@ class Job:
         #: The place of the intermediate, while there is one.
         self.between: Any = None
         self.threads = 1
-        self.reader = cast(Reader, None)  # until `open_input`
+        self.reader = cast(Reader, None)  # while it is `opened`
         self.writer: Any = None  # a Writer; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.sums: Checksums | None = None
 
-    def open_input(self) -> None:
-        """Open the input, and determine the output. Collective."""
-        with together(self.comm):
-            self._open_input()
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Open the input, and determine the output; at the end, release everything. Collective."""
+        try:
+            with together(self.comm):
+                self._open_input()
+            yield
+        finally:
+            self.close()
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Create the complete output. Collective."""

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import json
 import logging
 import os
 import re
@@ -210,7 +209,7 @@ def check_place(
                 f"{output} holds the dataset {there[0]!r}, not {member!r}: "
                 f"{_how_to_replace(overwrite_group)}"
             )
-    if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
+    if os.path.isdir(output) and not overwrite_group and not zarr_group.is_surely_array(output):
         raise IoFailed(
             f"{output} is a Zarr group, perhaps with many arrays: "
             f"{_how_to_replace(overwrite_group)}"
@@ -268,17 +267,6 @@ def _how_to_replace(overwrite_group: bool | None) -> str:
     if overwrite_group is None:
         return "it is not replaced here; remove it first, or give another name"
     return f"{formats.option('overwrite_group', True)} replaces all of it"
-
-
-def _is_zarr_array(path: str) -> bool:
-    """Return whether a store is a single array by its metadata; False if they are unreadable."""
-    try:
-        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
-            return json.load(file).get("node_type") == "array"
-    except FileNotFoundError:
-        return os.path.exists(os.path.join(path, ".zarray"))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return False
 
 
 def place(temporary: str, output: str, overwrite: bool) -> str | None:

@@ -112,26 +112,19 @@ def of_hdf5(file: Any, name: str, where: str) -> Strings:
 
 def of_zarr(path: str) -> Strings:
     """Return a Zarr array, which may be at an address. Raises IoFailed if it cannot be read."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            at_address = addresses.is_address(path)
-            store = addresses.store_at(path, read_only=True) if at_address else path
-            array = zarr_python().open_array(store, mode="r")
-            kept = traits_of(array)
-    except (Unsupported, IoFailed):
-        raise
-    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
-        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
+    with addresses.failing(f"{path} is not a readable Zarr array"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        at_address = addresses.is_address(path)
+        store = addresses.store_at(path, read_only=True) if at_address else path
+        array = zarr_python().open_array(store, mode="r")
+        kept = traits_of(array)
 
     def read(box: Box) -> np.ndarray:
-        try:
+        unit = array.shards or array.chunks
+        cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
+        key = array.metadata.encode_chunk_key(cell)
+        with addresses.failing(f"{path} cannot be read in chunk {key}"):
             return np.asarray(array[box], object)
-        except Exception as e:  # codecs raise many types for bytes that they cannot decode
-            unit = array.shards or array.chunks
-            cell = tuple(part.start // c for part, c in zip(box, unit, strict=True))
-            key = array.metadata.encode_chunk_key(cell)
-            raise IoFailed(f"{path} cannot be read in chunk {key}: {addresses.words_of(e)}") from e
 
     return Strings(path, array.shape, kept, read)
 

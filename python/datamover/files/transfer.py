@@ -204,13 +204,10 @@ def move_array(
     job = Job(
         comm, source, output, options, place or output_place(source, output, options, address)
     )
-    try:
-        job.open_input()
+    with job.opened():
         begin = time.perf_counter()
         times = job.run(progress)
         seconds = time.perf_counter() - begin
-    finally:
-        job.close()
     slowest = _slowest(address, [*times, seconds])
     by_phase: Any = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
     plan, of_plan = job.move_plan, {}

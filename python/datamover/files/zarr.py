@@ -22,7 +22,7 @@ from datamover.files.native_attributes import native_of, tell_not_in_json
 from datamover.files.zarr_array import ZarrArray, raise_no_space
 from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
 from datamover.files.zarr_store import abandonable_store, created_at, zarr_python
-from datamover.files.zarr_traits import ZarrTraits, traits_of
+from datamover.files.zarr_traits import traits_of
 
 log = logging.getLogger("datamover")
 #: Files that make a directory an array or a group.
@@ -45,32 +45,20 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     if not at_address:
         for name in zarr_group.METADATA:  # zarr-python would wait for a pipe
             zarr_group.content_of(path, name)
-    store = addresses.store_at(path, read_only=True) if at_address else path
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = zarr.open(store, mode="r", use_consolidated=False)
-    except Exception as e:  # zarr, json and the codecs raise many types for foreign metadata
-        if not at_address and not recognizes(path):
-            raise IoFailed(
-                f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array"
-            ) from None
-        words = addresses.words_of(e)
-        raise IoFailed(f"{path} is not a readable Zarr array: {words}") from e
+        if not recognizes(path):
+            raise IoFailed(f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array")
+    with addresses.failing(f"{path} is not a readable Zarr array"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        store = addresses.store_at(path, read_only=True) if at_address else path
+        found = zarr.open(store, mode="r", use_consolidated=False)
     if not isinstance(found, zarr.Array):
         raise IoFailed(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     check_dtype(found.dtype, path)
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
-    return ZarrArray(found, path, found.dtype, _traits(found, path))
-
-
-def _traits(array: Any, path: str) -> ZarrTraits:
-    try:
-        return traits_of(array)
-    except (TypeError, ValueError, LookupError, AttributeError) as e:  # foreign metadata
-        raise IoFailed(f"{path} is not a readable Zarr array: {addresses.words_of(e)}") from e
+    with addresses.failing(f"{path} is not a readable Zarr array"):
+        return ZarrArray(found, path, found.dtype, traits_of(found))
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:

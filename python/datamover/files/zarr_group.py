@@ -73,9 +73,12 @@ def content_of(path: str, name: str) -> bytes | None:
         raise IoFailed(f"{place} cannot be read: {e.strerror}") from e
 
 
-def is_array(path: str) -> bool:
-    """Return whether a node is an array."""
-    return metadata(path).get("node_type") == "array"
+def is_surely_array(path: str) -> bool:
+    """Return whether a node is an array by its metadata; False if they cannot be read."""
+    try:
+        return metadata(path).get("node_type") == "array"
+    except IoFailed:
+        return False
 
 
 def is_group(path: str) -> bool:
