@@ -126,8 +126,9 @@ def _plus(a: Any, b: Any) -> Shape:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _minus(a: Any, b: Any) -> Shape:
-    return tuple(x - y for x, y in zip(a, b, strict=True))
+def _from(whole: Region, part: Region) -> Region:
+    """Return a part in indices from the lowest corner of the whole."""
+    return part.shifted([-a for a in whole.lo])
 
 
 def _terms(
@@ -189,9 +190,8 @@ def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Regi
             found = region if found.empty else found | region
     if found.empty:
         return found
-    lo = _minus(found.lo, domain.lo)
-    hi = _minus(found.hi, domain.lo)
-    whole = zip(lo, hi, file.granule, file.spec.shape, strict=True)
+    found = _from(domain, found)
+    whole = zip(found.lo, found.hi, file.granule, file.spec.shape, strict=True)
     ends = [(a // g * g, min(-(-b // g) * g, n)) for a, b, g, n in whole]
     return Region([a for a, _ in ends], [b for _, b in ends])
 
@@ -213,7 +213,7 @@ def _pieces(
         return
     there = term.source_region if to_file else term.destination_region
     axes = term.axes or tuple(range(section.dims))
-    offsets = _minus(here.lo, _region(term, to_file).lo)
+    offsets = _from(_region(term, to_file), here).lo
     begin, extents = list(there.lo), list(there.shape)
     for k, axis in enumerate(axes):  # dimension k of the destination is `axis` of the source
         mine, other = (k, axis) if to_file else (axis, k)
@@ -222,7 +222,7 @@ def _pieces(
         left = there.shape[other] - offsets[mine] - extents[other]
         begin[other] += left if flips else offsets[mine]
     other_region = Region(begin, _plus(begin, extents))
-    staged = Region(_minus(here.lo, section.lo), _minus(here.hi, section.lo))
+    staged = _from(section, here)
     regions = (other_region, staged) if to_file else (staged, other_region)
     piece = Redistribution.__new__(Redistribution)
     flags = (term.partial, term.reversed, term.adjoint)
@@ -237,29 +237,24 @@ def _copies(
     region = _region(term, to_file)
     if not region.intersects(section):
         return
+    found = staging.find(_from(section, region & section))
+    region = _from(section, region)
     steps = [step or (1,) * section.dims for step in (term.source_step, term.destination_step)]
     other = term.source_region if to_file else term.destination_region
     own_step, other_step = (steps[1], steps[0]) if to_file else (steps[0], steps[1])
     axes = term.axes or tuple(range(section.dims))
-    near = Region(
-        _minus((region & section).lo, section.lo), _minus((region & section).hi, section.lo)
-    )
-    for block in staging.find(near):
+    for block in found:
         held = staging.region(block)
         lo, hi = [0] * section.dims, [0] * section.dims
         other_lo, other_hi = list(other.lo), list(other.hi)
         for k, axis in enumerate(axes):
             mine, its = (k, axis) if to_file else (axis, k)
             first, count = _positions(
-                region.lo[mine] - section.lo[mine],
-                region.hi[mine] - section.lo[mine],
-                own_step[mine],
-                held.lo[mine],
-                held.hi[mine],
+                region.lo[mine], region.hi[mine], own_step[mine], held.lo[mine], held.hi[mine]
             )
             if count < 1:
                 break
-            lo[mine] = region.lo[mine] - section.lo[mine] + first * own_step[mine]
+            lo[mine] = region.lo[mine] + first * own_step[mine]
             hi[mine] = lo[mine] + (count - 1) * own_step[mine] + 1
             if term.flip and term.flip[k]:
                 first = -(-(region.hi[mine] - region.lo[mine]) // own_step[mine]) - first - count

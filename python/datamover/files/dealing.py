@@ -31,24 +31,19 @@ def range_boxes(grid: Shape, begin: int, end: int) -> list[Box]:
     if len(grid) == 1:
         return [((begin,), (end,))]
     inner = math.prod(grid[1:])
-    first, last = begin // inner, (end - 1) // inner
-    boxes: list[Box] = []
 
-    def partial(c: int, lo: int, hi: int) -> None:
-        for a, b in range_boxes(grid[1:], lo, hi):
-            boxes.append(((c, *a), (c + 1, *b)))
+    def row(c: int) -> list[Box]:
+        """Return the boxes in one index of the first dimension."""
+        lo, hi = max(begin - c * inner, 0), min(end - c * inner, inner)
+        return [((c, *a), (c + 1, *b)) for a, b in range_boxes(grid[1:], lo, hi)]
 
-    if first == last and end - begin < inner:
-        partial(first, begin - first * inner, end - first * inner)
-        return boxes
     whole_begin, whole_end = -(-begin // inner), end // inner
-    if begin < whole_begin * inner:
-        partial(first, begin - first * inner, inner)
+    if whole_begin > whole_end:
+        return row(whole_end)
+    boxes = row(whole_begin - 1)
     if whole_begin < whole_end:
         boxes.append(((whole_begin, *(0,) * (len(grid) - 1)), (whole_end, *grid[1:])))
-    if whole_end * inner < end:
-        partial(last, 0, end - whole_end * inner)
-    return boxes
+    return boxes + row(whole_end)
 
 
 def unit_grid(shape: Shape, unit: Shape) -> Shape:

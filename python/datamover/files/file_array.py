@@ -461,13 +461,9 @@ def _reopened(file: Any, path: str) -> Any:
     """Open a file for writing that was opened for reading."""
     if isinstance(file, FlatFile):
         return file.reopened_to_write()
-    if isinstance(file, OrdinaryArray):
-        return file
-    if isinstance(file, ZarrArray):
-        from datamover.files import zarr
-
-        return zarr.open_writer(path, file.spec, MoveOptions())
     file.close()
+    if isinstance(file, (OrdinaryArray, ZarrArray)):
+        return formats.named("zarr").open_writer(path, file.spec, MoveOptions())
     raise Unsupported(
         f"{path} has chunks, or elements that only h5py reads: only contiguous HDF5 datasets can "
         "be written; create a new one"

@@ -10,6 +10,7 @@ each process to each other one.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -43,12 +44,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from datamover.movers import Arrays
-
-
-class _Nothing:
-    """The task of a round that has nothing to move."""
-
-    in_flight = False
 
 
 class _Flags:
@@ -193,14 +188,14 @@ class FileMover(Mover):
             mover = self._moves.mover(k)
             failure: BaseException | None = None
             if not (step.is_covered and self._replaces):  # elements that are not written stay
-                task = Task(lambda k=k: self._transfer(k, writes=False))
+                task = Task(functools.partial(self._transfer, k, writes=False))
                 yield task
                 failure = task.failure
                 yield from self._told(failure)
             mover.start()
             yield mover
             if self._to_file:
-                task = Task(lambda k=k: self._transfer(k, writes=True))
+                task = Task(functools.partial(self._transfer, k, writes=True))
                 yield task
                 yield from self._told(task.failure)
 
@@ -239,7 +234,7 @@ class FileMover(Mover):
             raise InvalidState("the mover is closed")
         with uninterrupted():  # otherwise the file would wait forever for the end of the round
             self._file.begin_round(self, self._to_file)
-            self._round, self._awaited = self._steps_of_round(), _Nothing()
+            self._round = self._steps_of_round()
         if self._steps:
             self._advance()
 
@@ -247,7 +242,7 @@ class FileMover(Mover):
         """Make progress; return whether the move is complete here."""
         if self._round is None:
             raise InvalidState("the mover is not in flight")
-        while not self._awaited.in_flight or self._awaited.test():
+        while not self._waits or self._awaited.test():
             if not self._advance():
                 return True
         return False
@@ -263,8 +258,13 @@ class FileMover(Mover):
             if not self._advance():
                 return
 
+    @property
+    def _waits(self) -> bool:
+        """Whether there is a task that was not complete before."""
+        return self._awaited is not None and self._awaited.in_flight
+
     def _wait_for(self, deadline: float | None, timeout: float | None) -> None:
-        if not self._awaited.in_flight:  # an earlier wait was interrupted after it had completed
+        if not self._waits:  # an earlier wait was interrupted after it had completed
             return
         left = None if deadline is None else deadline - time.monotonic()
         try:

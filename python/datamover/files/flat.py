@@ -203,10 +203,6 @@ class FlatObject(FlatFile):
         """Raise if the object has changed since it was opened."""
         self._data.check_unchanged()
 
-    def reopened_to_write(self) -> FlatFile:
-        """Raise: objects at an address are not written in place."""
-        raise Unsupported(f"{self._path}: arrays at addresses can only be read; copy it here first")
-
     def _read_run(self, position: int, out: np.ndarray) -> None:
         for begin in range(0, len(out), MAX_SPAN_AT_ADDRESS_BYTES):
             end = min(begin + MAX_SPAN_AT_ADDRESS_BYTES, len(out))

@@ -18,7 +18,6 @@ from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
     communicator,
-    refuse_unsaid,
     state_of,
     targets_of,
 )
@@ -142,9 +141,8 @@ def save(
     address = address_of(comm, agreeing, arrays)
 
     def prepare() -> Save:
-        found = Save(comm, address, names.place_of(path), state_of(arrays))
+        found = Save(comm, address, names.place_of(path), state_of(arrays, comm.size))
         check_items(found.state.items, comm)
-        refuse_unsaid(found.state, comm.size)
         found.set_options(
             overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
         )

@@ -73,10 +73,7 @@ def named(said: dict[str, Names], specs: dict[str, ArraySpec]) -> dict[str, Name
     for array, names in said.items():
         if array not in shapes:
             raise InvalidArgument(f"dimensions name the array {array!r}, which is not saved")
-        if len(names) != len(shapes[array]):
-            raise InvalidArgument(
-                f"dimensions of {array!r} are {names}; it has the shape {shapes[array]}"
-            )
+        checked_names(repr(array), names, shapes[array])
     found = {array: said.get(array, _own(array, len(shapes[array]))) for array in shapes}
     _check_lengths(found, shapes)
     return found

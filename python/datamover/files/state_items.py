@@ -70,15 +70,11 @@ class Item:
 
 @dataclasses.dataclass
 class State:
-    """Arrays and values that are saved, distributed or equal on all processes; sorted by name.
-
-    `unsaid` names those of `arrays` that were not passed as equal on all processes.
-    """
+    """Arrays and values that are saved, distributed or equal on all processes; sorted by name."""
 
     items: dict[str, Item]
     arrays: dict[str, np.ndarray]
     values: dict[str, Value]
-    unsaid: list[str] = dataclasses.field(default_factory=list)
 
     def specs(self) -> dict[str, ArraySpec]:
         """Describe all arrays in the file by their names; dtypes must be known by now."""
@@ -86,7 +82,7 @@ class State:
         return found | {name: ArraySpec(a.shape, a.dtype) for name, a in self.arrays.items()}
 
 
-def state_of(given: Any) -> State:
+def state_of(given: Any, nprocs: int = 1) -> State:
     """Sort the arrays and values to save. Local.
 
     Raises
@@ -94,7 +90,8 @@ def state_of(given: Any) -> State:
     WrongType
         An object is neither an array nor a value.
     InvalidArgument
-        A file cannot have a name.
+        A file cannot have a name, or an array of several processes may be a part, or the same on
+        all: parts may be equal by chance, as zeros are, so equality does not decide it.
     """
     if not isinstance(given, Mapping):
         raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
@@ -102,8 +99,6 @@ def state_of(given: Any) -> State:
     found = State({}, {}, {})
     for name, value in sorted(given.items()):
         value = array_of(value, repr(name))
-        if isinstance(value, np.ndarray) and value.ndim:
-            found.unsaid.append(name)
         if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
             value = _whole(name, value[0])
         if isinstance(value, (Array, tuple)):
@@ -114,6 +109,11 @@ def state_of(given: Any) -> State:
             refuse_mask(value, repr(name))
             found.arrays[name] = np.asarray(value)
             _check_dtype(name, found.arrays[name].dtype)
+            if np.ndim(value) and nprocs > 1 and not is_whole:
+                raise InvalidArgument(
+                    f"{name!r} is an array without a layout: pass (array, layout) if each process "
+                    "has its part, or (array, None) if the whole is the same on all"
+                )
         elif isinstance(value, (bool, int, float, str)):
             found.values[name] = value
         else:
@@ -133,22 +133,6 @@ def _whole(name: str, array: Any) -> Any:
             "that is the same on all processes"
         )
     return array
-
-
-def refuse_unsaid(state: State, nprocs: int) -> None:
-    """Reject arrays of several processes that may be parts, or the same on all. Local.
-
-    Parts may be equal by chance, as zeros are, so equality does not decide it.
-
-    Raises
-    ------
-    InvalidArgument
-    """
-    if nprocs > 1 and state.unsaid:
-        raise InvalidArgument(
-            f"{state.unsaid[0]!r} is an array without a layout: pass (array, layout) if each "
-            "process has its part, or (array, None) if the whole is the same on all"
-        )
 
 
 def check_names(names: list[Any]) -> None:

@@ -99,7 +99,7 @@ class Work:
         """Read or write all parts. Collective."""
         self.transfer_direct()
         for group in groups:
-            with self.staged(group) as moves:
+            with contextlib.closing(self.staged(group)) as moves:
                 self.execute(moves)
 
     def transfer_direct(self) -> None:
