@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
+from datamover.bench.options import option
 from datamover.command_help import examples
 from datamover.errors import InvalidArgument
 
@@ -35,9 +36,9 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def _check_sizes(given: dict[str, int | None]) -> None:
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None and abs(value) > MOST_BYTES:
-            raise InvalidArgument(f"{option} {value} does not fit 64 bits")
+            raise InvalidArgument(f"{name} {value} does not fit 64 bits")
 
 
 def _version(wanted: bool) -> None:
@@ -58,24 +59,23 @@ def _versions(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    version: option(
+        bool, "Show the version.", "--version", metavar="", callback=_version, is_eager=True
+    ) = False,
+    versions: option(
         bool,
-        typer.Option(
-            "--version", metavar="", callback=_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-    versions: Annotated[
-        bool,
-        typer.Option(
-            "--versions",
-            metavar="",
-            callback=_versions,
-            is_eager=True,
-            help="Show all versions that a bug report needs.",
-        ),
-    ] = False,
+        "Show all versions that a bug report needs.",
+        "--versions",
+        metavar="",
+        callback=_versions,
+        is_eager=True,
+    ) = False,
 ) -> None:
     pass
+
+
+def _numbers(help: str, metavar: str = "N,N,...") -> Any:
+    return option(Any, help, parser=_integers, metavar=metavar)
 
 
 @app.command(
@@ -86,49 +86,26 @@ def _options(
     )
 )
 def explain(
-    shape: Annotated[
-        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Extents of the array.")
-    ],
-    source: Annotated[
-        str, typer.Option("--from", metavar="DIST", help='Layout before, such as "(block, *)".')
-    ],
-    destination: Annotated[
-        str, typer.Option("--to", metavar="DIST", help='Layout after, "(cyclic(64), cyclic(64))".')
-    ],
-    nprocs: Annotated[int, typer.Option("-n", "--nprocs", min=1, help="Number of processes.")],
-    rank: Annotated[
-        int | None, typer.Option(help="Show what this process sends and receives.")
-    ] = None,
-    from_grid: Annotated[
-        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Process grid before.")
-    ] = None,
-    to_grid: Annotated[
-        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Process grid after.")
-    ] = None,
-    axes: Annotated[
-        Any,
-        typer.Option(
-            parser=_integers,
-            metavar="K,K,...",
-            help=r"Dimension k after is dimension AXES\[k] before, as in numpy.transpose.",
-        ),
-    ] = None,
-    itemsize: Annotated[int, typer.Option(min=1, help="Bytes per element.")] = 8,
-    node_size: Annotated[
-        int | None, typer.Option(min=1, help="Processes per node; all on one if not given.")
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of peers or pairs to list.")] = 10,
-    verbose: Annotated[
-        bool,
-        typer.Option("-v", "--verbose", metavar="", help="Show how address relations are encoded."),
-    ] = False,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Write everything as JSON; - is the output."),
-    ] = None,
-    png_file: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw holdings and traffic.")
-    ] = None,
+    shape: _numbers("Extents of the array."),
+    source: option(str, 'Layout before, such as "(block, *)".', "--from", metavar="DIST"),
+    destination: option(str, 'Layout after, "(cyclic(64), cyclic(64))".', "--to", metavar="DIST"),
+    nprocs: option(int, "Number of processes.", "-n", "--nprocs", min=1),
+    rank: option(int | None, "Show what this process sends and receives.") = None,
+    from_grid: _numbers("Process grid before.") = None,
+    to_grid: _numbers("Process grid after.") = None,
+    axes: _numbers(
+        r"Dimension k after is dimension AXES\[k] before, as in numpy.transpose.", "K,K,..."
+    ) = None,
+    itemsize: option(int, "Bytes per element.", min=1) = 8,
+    node_size: option(int | None, "Processes per node; all on one if not given.", min=1) = None,
+    top: option(int, "Number of peers or pairs to list.", min=1) = 10,
+    verbose: option(
+        bool, "Show how address relations are encoded.", "-v", "--verbose", metavar=""
+    ) = False,
+    json_file: option(
+        Path | None, "Write everything as JSON; - is the output.", "--json", metavar="FILE"
+    ) = None,
+    png_file: option(Path | None, "Draw holdings and traffic.", "--png", metavar="FILE") = None,
 ) -> None:
     """Show what a redistribution would do: messages, bytes, balance, encodings, transports.
 

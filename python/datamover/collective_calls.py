@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from .daemon_threads import stay_where_the_program_ends
 from .errors import Error
 from .mpi import comm_address, core, take_part_with, tell_that_left
 
@@ -24,6 +25,18 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 #: Takes part in the call of the other processes, and raises.
 Refuse = Callable[[tuple[Any, ...], Mapping[str, Any], BaseException], NoReturn]
+
+
+def stay_where_the_program_ends() -> None:
+    """Block forever in a daemon thread if the program's main thread has ended. Local.
+
+    Python ends daemon threads when they return from a call. Before that, open objects are closed,
+    and the call fails. A thread that raises this error while Python ends may end the program by a
+    signal.
+    """
+    if threading.current_thread().daemon and not threading.main_thread().is_alive():
+        while True:
+            time.sleep(3600)
 
 
 def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callable]:

@@ -78,15 +78,17 @@ _CAPSULES = (
     (b"dltensor_versioned", _ManagedVersioned, b"used_dltensor_versioned"),
     (b"dltensor", _Managed, b"used_dltensor"),
 )
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi)
-)
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_SetName", ctypes.pythonapi)
-)
+
+
+def _of_capsules(name: str, result: Any) -> Any:
+    """Return a function of Python's for a capsule and a name."""
+    kind = ctypes.PYFUNCTYPE(result, ctypes.py_object, ctypes.c_char_p)
+    return kind((name, ctypes.pythonapi))
+
+
+_pointer_of = _of_capsules("PyCapsule_GetPointer", ctypes.c_void_p)
+_is_valid = _of_capsules("PyCapsule_IsValid", ctypes.c_int)
+_rename = _of_capsules("PyCapsule_SetName", ctypes.c_int)
 
 
 def is_exported(value: Any) -> bool:

@@ -38,22 +38,21 @@ class Load:
         Over all processes; bytes or numbers of messages.
     rank : int
         The lowest rank with the maximum.
+    imbalance : float
+        Maximum over mean: 1 is perfectly balanced.
     """
 
     mean: float
     maximum: int
     rank: int
-
-    @property
-    def imbalance(self) -> float:
-        """Maximum over mean: 1 is perfectly balanced."""
-        return self.maximum / self.mean if self.mean else 1.0
+    imbalance: float
 
     @classmethod
     def of(cls, per_process: np.ndarray, scale: int = 1) -> Load:
         """Summarize a quantity per rank, multiplied by `scale`."""
         rank = int(np.argmax(per_process))
-        return cls(float(per_process.mean()) * scale, int(per_process[rank]) * scale, rank)
+        mean, maximum = float(per_process.mean()) * scale, int(per_process[rank]) * scale
+        return cls(mean, maximum, rank, maximum / mean if mean else 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,17 +109,6 @@ class Pairs:
             table["encoding"],
             table["relation_bytes"],
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Columns as lists."""
-        names = _plan.encoding_names()
-        return {
-            "source": self.source.tolist(),
-            "destination": self.destination.tolist(),
-            "bytes": self.bytes.tolist(),
-            "encoding": [names[e] for e in self.encoding.tolist()],
-            "relation_bytes": self.relation_bytes.tolist(),
-        }
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -186,22 +174,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as values that `json.dump` takes."""
-        plain = {"schema": SCHEMA} | {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(self)
-            if f.name not in ("loads", "carriers", "relations", "pairs", "outgoing", "incoming")
-        }
-        plain["loads"] = {
-            name: {**dataclasses.asdict(load), "imbalance": load.imbalance}
-            for name, load in self.loads.items()
-        }
-        plain["carriers"] = {k: dataclasses.asdict(c) for k, c in self.carriers.items()}
-        plain["relations"] = [dataclasses.asdict(r) for r in self.relations]
-        for name in ("pairs", "outgoing", "incoming"):
-            pairs = getattr(self, name)
-            if pairs is not None:
-                plain[name] = pairs.to_json()
-        return plain
+        return {"schema": SCHEMA} | dataclasses.asdict(self, dict_factory=_plain)
 
     def dumps(self) -> str:
         """Return `to_json` as text, without spaces."""
@@ -217,6 +190,17 @@ class Explanation:
         return capture.get()
 
     __repr__ = __str__
+
+
+def _plain(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a dataclass as plain values, without lists of pairs that it lacks."""
+    lists = ("pairs", "outgoing", "incoming")
+    found = {name: value for name, value in members if value is not None or name not in lists}
+    names = _plan.encoding_names()
+    for name, value in found.items():
+        if isinstance(value, np.ndarray):
+            found[name] = [names[e] for e in value] if name == "encoding" else value.tolist()
+    return found
 
 
 def _check_types(plan: Any, **numbers: Any) -> None:

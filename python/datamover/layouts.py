@@ -120,6 +120,13 @@ def checked(layout: Layout) -> Layout:
     return layout
 
 
+def changed(layout: BlockCyclic, **others: Any) -> BlockCyclic:
+    """Return a block-cyclic layout with other arguments. Not for users."""
+    kept = ("shape", "distribution", "nprocs", "grid", "first_process", "grid_order", "ranks")
+    arguments: Any = {name: getattr(layout, name) for name in (*kept, "replicas")}
+    return BlockCyclic(**arguments | others)
+
+
 def _widths(ghost: int | Sequence[int], name: str) -> int | tuple[int, ...]:
     """Return integers; one for all dimensions is returned as it is."""
     widths = integers(ghost, name)

@@ -7,6 +7,8 @@ MPI.
 
 from __future__ import annotations
 
+import atexit
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,7 +24,6 @@ from .errors import (
     WrongType,
 )
 from .launch import check_launch
-from .program_end import tell_when_the_program_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,8 +74,23 @@ def core() -> ModuleType:
             f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the "
             "MPI that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
         )
-    tell_when_the_program_ends(_mover.fail_all)
+    _tell_when_the_program_ends(_mover.fail_all)
     return _mover
+
+
+def _tell_when_the_program_ends(tell: Callable[[str], None]) -> None:
+    """Call `tell` with a message for the others if an uncaught exception ends the program.
+
+    Otherwise its MPI waits for theirs at the end, and they wait for it in a collective call,
+    forever.
+    """
+    atexit.register(_tell_end, tell)
+
+
+def _tell_end(tell: Callable[[str], None]) -> None:
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is not None:
+        tell(f"its program was ended by {type(error).__name__}")
 
 
 def comm_address(comm: MPI.Comm) -> int:

@@ -167,7 +167,7 @@ def execute(self: MotionPlan, source: Any, out: Any = None, **options: Any) -> A
     >>> dm.halo(halves, 1)(u) is u, u[0].tolist()
     (True, [0.0, 0.0, 0.0, 1.0])
     """
-    from .one_move import execute_once
+    from .movers import execute_once
 
     return execute_once(self, source, out, **options)
 

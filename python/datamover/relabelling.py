@@ -12,7 +12,7 @@ from . import _plan
 from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList, MotionPlan
 from .arguments import integers
 from .errors import InvalidArgument, OutOfRange, Unsupported
-from .layouts import Layout
+from .layouts import Layout, changed
 
 
 class Relabelling(NamedTuple):
@@ -100,7 +100,7 @@ def _elems_held(plan: MotionPlan) -> np.ndarray:
         return _elems(plan)
     held = np.zeros((plan.nprocs, plan.nprocs), np.int64)
     for ranks in source.ranks.reshape(source.replicas, -1):
-        copy = MotionPlan(_dealt_as(source, ranks, 1), plan.destination)
+        copy = MotionPlan(changed(source, ranks=ranks, replicas=1), plan.destination)
         for term in range(len(plan)):
             copy.add(plan[term])
         held += _elems(copy)
@@ -134,7 +134,7 @@ def _checked(among: Sequence[int], nprocs: int, roles: int) -> np.ndarray:
 def _with_ranks(layout: Layout, new_rank: np.ndarray) -> Layout:
     """Return the layout with other ranks."""
     if isinstance(layout, BlockCyclic):
-        return _dealt_as(layout, new_rank[layout.ranks], layout.replicas)
+        return changed(layout, ranks=new_rank[layout.ranks])
     if isinstance(layout, FloorPlan):
         return FloorPlan(layout.regions, new_rank[layout.owners], layout.nprocs)
     if isinstance(layout, FlatCyclic):
@@ -144,12 +144,3 @@ def _with_ranks(layout: Layout, new_rank: np.ndarray) -> Layout:
     for role in _holders(layout):
         lists[new_rank[role]] = layout.indices_of(role)
     return IndexList(layout.shape, lists)
-
-
-def _dealt_as(layout: BlockCyclic, ranks: np.ndarray, replicas: int) -> BlockCyclic:
-    """Return a block-cyclic layout with other ranks and number of replicas."""
-    return BlockCyclic(
-        layout.shape, layout.distribution, layout.nprocs, grid=layout.grid,
-        first_process=layout.first_process, grid_order=layout.grid_order, ranks=ranks,
-        replicas=replicas,
-    )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from datamover.bench.options import option
 from datamover.command_help import PlainUsage, examples
 from datamover.move_command import errors_to_exit
 
@@ -26,6 +27,9 @@ SHOWN_SECONDS = 0.2
 _Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help='Address, such as "tcp://127.0.0.1:5777".')
 ]
+_Output = Annotated[
+    str, typer.Argument(metavar="OUTPUT", help="A new Zarr group, such as run.zarr.")
+]
 _Timeout = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Timeout for the stream, and for each step."),
@@ -41,14 +45,11 @@ _Timeout = Annotated[
 )
 def record(
     address: _Address,
-    output: Annotated[
-        str, typer.Argument(metavar="OUTPUT", help="A new Zarr group, such as run.zarr.")
-    ],
-    array: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this array; repeat for several arrays."),
-    ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of steps to record.")] = None,
+    output: _Output,
+    array: option(
+        list[str] | None, "Only this array; repeat for several arrays.", metavar="NAME"
+    ) = None,
+    steps: option(int | None, "Number of steps to record.", min=1) = None,
     timeout: _Timeout = None,
 ) -> None:
     """Record the steps to a new Zarr group."""
@@ -75,16 +76,9 @@ def info(address: _Address, timeout: _Timeout = None) -> None:
 )
 def view(
     address: _Address,
-    page: Annotated[
-        str, typer.Option(metavar="http://HOST:PORT", help="Address of the page.")
-    ] = "http://127.0.0.1:8000",
-    array: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The array to show first.")
-    ] = None,
-    open_: Annotated[
-        bool,
-        typer.Option("--open", metavar="", help="Serve the page without a token."),
-    ] = False,
+    page: option(str, "Address of the page.", metavar="http://HOST:PORT") = "http://127.0.0.1:8000",
+    array: option(str | None, "The array to show first.", metavar="NAME") = None,
+    open_: option(bool, "Serve the page without a token.", "--open", metavar="") = False,
 ) -> None:
     """Serve a page that shows the stream in a browser."""
     from datamover.stream import frames

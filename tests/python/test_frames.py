@@ -21,7 +21,7 @@ import datamover as dm
 from datamover import cli
 from datamover.errors import InvalidArgument, IoFailed
 from datamover.stream import feed, frames, view, wire
-from datamover.stream.array_info import ArrayInfo
+from datamover.stream.wire import ArrayInfo
 
 aiohttp = pytest.importorskip("aiohttp")
 from browser import CHROMIUM, browsing  # noqa: E402

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -98,20 +98,19 @@ def _version_of(name: str) -> Any:
         for version in there
     )
     others = " The others are C++." if name in IN_PYTHON else ""
-    return Annotated[
-        Enum("Version", {version: version for version in there}),
-        typer.Option(metavar="VERSION", help=f"{words}.{others}"),
-    ]
+    kinds = {version: version for version in there}
+    help = f"{words}.{others}"
+    return options.option(Enum("Version", kinds), help, metavar="VERSION")
 
 
 def _number(help: str, most: int) -> Any:
-    return Annotated[int, typer.Option(min=1, max=most, help=help)]
+    return options.option(int, help, min=1, max=most)
 
 
 def _problem_of_nas(classes: str, iterations: bool = False) -> dict[str, tuple[Any, Any]]:
     """Return the options of a benchmark of NAS; those without a solver repeat their exchange."""
     words = f"Class of NAS: {classes}."
-    problem = {"problem_class": (Annotated[str, typer.Option("--class", help=words)], "S")}
+    problem = {"problem_class": (options.option(str, words, "--class"), "S")}
     repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
     return problem | (repeated if iterations else {})
 
@@ -137,10 +136,7 @@ class Application:
     frames: bool = False
 
 
-_SIZES = Annotated[
-    str,
-    typer.Option(help="Rows and columns of the matrices, or MxKxN: M x K times K x N elements."),
-]
+_SIZES = "Rows and columns of the matrices, or MxKxN: M x K times K x N elements."
 _SQUARE = "No solver.\n\nRuns on a square number of processes: 1, 4, 9, ..."
 APPLICATIONS = {
     "redblack3d": Application(
@@ -176,7 +172,7 @@ APPLICATIONS = {
     "summa": Application(
         "The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA.",
         {
-            "size": (_SIZES, "700"),
+            "size": (options.option(str, _SIZES), "700"),
             "block": (_number("Rows and columns of the distributed blocks.", 20_000), 64),
         },
     ),
@@ -189,10 +185,10 @@ _FRAMES = (
 _TWIN = "Also run and print the hand-written versions."
 #: Options of all applications after those of the problem and the version, with their defaults.
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "twin": (Annotated[bool, typer.Option("--twin", metavar="", help=_TWIN)], False),
+    "twin": (options.option(bool, _TWIN, "--twin", metavar=""), False),
     "rounds": (_number("Number of turns of each version.", 1000), 1),
     "json_file": (options.JsonFile, None),
-    "frames": (Annotated[str | None, typer.Option(metavar="http://HOST:PORT", help=_FRAMES)], None),
+    "frames": (options.option(str | None, _FRAMES, metavar="http://HOST:PORT"), None),
 }
 
 

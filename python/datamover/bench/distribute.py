@@ -166,7 +166,7 @@ def measure_numpy(comm, seconds: float, name: str, example: str, count: int) -> 
 
 
 ATOM = np.dtype([("pos", "f4", 3), ("vel", "f4", 3), ("id", "i4"), ("tproc", "i4")])
-CELLS = 16
+FRAME_CELLS = 16
 
 
 def frames() -> tuple[np.ndarray, np.ndarray]:
@@ -188,51 +188,12 @@ def frames() -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(positions, "f4"), np.asarray(velocities, "f4")
 
 
-class Follower:
-    """The atoms of one process, frame after frame."""
-
-    def __init__(self, comm, positions: np.ndarray, velocities: np.ndarray, carry):
-        self.comm, self.carry = comm, carry
-        self.positions, self.velocities = positions, velocities
-        self.map = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
-
-    def at_frame(self, atoms: np.ndarray, frame: int) -> np.ndarray:
-        """Return the same atoms at their places in a frame; this is not measured."""
-        atoms["pos"] = self.positions[frame][atoms["id"]]
-        atoms["vel"] = self.velocities[frame][atoms["id"]]
-        atoms["tproc"] = self.map.ranks(atoms, self.comm.size)
-        return atoms
-
-    def run(self) -> list[float]:
-        """Follow all frames once; return the seconds of each on its slowest process."""
-        from mpi4py import MPI
-
-        atoms = np.zeros(self.positions.shape[1], ATOM)
-        atoms["id"] = np.arange(len(atoms))
-        atoms = np.array_split(atoms, self.comm.size)[self.comm.rank].copy()
-        seconds = []
-        for frame in range(len(self.positions)):
-            atoms = self.at_frame(atoms, frame)
-            self.comm.Barrier()
-            begin = time.perf_counter()
-            arrived = self.carry(atoms)
-            seconds.append(self.comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-            atoms = arrived.copy()
-            self.check(atoms)
-        return seconds
-
-    def check(self, atoms: np.ndarray) -> None:
-        """Check that every atom exists once, at its process."""
-        ids = np.concatenate(self.comm.allgather(atoms["id"]))
-        if not (atoms["tproc"] == self.comm.rank).all() or len(np.unique(ids)) != len(ids):
-            raise AssertionError("atoms have gone astray")
-
-
 def measure_frames(comm, enough_seconds: float, case: str) -> None:
     """Measure the first frame and the later ones, by datamover, NumPy and a plain copy."""
     from mpi4py import MPI
 
     positions, velocities = frames()
+    z_order = dm.targets.morton(((0,) * 3, (1,) * 3), (FRAME_CELLS,) * 3, periodic=True)
     copied = np.zeros(positions.shape[1] // comm.size, ATOM)
     by_numpy = SortAndSend(comm, ATOM)
 
@@ -241,12 +202,28 @@ def measure_frames(comm, enough_seconds: float, case: str) -> None:
         copied.copy()
         return [comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2
 
-    def follow(carry: Callable[[np.ndarray], np.ndarray]) -> Callable[[], list[float]]:
-        return Follower(comm, positions, velocities, carry).run
+    def follow(carry: Callable[[np.ndarray], np.ndarray]) -> list[float]:
+        """Follow all frames once; return the seconds of each on its slowest process."""
+        atoms = np.zeros(positions.shape[1], ATOM)
+        atoms["id"] = np.arange(len(atoms))
+        atoms = np.array_split(atoms, comm.size)[comm.rank].copy()
+        seconds = []
+        for position, velocity in zip(positions, velocities, strict=True):
+            atoms["pos"], atoms["vel"] = position[atoms["id"]], velocity[atoms["id"]]
+            atoms["tproc"] = z_order.ranks(atoms, comm.size)
+            comm.Barrier()
+            begin = time.perf_counter()
+            arrived = carry(atoms)
+            seconds.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
+            atoms = arrived.copy()
+            ids = np.concatenate(comm.allgather(atoms["id"]))
+            if not (atoms["tproc"] == comm.rank).all() or len(np.unique(ids)) != len(ids):
+                raise AssertionError("atoms have gone astray")
+        return seconds
 
     contenders = {
-        "datamover:auto": follow(lambda atoms: dm.migrate(atoms, "tproc", comm=comm)),
-        "numpy": follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
+        "datamover:auto": lambda: follow(lambda atoms: dm.migrate(atoms, "tproc", comm=comm)),
+        "numpy": lambda: follow(lambda atoms: by_numpy(atoms, atoms["tproc"])),
         "memcpy": copy,
     }
     samples: dict[str, list[list[float]]] = {name: [] for name in contenders}

@@ -53,14 +53,15 @@ def opened(case: dict[str, Any]) -> Any:
     return mapped(case, "source").transpose(case["axes"])
 
 
-def zarr_codec(case: dict[str, Any]) -> Any:
+def zarr_codec(case: dict[str, Any], zarr_format: int = 3) -> Any:
     """Return the codec of an output for zarr-python; None: nothing is compressed."""
     from zarr.codecs import ZstdCodec
 
-    return ZstdCodec() if case["codec"] == "zstd" else None
+    codec = codecs_of("zstd", "")[0] if zarr_format == 2 else ZstdCodec()
+    return codec if case["codec"] == "zstd" else None
 
 
-def made_zarr(case: dict[str, Any]) -> Any:
+def made_zarr(case: dict[str, Any], zarr_format: Any = 3) -> Any:
     """Create a Zarr output with zarr-python."""
     import zarr
 
@@ -69,7 +70,8 @@ def made_zarr(case: dict[str, Any]) -> Any:
         shape=case["output_shape"],
         chunks=tuple(case["chunks"]),
         dtype=case["dtype"],
-        compressors=zarr_codec(case),
+        compressors=zarr_codec(case, zarr_format),
+        zarr_format=zarr_format,
     )
 
 
@@ -212,12 +214,12 @@ def by_rechunker(case: dict[str, Any]) -> None:
     ).execute()
 
 
-def dataset_of(file: Any, case: dict[str, Any], side: str = "") -> Any:
-    """Make the dataset of an HDF5 file: an output, or (`source_`) a source."""
-    shape, chunks = case[f"{side or 'output_'}shape"], case[f"{side}chunks"]
+def dataset_of(file: Any, case: dict[str, Any]) -> Any:
+    """Make the dataset of an HDF5 output."""
     packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
-    words = packed if case[f"{side}codec"] == "gzip" else {}
-    return file.create_dataset(DATASET, tuple(shape), case["dtype"], chunks=tuple(chunks), **words)
+    words = packed if case["codec"] == "gzip" else {}
+    shape, chunks = tuple(case["output_shape"]), tuple(case["chunks"])
+    return file.create_dataset(DATASET, shape, case["dtype"], chunks=chunks, **words)
 
 
 def by_h5py(case: dict[str, Any]) -> None:

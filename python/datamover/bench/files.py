@@ -21,14 +21,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from datamover.bench import programs
 from datamover.bench.benchmark import Benchmark, Player, Run
-from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
+from datamover.bench.file_contenders import (
+    DATASET,
+    dataset_of,
+    have_memory_at_hand,
+    made_zarr,
+    sync,
+)
 from datamover.bench.meshes import file_of_package
 from datamover.bench.programs import Line
 from datamover.errors import InvalidArgument, IoFailed, MpiFailed, Unsupported
@@ -230,40 +236,25 @@ def restart(run: Run, contender: str, cases: Sequence[Restart], seconds: float) 
 
 def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: bool) -> None:
     kind = case["source_kind"]
+    # The contenders' functions make outputs: here, one as the source.
+    made = case | {"output_shape": array.shape, "chunks": case["source_chunks"]}
+    made |= {"codec": case["source_codec"]}
     if kind == "npy":
         np.save(case["source"], array)
     elif kind == "raw":
         array.tofile(case["source"])
     elif kind in ("h5", "nc"):
-        _write_hdf5(case, array)
+        _write_hdf5(made, array)
     else:
-        _write_zarr(case, array, case["source"], 3)
-        if rechunker:
-            _write_zarr(case, array, case["source_v2"], 2)
-
-
-def _write_zarr(
-    case: dict[str, Any], array: np.ndarray, path: str, zarr_format: Literal[2, 3]
-) -> None:
-    import numcodecs
-    import zarr
-
-    codec = zarr.codecs.ZstdCodec() if zarr_format == 3 else numcodecs.Zstd(0)
-    zarr.create_array(
-        path,
-        shape=array.shape,
-        chunks=tuple(case["source_chunks"]),
-        dtype=array.dtype,
-        compressors=codec if case["source_codec"] == "zstd" else None,
-        zarr_format=zarr_format,
-    )[...] = array
+        for path, zarr_format in ((case["source"], 3), (case["source_v2"], 2))[: 1 + rechunker]:
+            made_zarr(made | {"output": path}, zarr_format)[...] = array
 
 
 def _write_hdf5(case: dict[str, Any], array: np.ndarray) -> None:
     import h5py
 
     with h5py.File(case["source"], "w") as file:
-        dataset = dataset_of(file, case, "source_")
+        dataset = dataset_of(file, case)
         dataset[...] = array
         if case["source_kind"] == "nc":
             for d, (name, extent) in enumerate(zip("zyx", array.shape, strict=True)):

@@ -55,16 +55,17 @@ JsonFile = Annotated[
 ]
 
 
-def _option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+def option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+    """Return the annotation of an option: its type, help, names, and what else Typer takes."""
     return Annotated[kind, typer.Option(*names, help=help, **more)]
 
 
 def _count(help: str, *names: str, least: int = 1) -> Any:
-    return _option(int, help, *names, min=least)
+    return option(int, help, *names, min=least)
 
 
 def _list(kind: Any, help: str, *names: str, metavar: str) -> Any:
-    return _option(list[kind] | None, help, *names, metavar=metavar)
+    return option(list[kind] | None, help, *names, metavar=metavar)
 
 
 #: Options that every benchmark has, with their defaults.
@@ -79,40 +80,40 @@ _LAUNCHER = "Start the processes by this, such as 'scripts/two-hosts --rate 1gbi
 OPTIONS: dict[str, Any] = {
     "nprocs": Processes,
     "json_file": JsonFile,
-    "png_file": _option(Path | None, "Draw the figures.", "--png", **_PICTURE),
-    "compare": _option(Path | None, "Compare with the results of an earlier run.", **_OLD),
+    "png_file": option(Path | None, "Draw the figures.", "--png", **_PICTURE),
+    "compare": option(Path | None, "Compare with the results of an earlier run.", **_OLD),
     "case": _list(
         str, "Only cases whose names begin with this, or one that is not listed.", metavar="NAME"
     ),
-    "seconds": _option(float, "Seconds for each case, all contenders together.", min=0),
+    "seconds": option(float, "Seconds for each case, all contenders together.", min=0),
     "rounds": _count("Number of turns of the programs of contenders with other MPIs."),
     "turns": _count("Number of turns of each version.", "--rounds"),
     "consumers": _count("Number of processes that receive; -n send."),
     "random": _count("Add random cases.", least=0),
-    "seed": _option(int, "Seed of the random cases."),
+    "seed": option(int, "Seed of the random cases."),
     "size": _count("Rows and columns of the arrays that are redistributed.", least=64),
     "node_size": _count("Processes of a pretend node; 0: one node for all.", least=0),
-    "launcher": _option(str | None, _LAUNCHER, metavar="COMMAND"),
+    "launcher": option(str | None, _LAUNCHER, metavar="COMMAND"),
     "add": _list(Path, "JSON of runs with other -n, for the picture.", metavar="FILE"),
     "also": _list(str, "One more transport to time, such as p2p:64K.", metavar="TRANSPORT"),
-    "user_arrays": _option(
+    "user_arrays": option(
         bool, "Use private arrays instead of the library's.", "--user-arrays", metavar=""
     ),
-    "keep": _option(
+    "keep": option(
         bool, "Store the rates; encodings and transports are then chosen by them.", metavar=""
     ),
     "megabytes": _count("Size of the array."),
-    "gigabytes": _option(float, "Size of the array.", min=0),
+    "gigabytes": option(float, "Size of the array.", min=0),
     "max_bytes": _count("Memory limit, for contenders with one."),
     "directories": _list(
         Path, f"{_PLACE} in memory; several: in turn.", "--directory", metavar="DIR"
     ),
-    "directory": _option(Path | None, f"{_PLACE} a temporary one.", metavar="DIR"),
-    "data": _option(str, "brain (a scan of nilearn), noise, or auto: the first that is installed."),
-    "python": _option(
+    "directory": option(Path | None, f"{_PLACE} a temporary one.", metavar="DIR"),
+    "data": option(str, "brain (a scan of nilearn), noise, or auto: the first that is installed."),
+    "python": option(
         str, "Interpreter that has the other contenders installed.", show_default="this one"
     ),
-    "rechunker": _option(bool, "Install and measure rechunker too.", "--rechunker", metavar=""),
+    "rechunker": option(bool, "Install and measure rechunker too.", "--rechunker", metavar=""),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arguments import integer
 from ..errors import OutOfRange
-from ..layouts import BlockCyclic, FloorPlan, Layout
+from ..layouts import BlockCyclic, FloorPlan, Layout, changed
 
 #: Dimensions of a process grid that are split at most.
 MOST_SPLIT = 3
@@ -169,19 +169,10 @@ def _reshaped(layout: BlockCyclic | FloorPlan, shape: tuple[int, ...]) -> BlockC
         return layout
     if isinstance(layout, FloorPlan):
         regions, filled = layout.regions, _filled(layout)
-        changed = np.not_equal(shape, layout.domain.shape)
-        regions[np.ix_(filled, np.array([1]), changed)] = np.array(shape)[changed]
+        differs = np.not_equal(shape, layout.domain.shape)
+        regions[np.ix_(filled, np.array([1]), differs)] = np.array(shape)[differs]
         return FloorPlan(regions, layout.owners, layout.nprocs)
     text = layout.distribution.strip()
     words = (text[1:-1] if text.startswith("(") else text).split(",")
     words = ["*" if n == 1 else word.strip() for word, n in zip(words, layout.grid, strict=True)]
-    return BlockCyclic(
-        shape,
-        f"({', '.join(words)})",
-        layout.nprocs,
-        grid=layout.grid,
-        first_process=layout.first_process,
-        grid_order=layout.grid_order,
-        ranks=layout.ranks,
-        replicas=layout.replicas,
-    )
+    return changed(layout, shape=shape, distribution=f"({', '.join(words)})")

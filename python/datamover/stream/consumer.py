@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from datamover import _plan
 from datamover.arguments import seconds, text
 from datamover.arrays import Array
-from datamover.collective_calls import agreeing, refused_by
-from datamover.daemon_threads import stay_where_the_program_ends
+from datamover.collective_calls import agreeing, refused_by, stay_where_the_program_ends
 from datamover.deprecated import comm_by_place
 from datamover.errors import Error, InvalidArgument, InvalidState, WrongType
 from datamover.layouts import Layout
 from datamover.mpi import error_of
 from datamover.stream import wire
-from datamover.stream.array_info import ArrayInfo
 from datamover.stream.group import Group
 from datamover.stream.message_parts import NewArrays
+from datamover.stream.wire import ArrayInfo
 
 if TYPE_CHECKING:
     from mpi4py import MPI

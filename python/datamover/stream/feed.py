@@ -24,7 +24,6 @@ from datamover.errors import (
     Unsupported,
 )
 from datamover.stream import wire
-from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
 from datamover.stream.view import (
     View,
@@ -34,6 +33,7 @@ from datamover.stream.view import (
     view_of_words,
     why_not_shown,
 )
+from datamover.stream.wire import ArrayInfo
 
 #: Magic, CRC32C of everything after it, bytes of the name, rows, columns, stride of the elements in
 #: each dimension, number of the view, 0, step, steps taken so far. Then the

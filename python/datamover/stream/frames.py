@@ -22,9 +22,9 @@ from typing import Any
 from datamover._plan import is_any, is_loopback
 from datamover.errors import Error, InvalidArgument, IoFailed, Mismatch, Unsupported
 from datamover.stream import wire
-from datamover.stream.array_info import ArrayInfo
 from datamover.stream.feed import Feed, Status, message_of
 from datamover.stream.view import View, view_of_words, why_not_shown
+from datamover.stream.wire import ArrayInfo
 
 try:
     from aiohttp import WSCloseCode, WSMsgType, web

@@ -132,7 +132,9 @@ def _record(
             if count == steps:
                 break
             count, last, seen = count + 1, step, set()
-        with uninterrupted(*ENDING):  # whatever is recorded is complete, and reported
+        # Whatever is recorded is complete, and reported. zarr-python warns about dtypes that other
+        # readers may not support.
+        with uninterrupted(*ENDING), warnings.catch_warnings(action="ignore"):
             for name, array in arrays.items():
                 group.append(name, step, array)
                 nbytes += array.nbytes
@@ -192,14 +194,6 @@ def _file_name(name: str) -> str:
     return quoted
 
 
-@contextlib.contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Suppress zarr-python's warnings about dtypes that other readers may not support."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 class _Group:
     """A new Zarr group with a growing array for each name, and another for its step numbers."""
 
@@ -225,7 +219,6 @@ class _Group:
                 "record one of them alone"
             )
 
-    @_without_warnings()
     def append(self, name: str, step: int, array: np.ndarray) -> None:
         """Append one step of an array, which is created with its first."""
         stored = array.astype(self._stored_dtype(name, array), copy=False)

@@ -12,7 +12,7 @@ from datamover._plan import whole_of
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.holdings import Holdings
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
-from datamover.stream.array_info import ArrayInfo
+from datamover.stream.wire import ArrayInfo
 
 #: Maximum number of intervals per dimension with owners; finer layouts are sampled.
 MAX_INTERVALS = 512

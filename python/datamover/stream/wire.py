@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Encoding of addresses and dtypes between the ends of a stream. The input is not trusted."""
+"""Encoding of addresses, dtypes and arrays between the ends of a stream; input is not trusted."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from typing import Any
 
@@ -14,6 +15,7 @@ from datamover._plan import crc32c
 from datamover.arrays import element_dtype
 from datamover.dtype_words import check_words
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
+from datamover.layouts import Layout
 
 __all__ = ["crc32c"]  # besides what is defined here
 
@@ -85,3 +87,30 @@ def parse_address(address: Any) -> tuple[str, int]:
             f"{address!r} is not a valid stream address; pass one like 'tcp://127.0.0.1:5777'"
         )
     return _plan.parse_address(address)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayInfo:
+    """Description of an array that a stream sends.
+
+    Attributes
+    ----------
+    name : str
+    dtype : dtype
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
+        The layout on the sending processes.
+    """
+
+    name: str
+    dtype: np.dtype
+    layout: Layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the whole array."""
+        return tuple(self.layout.domain.shape)
+
+    @classmethod
+    def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
+        """Convert the engine's description. Raises IoFailed if NumPy has no such dtype."""
+        return cls(name, dtype_of_text(dtype), layout)
