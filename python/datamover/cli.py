@@ -10,8 +10,7 @@ import typer
 
 from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
-from datamover.bench.options import option
-from datamover.command_help import examples
+from datamover.command_options import examples, option
 from datamover.errors import InvalidArgument
 
 app = typer.Typer(

@@ -46,9 +46,9 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Load the modules for the help, which a move does not need."""
-        from datamover import command_help
+        from datamover import command_options
 
-        command_help.show(parser)
+        command_options.show(parser)
         parser.exit()
 
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from datamover.bench.options import option
-from datamover.command_help import PlainUsage, examples
+from datamover.command_options import PlainUsage, examples, option
 from datamover.move_command import errors_to_exit
 
 app = typer.Typer(

@@ -15,6 +15,7 @@ import typer
 
 from datamover import launch
 from datamover.bench import options, programs
+from datamover.command_options import give, option
 from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
 from datamover.move_command import errors_to_exit
@@ -100,17 +101,17 @@ def _version_of(name: str) -> Any:
     others = " The others are C++." if name in IN_PYTHON else ""
     kinds = {version: version for version in there}
     help = f"{words}.{others}"
-    return options.option(Enum("Version", kinds), help, metavar="VERSION")
+    return option(Enum("Version", kinds), help, metavar="VERSION")
 
 
 def _number(help: str, most: int) -> Any:
-    return options.option(int, help, min=1, max=most)
+    return option(int, help, min=1, max=most)
 
 
 def _problem_of_nas(classes: str, iterations: bool = False) -> dict[str, tuple[Any, Any]]:
     """Return the options of a benchmark of NAS; those without a solver repeat their exchange."""
     words = f"Class of NAS: {classes}."
-    problem = {"problem_class": (options.option(str, words, "--class"), "S")}
+    problem = {"problem_class": (option(str, words, "--class"), "S")}
     repeated = {"iterations": (_number("Each moves all values once.", 10**6), 20)}
     return problem | (repeated if iterations else {})
 
@@ -172,7 +173,7 @@ APPLICATIONS = {
     "summa": Application(
         "The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA.",
         {
-            "size": (options.option(str, _SIZES), "700"),
+            "size": (option(str, _SIZES), "700"),
             "block": (_number("Rows and columns of the distributed blocks.", 20_000), 64),
         },
     ),
@@ -185,10 +186,10 @@ _FRAMES = (
 _TWIN = "Also run and print the hand-written versions."
 #: Options of all applications after those of the problem and the version, with their defaults.
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "twin": (options.option(bool, _TWIN, "--twin", metavar=""), False),
+    "twin": (option(bool, _TWIN, "--twin", metavar=""), False),
     "rounds": (_number("Number of turns of each version.", 1000), 1),
     "json_file": (options.JsonFile, None),
-    "frames": (options.option(str | None, _FRAMES, metavar="http://HOST:PORT"), None),
+    "frames": (option(str | None, _FRAMES, metavar="http://HOST:PORT"), None),
 }
 
 
@@ -274,7 +275,7 @@ def _add(name: str, application: Application) -> None:
         _run(name, problem, **chosen)
 
     common = {k: option for k, option in OPTIONS.items() if k != "frames" or application.frames}
-    options.give(
+    give(
         command,
         {"nprocs": (options.Processes, application.nprocs)}
         | application.problem

@@ -19,6 +19,7 @@ import typer
 from datamover import launch
 from datamover.bench import chart, compare, options, report, results_page
 from datamover.bench.benchmark import Benchmark, measure
+from datamover.command_options import give
 from datamover.errors import Error, InvalidArgument
 from datamover.picture import check_drawable
 from datamover.time_words import as_time
@@ -116,7 +117,7 @@ def add_command(benchmark: Benchmark) -> None:
 
     defaults = {**options.COMMON, **benchmark.options}
     kinds = options.OPTIONS.items()
-    options.give(command, {k: (kind, defaults[k]) for k, kind in kinds if k in defaults})
+    give(command, {k: (kind, defaults[k]) for k, kind in kinds if k in defaults})
     app.command(benchmark.name, help=benchmark.help)(command)
 
 

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ import typer
 
 from datamover import launch
 from datamover.bench import machine
+from datamover.command_options import option
 from datamover.errors import Error
 from datamover.move_command import errors_to_exit
 
@@ -53,11 +53,6 @@ JsonFile = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", callback=_writable, help="Write all results as JSON."),
 ]
-
-
-def option(kind: Any, help: str, *names: str, **more: Any) -> Any:
-    """Return the annotation of an option: its type, help, names, and what else Typer takes."""
-    return Annotated[kind, typer.Option(*names, help=help, **more)]
 
 
 def _count(help: str, *names: str, least: int = 1) -> Any:
@@ -132,14 +127,3 @@ def measuring(processes: int | None) -> Iterator[None]:
         console.print(warning, style="yellow", highlight=False, soft_wrap=True)
     with errors_to_exit():
         yield
-
-
-def give(command: Callable[..., Any], chosen: Mapping[str, tuple[Any, Any]]) -> None:
-    """Give a function options by their names: annotations and defaults, as Typer reads them."""
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter(name, kind, default=default, annotation=annotation)
-        for name, (annotation, default) in chosen.items()
-    ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Help texts of commands: examples, usage lines, and the help of `datamover move`."""
+"""Options and help texts of commands, as Typer reads them."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
@@ -24,7 +25,21 @@ def examples(*lines: str) -> str:
     """Return the end of a help text, with one example in each line."""
     return "\n\n".join(["Examples:", *(escape(line) for line in lines)])
 
-from datamover.bench import options
+
+def option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+    """Return the annotation of an option: its type, help, names, and what else Typer takes."""
+    return Annotated[kind, typer.Option(*names, help=help, **more)]
+
+
+def give(command: Callable[..., Any], chosen: Mapping[str, tuple[Any, Any]]) -> None:
+    """Give a function options by their names: annotations and defaults, as Typer reads them."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, (annotation, default) in chosen.items()
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
 
 
 def show(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +49,7 @@ def show(parser: argparse.ArgumentParser) -> None:
         """Stand in for the command of the parser's arguments."""
 
     actions = [action for action in parser._actions if action.dest != "help"]
-    options.give(command, {action.dest: _option(action) for action in actions})
+    give(command, {action.dest: _option(action) for action in actions})
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     names = {"help_option_names": ["-h", "--help"]}
     app.command(
