@@ -118,7 +118,7 @@ def _problem_of_nas(classes: str, iterations: bool = False) -> dict[str, tuple[A
 
 @dataclass(frozen=True)
 class Application:
-    """What the command line shows of an application.
+    """Description of an application for the command line.
 
     Parameters
     ----------
