@@ -46,22 +46,18 @@ using stream::Producer;
 
 namespace {
 
-/// The bytes of an object with Python's buffer interface.
-class Bytes {
-public:
-    explicit Bytes(nb::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+/// What an object with Python's buffer interface shows of its memory.
+struct BufferView {
+    BufferView(nb::handle object, int flags)
+        : is_there(PyObject_GetBuffer(object.ptr(), &buffer, flags) == 0) {}
+    ~BufferView() {
+        if (is_there) PyBuffer_Release(&buffer);
     }
-    ~Bytes() { PyBuffer_Release(&view_); }
-    Bytes(const Bytes&) = delete;
-    Bytes& operator=(const Bytes&) = delete;
+    BufferView(const BufferView&) = delete;
+    BufferView& operator=(const BufferView&) = delete;
 
-    std::span<const std::byte> span() const {
-        return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-    }
-
-private:
-    Py_buffer view_;
+    Py_buffer buffer{};
+    const bool is_there;  ///< else Python has an error
 };
 
 /// Memory that somebody else keeps.
@@ -85,15 +81,18 @@ class ArrayPlace {
 public:
     /// Throws wrong_type where the array is no buffer.
     explicit ArrayPlace(nb::handle array) {
-        const View view(array);
-        if (!view.is_there)
+        const BufferView view(array, PyBUF_STRIDES);
+        if (!view.is_there) {
+            PyErr_Clear();
             throw Error(ErrorCode::wrong_type, "the array has no memory of elements");
+        }
         begin_ = view.buffer.buf;
         shape_.assign(view.buffer.shape, view.buffer.shape + view.buffer.ndim);
         strides_bytes_.assign(view.buffer.strides, view.buffer.strides + view.buffer.ndim);
     }
     bool is_of(nb::handle array) const {
-        const View view(array);
+        const BufferView view(array, PyBUF_STRIDES);
+        if (!view.is_there) PyErr_Clear();
         const auto is = [&view](const std::vector<Py_ssize_t>& known, const Py_ssize_t* found) {
             return std::equal(known.begin(), known.end(), found, found + view.buffer.ndim);
         };
@@ -102,29 +101,16 @@ public:
     }
 
 private:
-    struct View {
-        explicit View(nb::handle array)
-            : is_there(PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDES) == 0) {
-            if (!is_there) PyErr_Clear();
-        }
-        ~View() {
-            if (is_there) PyBuffer_Release(&buffer);
-        }
-        View(const View&) = delete;
-        View& operator=(const View&) = delete;
-
-        Py_buffer buffer{};
-        bool is_there;
-    };
-
     const void* begin_;
     std::vector<Py_ssize_t> shape_, strides_bytes_;
 };
 
 /// Keeps the GIL: 40 microseconds for 1 MiB.
 std::uint32_t crc32c(nb::handle data) {
-    const Bytes bytes(data);
-    return stream::crc32c(bytes.span());
+    const BufferView view(data, PyBUF_SIMPLE);
+    if (!view.is_there) throw nb::python_error();
+    return stream::crc32c({static_cast<const std::byte*>(view.buffer.buf),
+                           static_cast<std::size_t>(view.buffer.len)});
 }
 
 /// A process alone, which Python may interrupt: its first thread, which hears of signals. Others do

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "geometry/text_digest.hpp"
 #include "stream/wire/connection.hpp"
-#include "stream/wire/crc32c.hpp"
 #include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
@@ -152,10 +152,8 @@ Value Consumer::introduce(const Address& address, const Record& words) {
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
                          " has ended, or accepts no more processes: ", error.what());
     }
-    const Value* const type = said.find("type");
-    if (type != nullptr && type->is("end"))
-        throw Error(ErrorCode::invalid_state, "the stream has ended");
-    if (type != nullptr && type->is("failed")) throw said_error(said);
+    if (said.is("type", "end")) throw Error(ErrorCode::invalid_state, "the stream has ended");
+    if (said.is("type", "failed")) throw said_error(said);
     return said;
 }
 
@@ -291,7 +289,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     for (const WantedArray& one : wanted)
         words.add(ValueList().add(one.name).add(bytes_of_layout(one.layout)));
     const std::string same = Record().add("arrays", words).bytes();
-    const std::int64_t sum = crc32c(std::as_bytes(std::span(same.data(), same.size())));
+    const std::int64_t sum = geometry::text_digest(same);
     const auto everyone = together_->gather({sum});
     if (std::ranges::count(everyone, Together::Numbers{sum}) != size()) {
         const Error why(ErrorCode::mismatch,

@@ -15,11 +15,6 @@ namespace {
 constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
 constexpr std::size_t max_dtype_characters = 1 << 16;
 
-bool is_of_type(const Value& said, std::string_view type) {
-    const Value* const found = said.find("type");
-    return found != nullptr && found->is(type);
-}
-
 /// The arrays of a step. Throws io.
 std::vector<std::uint32_t> arrays_of(const Value& said) {
     std::vector<std::uint32_t> arrays;
@@ -91,7 +86,7 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
         for (Value& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
-            if (is_of_type(said, "failed")) hear(said);
+            if (said.is("type", "failed")) hear(said);
             frames_.push_back(std::move(said));
         }
     }
@@ -111,7 +106,7 @@ void IncomingSteps::hear_frames(bool may_connect) {
 
 /// Whether an array begins with what is said, perhaps.
 bool IncomingSteps::takes_connecting(const Value& said) const {
-    if (!is_of_type(said, "step")) return false;
+    if (!said.is("type", "step")) return false;
     const auto arrays = arrays_of(said);
     return std::ranges::any_of(arrays, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
@@ -125,18 +120,18 @@ bool IncomingSteps::is_connected(const IncomingArray& array) const {
 }
 
 void IncomingSteps::hear(const Value& said) {
-    if (is_of_type(said, "array")) {
+    if (said.is("type", "array")) {
         learn(said);
-    } else if (is_of_type(said, "arrays")) {
+    } else if (said.is("type", "arrays")) {
         arrays_are_known_ = true;
         asks_for_arrays_ = false;
-    } else if (is_of_type(said, "subscribed")) {
+    } else if (said.is("type", "subscribed")) {
         is_subscribed_ = true;
-    } else if (is_of_type(said, "step")) {
+    } else if (said.is("type", "step")) {
         hear_of_step(said);
-    } else if (is_of_type(said, "end")) {
+    } else if (said.is("type", "end")) {
         hear_of_end(said);
-    } else if (is_of_type(said, "failed")) {
+    } else if (said.is("type", "failed")) {
         const Error error = said_error(said);
         was_told_ = true;
         throw error;
@@ -284,20 +279,19 @@ void IncomingSteps::deliver() {
             drop_cut();
             continue;
         }
-        if (coming.count > step.messages)
-            throw make_error(ErrorCode::io, "step ", step.place,
-                             " has more messages than the stream announced");
         ArrivedStep arrived{step.place, step.number, {}};
         if (step.number == no_number) arrived.number = coming.number;
         if (arrived.number == no_number)
             throw make_error(ErrorCode::io, "step ", step.place, " came without its number");
+        bool is_as_announced = true;
         for (const std::uint32_t number : step.arrays) {
             ArrayMessages& come = coming.arrays[number];
-            if (come.by_producer.size() != begun_.at(number)->sizes().size())
-                throw make_error(ErrorCode::io, "step ", arrived.number,
-                                 " has other arrays than the stream announced");
+            is_as_announced &= come.by_producer.size() == begun_.at(number)->sizes().size();
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
+        if (!is_as_announced || coming.arrays.size() != step.arrays.size())
+            throw make_error(ErrorCode::io, "step ", arrived.number,
+                             " has other arrays than the stream announced");
         coming.arrays.clear();
         coming.is_delivered = true;
         announced_.pop_front();
@@ -349,7 +343,7 @@ void IncomingSteps::end_data() {
 
 std::optional<Error> IncomingSteps::reason() {
     for (const Value& said : control_.receive(max_frame_bytes))
-        if (is_of_type(said, "failed")) return said_error(said);
+        if (said.is("type", "failed")) return said_error(said);
     return std::nullopt;
 }
 
@@ -408,7 +402,6 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
             throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                              ", of which it holds nothing for this process");
         message = message_of(*begun->second, come, producer, size->second);
-        ++coming.count;
     }
     if (chunk.number != no_number) coming.number = chunk.number;
     return message;

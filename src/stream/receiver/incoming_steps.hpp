@@ -122,8 +122,8 @@ private:
     /// What has come of one step.
     struct Coming {
         std::map<std::uint32_t, ArrayMessages> arrays;
-        std::size_t count = 0, finished = 0;  ///< of messages
-        std::int64_t number = no_number;      ///< as ChunkHeader's
+        std::size_t finished = 0;         ///< messages
+        std::int64_t number = no_number;  ///< as ChunkHeader's
         bool is_delivered = false;
     };
 

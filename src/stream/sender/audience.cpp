@@ -562,8 +562,7 @@ void Audience::make_place() {
 
 /// Whether the process may say more.
 bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said) {
-    const Value* const type = said.find("type");
-    const auto is = [type](std::string_view name) { return type != nullptr && type->is(name); };
+    const auto is = [&said](std::string_view name) { return said.is("type", name); };
     if (has_ended_) return !is("bye");
     if (!consumer->links.contains(rank))
         throw Error(ErrorCode::peer_failed, "the consumer has left the stream");

@@ -10,10 +10,10 @@
 #include <limits>
 
 #include "geometry/make_error.hpp"
+#include "geometry/text_digest.hpp"
 #include "plan/compile.hpp"
 #include "stream/receiver/incoming_data.hpp"
 #include "stream/wire/connection.hpp"
-#include "stream/wire/crc32c.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
@@ -201,7 +201,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         if (names.empty()) {
             token_ = said.token;
             address_ = Address{said.host, said.port}.text();
-            identity_ = crc32c(std::as_bytes(std::span(address_.data(), address_.size())));
+            identity_ = geometry::text_digest(address_);
         }
         producers.add(ValueList().add(said.host).add(said.port).add(said.local_name));
         names.push_back(concat("name=\"", said.name, '"'));
@@ -310,11 +310,9 @@ void Producer::check_part(const std::string& name, const SentPart& part) const {
 
 /// Compares between all processes what an array is, and takes note of it.
 void Producer::add(const std::string& name, const SentPart& part) {
-    const std::string layout = bytes_of_layout(part.layout);
-    const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
     SaidCall mine = said_call(Call::add);
     mine.name = name;
-    mine.layout_sum = sum;
+    mine.layout_sum = geometry::text_digest(bytes_of_layout(part.layout));
     mine.layout = part.layout.describe();
     mine.dtype = part.dtype;
     mine.elem_bytes = part.elem_bytes;

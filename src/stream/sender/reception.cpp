@@ -214,8 +214,7 @@ void Reception::State::serve(const ConnectionPtr& connection) {
         const std::lock_guard held(lock);
         find(connection)->is_silent = false;
     }
-    const Value* const role = words.find("role");
-    if (role != nullptr && role->is("data")) {
+    if (words.is("role", "data")) {
         const std::string& key = words.name("key");
         const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
         TakenCall taken;
@@ -224,7 +223,7 @@ void Reception::State::serve(const ConnectionPtr& connection) {
                 audience->taken_before(key, rank, place);
             };
         outbox->serve(*connection, key, rank, pathway, std::move(taken));
-    } else if (role != nullptr && role->is("control") && audience != nullptr) {
+    } else if (words.is("role", "control") && audience != nullptr) {
         audience->serve(connection, words);
     } else {
         throw Error(ErrorCode::io, "a connection must be for control or for data");
@@ -234,20 +233,17 @@ void Reception::State::serve(const ConnectionPtr& connection) {
 Value Reception::State::greet(const Connection& connection) const {
     connection.look_after();
     connection.limit_sending(greeting_seconds);
-    const auto say = [&connection](const Record& words) {
-        const std::string frame = frame_of(words.bytes());
-        connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
-    };
-    say(Record().add("datamover_stream", protocol_version));
+    send_frame(connection, Record().add("datamover_stream", protocol_version));
     Value words = read_frame(connection, max_greeting_bytes,
                              Clock::now() + std::chrono::seconds(greeting_seconds));
     if (!may_connect(connection, words)) {
-        say(Record()
-                .add("type", "failed")
-                .add("code", "invalid_argument")
-                .add("words",
-                     "the stream requires its token, which was not sent; pass token= or set "
-                     "DATAMOVER_STREAM_TOKEN"));
+        send_frame(connection,
+                   Record()
+                       .add("type", "failed")
+                       .add("code", "invalid_argument")
+                       .add("words",
+                            "the stream requires its token, which was not sent; pass token= or set "
+                            "DATAMOVER_STREAM_TOKEN"));
         throw Error(ErrorCode::io, "a connection has a wrong token");
     }
     return words;

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #define DATAMOVER_CRC_INSTRUCTION [[gnu::target("sse4.2")]]
-#elif defined(__aarch64__) && defined(__linux__) && \
+#elif defined(__AARCH64EL__) && defined(__linux__) && \
     (defined(__ARM_FEATURE_CRC32) || (defined(__GNUC__) && !defined(__clang__)))
 #include <arm_acle.h>
 #include <asm/hwcap.h>
@@ -64,7 +63,6 @@ DATAMOVER_CRC_INSTRUCTION inline std::uint64_t with_word(std::uint64_t crc,
                                                          const std::byte* from) noexcept {
     std::uint64_t word;
     std::memcpy(&word, from, word_bytes);
-    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
     return DATAMOVER_CRC_OF_WORD(crc, word);
 }
 

@@ -295,8 +295,7 @@ void introduce(const Connection& connection, const std::string& where, Record wo
                          " speaks another version of the protocol; install the same version of "
                          "datamover at both ends");
     words.add("token", dialing.token(connection));
-    const std::string frame = frame_of(words.bytes());
-    connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
+    send_frame(connection, words);
 }
 
 }  // namespace

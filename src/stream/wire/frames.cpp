@@ -258,6 +258,10 @@ std::string frame_of(std::string_view words) {
     return frame;
 }
 
+void send_frame(const Connection& connection, const Record& words) {
+    connection.send(bytes_of_text(frame_of(words.bytes())));
+}
+
 Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
                  const Look& look) {
     std::array<std::byte, header_bytes> header;

@@ -46,6 +46,10 @@ public:
 
     /// A field of a record; null if there is none.
     const Value* find(std::string_view key) const;
+    /// Whether a record has a field that is a text: this one.
+    bool is(std::string_view key, std::string_view text) const {
+        return has(key) && find(key)->is(text);
+    }
     bool has(std::string_view key) const { return find(key) != nullptr; }
     /// A field that must be an integer within limits. Throws io.
     std::int64_t number(std::string_view key, std::int64_t least = 0,
@@ -129,6 +133,8 @@ inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_request_bytes =
 
 /// A frame with these words.
 std::string frame_of(std::string_view words);
+/// Sends a frame with these words; waits. Throws as Connection::send.
+void send_frame(const Connection& connection, const Record& words);
 /// Reads one frame, and nothing after it; `look` is called now and then meanwhile. Throws io where
 /// what came is no frame, is too long or was damaged; peer_failed; timeout; what `look` throws.
 Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
