@@ -12,7 +12,6 @@
 #include "casters.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/region.hpp"
-#include "named_arguments.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -17,7 +17,6 @@
 #include "datamover/floor_plan.hpp"
 #include "datamover/layout.hpp"
 #include "datamover/scalapack_descriptor.hpp"
-#include "named_arguments.hpp"
 #include "numpy_arrays.hpp"
 
 namespace datamover::bindings {

@@ -22,7 +22,7 @@
 #include "plan/compile.hpp"
 #include "plan/process_parts.hpp"
 #include "survey.hpp"
-#include "transport/signal_lines.hpp"
+#include "transport/transport.hpp"
 #include "tuning.hpp"
 
 namespace datamover {

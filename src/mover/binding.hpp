@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "datamover/mover.hpp"
-#include "transport/signal_lines.hpp"
 #include "transport/transport.hpp"
 
 namespace datamover {

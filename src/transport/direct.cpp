@@ -15,7 +15,6 @@
 #include "geometry/make_error.hpp"
 #include "memory/process_memory.hpp"
 #include "plan/part_chunks.hpp"
-#include "signal_lines.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {

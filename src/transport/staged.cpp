@@ -16,7 +16,6 @@
 #include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
-#include "signal_lines.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
