@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a process sends and receives: the replica that sends, and the parts of an in-place move, which
-// are what remains if one array is source and destination.
+// What a process sends and receives: the replica that sends, and the parts of an in-place move, in
+// which one array is source and destination.
 #pragma once
 
 #include <cstdint>
