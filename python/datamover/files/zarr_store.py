@@ -113,7 +113,9 @@ def rebound(array: Any, **said: Any) -> Any:
     """Return an open array with another `metadata`, `store_path` or `config`."""
     from zarr.core.array import Array, AsyncArray
 
-    own = {name: getattr(array, name) for name in ("metadata", "store_path", "config")}
+    inner = array._async_array
+    config = inner.config if hasattr(inner, "config") else inner._config  # before zarr 3.1
+    own = {"metadata": array.metadata, "store_path": array.store_path, "config": config}
     return Array(AsyncArray(**own | said))
 
 
