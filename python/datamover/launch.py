@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -62,6 +63,8 @@ DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 #: Output of MPICH's launcher that adds nothing to the message of this program.
 LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
+#: Seconds after which a signal is seen at the latest while processes run.
+SIGNAL_SECONDS = 0.5
 
 ASK_VERSION = (
     "import mpi4py; mpi4py.rc.initialize = False; "
@@ -232,20 +235,34 @@ def run_processes(nprocs: int, arguments: list[str], mark: str) -> tuple[int, in
     command = [_fitting_mpiexec(), "-n", str(nprocs), *python, *arguments]
     with _status_file() as status, tempfile.TemporaryFile() as printed:
         try:
-            process = subprocess.Popen(
-                command,
-                env={**_environment(), STATUS_FILE: str(status)},
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
-                preexec_fn=functools.partial(tied.die_with_parent, os.getpid()),
-            )
-            code = process.wait()
+            with lifeline.uninterrupted():  # a process that is being started has no mark yet
+                process = subprocess.Popen(
+                    command,
+                    env={**_environment(), STATUS_FILE: str(status)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    # Ctrl-C reaches this process alone, which ends the others.
+                    start_new_session=True,
+                    preexec_fn=functools.partial(tied.die_with_parent, os.getpid()),
+                )
+            code = _wait_interruptibly(process)
         finally:
             lifeline.end_all(mark)
         printed.seek(0)
         _print(printed.read())
         return code, _code_in(status)
+
+
+def _wait_interruptibly(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of a process; return its exit code.
+
+    Python misses a signal that comes just before it waits, and sees it when it wakes.
+    """
+    ended = threading.Event()
+    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
+    while not ended.wait(SIGNAL_SECONDS):
+        pass
+    return process.wait()
 
 
 def _print(printed: bytes) -> None:
@@ -269,7 +286,9 @@ def _status_file() -> Iterator[Path]:
 
 
 def _code_in(status: Path) -> int | None:
-    return int(status.read_text()) if status.exists() else None
+    """Return what rank 0 has left there; None if nothing, or if it was killed meanwhile."""
+    text = status.read_text() if status.exists() else ""
+    return int(text) if text.isdigit() else None
 
 
 def run_command(nprocs: int, command: list[str]) -> int:

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -81,11 +83,13 @@ bool windows_may_collide() {
 }
 
 /// The right to make a window on all machines of a group, if windows may collide. Held by the
-/// lowest rank of each machine, in the form of a socket with a name that only one socket can have.
+/// lowest rank of each machine, in the form of a socket with a name that only one socket of the job
+/// can have.
 class WindowTurn {
 public:
     WindowTurn() = default;
-    /// Waits until no other group makes a window. Collective. Throws timeout.
+    /// Waits until no other group makes a window, for a minute at most: another user may have taken
+    /// the name. Collective. Throws timeout.
     void take(const ProcessGroup& group) {
         if (!windows_may_collide()) return;
         Waiting waiting(group);
@@ -93,8 +97,9 @@ public:
         const bool holds = is_lowest_of_machine(group);
         for (int round = 1;; ++round) {
             const bool is_held_by_others = holds && !try_hold();
-            const auto found = group.maximum({is_held_by_others, waiting.expired()});
-            if (found[0] == 0) return;
+            const bool is_late = waiting.seconds() > patience_seconds;
+            const auto found = group.maximum({is_held_by_others, waiting.expired(), is_late});
+            if (found[0] == 0 || found[2] != 0) return;
             release();
             if (found[1] != 0)
                 throw make_error(ErrorCode::timeout,
@@ -111,6 +116,8 @@ public:
     WindowTurn& operator=(const WindowTurn&) = delete;
 
 private:
+    static constexpr double patience_seconds = 60;
+
     static bool is_lowest_of_machine(const ProcessGroup& group) {
         for (int rank = 0; rank < group.rank(); ++rank)
             if (group.on_same_machine(rank)) return false;
@@ -120,8 +127,10 @@ private:
     bool try_hold() {
         socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (socket_ < 0) return true;
-        constexpr std::string_view name = "datamover-window";
+        const char* const job = std::getenv("PMIX_NAMESPACE");
+        const std::string name = concat("datamover-window-", geteuid(), "-", job ? job : "");
         sockaddr_un address{};
+        if (name.size() + 1 > sizeof address.sun_path) return true;
         address.sun_family = AF_UNIX;
         name.copy(address.sun_path + 1, name.size());
         const auto bytes =

@@ -202,6 +202,20 @@ def test_what_stands_for_missing_elements_is_converted_as_they_are(tmp_path, bef
         assert (made[...] == of_zarr).all()
 
 
+def test_missing_values_of_other_kinds_than_the_elements(tmp_path):
+    """Numbers become complex with the elements; texts stay."""
+    texts = np.array(["NA", "n/a"], h5py.string_dtype())
+    with make(tmp_path / "a.h5", np.ones((5, 4), "f4")) as file:
+        file["g/u"].attrs.update({"_FillValue": np.float32([-1.5]), "missing_value": texts})
+    for dtype in ("c16", "f8"):
+        output = tmp_path / f"{dtype}.h5"
+        move(f"{tmp_path}/a.h5:/g/u", f"{output}:/g/u", output_dtype=dtype)
+        with h5py.File(output) as file:
+            said = file["g/u"].attrs
+            assert said["_FillValue"].dtype == dtype and said["_FillValue"].tolist() == [-1.5]
+            assert said["missing_value"].tolist() == ["NA", "n/a"]
+
+
 def test_attributes_that_json_cannot_hold_are_named_for_one_dataset_too(tmp_path, caplog):
     with make(tmp_path / "a.h5") as file:
         file["g/u"].attrs.update({"kept": 1, "z": 1 + 2j, "none": h5py.Empty("f4")})

@@ -12,7 +12,7 @@ import numpy as np
 from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attributes
 from datamover.files.formats import ArraySpec
 from datamover.files.json_values import numbers
-from datamover.files.native_attributes import FILL_VALUE, MISSING, native_of
+from datamover.files.native_attributes import FILL_VALUE, native_of
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
 log = logging.getLogger("datamover")
@@ -87,14 +87,12 @@ def write(file: Any, name: str, spec: ArraySpec) -> None:
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
     """Write the attributes of a dataset in an open file; the log names `where` they are from."""
-    native, found = native_of(spec), dict(attributes_of(spec.kept))
-    if native is not None:
+    if (native := native_of(spec)) is not None:
         native_attributes.write(file, file[name], native)
-        found = {key: found[key] for key in MISSING if native.is_converted and key in found}
-    for key in found.keys() & ({FILL_VALUE} if native is None else {*MISSING}):
-        found[key] = missing_from_zarr(found[key], spec.dtype)
-        if isinstance(found[key], list) and native is not None:
-            found[key] = np.asarray(found[key], spec.dtype)
+        return
+    found = dict(attributes_of(spec.kept))
+    if FILL_VALUE in found:
+        found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
     write_of_json(where, file[name], found)
 
 

@@ -78,8 +78,6 @@ class NativeTraits:
         The datatype of elements that are moved as stored, in HDF5's encoding.
     change : str
         Description of the elements, if only HDF5 has them and they become others.
-    is_converted : bool
-        Whether elements are converted, and with them the values of missing ones, in the JSON form.
     """
 
     where: str
@@ -92,18 +90,14 @@ class NativeTraits:
     is_fill_undefined: bool
     kind: bytes | None
     change: str
-    is_converted: bool = False
 
     def converted(self, dtype: np.dtype) -> NativeTraits:
         """Return the properties of a dataset with elements of another number type."""
         fill = self.fill_value
         with np.errstate(all="ignore"):
             fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
-        in_json = {name.encode() for name in MISSING if name not in self.not_in_json}
-        kept = tuple(a for a in self.attributes if a.name not in in_json)
-        return dataclasses.replace(
-            self, fill_value=fill, attributes=kept, change="", is_converted=True
-        )
+        attributes = tuple(_converted(a, dtype) for a in self.attributes)
+        return dataclasses.replace(self, fill_value=fill, attributes=attributes, change="")
 
 
 def native_of(spec: ArraySpec) -> NativeTraits | None:
@@ -236,6 +230,38 @@ def consists_of(kind: Any, is_such: Any) -> bool:
         return False
     members = range(kind.get_nmembers())
     return any(consists_of(kind.get_member_type(k), is_such) for k in members)
+
+
+def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
+    """Return an attribute for elements of another type; only values of missing ones change."""
+    from h5py import h5t
+
+    if attribute.name.decode("utf-8", "replace") not in MISSING or attribute.values is None:
+        return attribute
+    kind = h5t.decode(attribute.kind)
+    if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
+        return attribute
+    try:
+        own = kind.dtype
+    except (TypeError, ValueError):  # a type that NumPy does not have
+        return attribute
+    if own.kind not in "iufc" or not np.can_cast(own, dtype, "same_kind"):
+        return attribute
+    with np.errstate(all="ignore"):
+        values = _numbers(attribute.values, kind, own).astype(dtype)
+    return dataclasses.replace(
+        attribute, kind=h5t.py_create(dtype).encode(), values=values.view(f"V{dtype.itemsize}")
+    )
+
+
+def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
+    """Return numbers in NumPy's form; HDF5 has others too, for example with 12 bits."""
+    from h5py import h5t
+
+    buffer = np.zeros(values.size * max(values.itemsize, dtype.itemsize), np.uint8)
+    buffer[: values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
+    h5t.convert(kind, h5t.py_create(dtype), values.size, buffer)
+    return np.frombuffer(buffer.tobytes(), dtype, values.size).reshape(values.shape)
 
 
 def write(file: Any, dataset: Any, native: NativeTraits) -> None:

@@ -51,7 +51,7 @@ def share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     if boxes is None:
         return -1
     if isinstance(item.array, UserArrays):
-        item.array.part(item.layout, rank, cast(np.dtype, item.dtype))
+        item.array.part(item.layout, rank, item.dtype or file.spec.dtype)
     elif item.array is not None:
         item.array.part()
     d = -1 if file.spec.order == "C" else 0

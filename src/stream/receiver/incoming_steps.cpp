@@ -70,18 +70,26 @@ void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
 }
 
 void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
-    std::map<int, short> events_of;
-    for (const pollfd& one : waiting) events_of[one.fd] = one.revents;
+    // They were added in about this order, so that each search ends after a few.
+    auto last = waiting.begin();
+    const auto events_of = [&](int socket) -> short {
+        const auto is_it = [socket](const pollfd& one) { return one.fd == socket; };
+        auto found = std::find_if(last, waiting.end(), is_it);
+        if (found == waiting.end()) found = std::find_if(waiting.begin(), last, is_it);
+        if (found == waiting.end() || !is_it(*found)) return 0;
+        last = found;
+        return found->revents;
+    };
     constexpr short comes = POLLIN | POLLHUP | POLLERR;
     for (const auto& [producer, links] : links_) {
         for (const auto& link : links) {
             if (link->has_ended()) continue;
-            const short events = events_of[link->socket()];
+            const short events = events_of(link->socket());
             if ((events & POLLOUT) != 0) link->unsent().send_more();
             if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
         }
     }
-    const short events = events_of[control_.socket()];
+    const short events = events_of(control_.socket());
     if ((events & POLLOUT) != 0) control_.unsent().send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
         for (Value& said : control_.receive(max_frame_bytes)) {

@@ -64,9 +64,15 @@ MessagePtr Box::take_unused(std::size_t bytes) {
     if (takes_segments(bytes))
         std::erase_if(unused, [](const MessagePtr& m) { return m->segment() == nullptr; });
     // One that was dropped while a connection sent it is still being read.
-    // What was given back last is in the processor's caches.
-    const auto free = std::find_if(unused.rbegin(), unused.rend(),
-                                   [](const MessagePtr& m) { return m.use_count() == 1; });
+    // What was given back last is in the processor's caches, if it still has memory.
+    const auto last_free = [&unused](bool has_memory) {
+        return std::find_if(unused.rbegin(), unused.rend(), [has_memory](const MessagePtr& m) {
+            const bool has = m->segment() == nullptr || m->segment()->has_memory();
+            return m.use_count() == 1 && has == has_memory;
+        });
+    };
+    auto free = last_free(true);
+    if (free == unused.rend()) free = last_free(false);
     if (free == unused.rend()) return nullptr;
     if (Segment* const segment = (*free)->segment(); segment != nullptr && !segment->reserve())
         return nullptr;

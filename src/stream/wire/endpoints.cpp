@@ -86,9 +86,8 @@ private:
     socklen_t bytes_;
 };
 
-/// The address of this machine at which the others find this process.
-std::string own_host(const std::string& first_host, int rank) {
-    if (rank == 0 || is_loopback(first_host)) return first_host;
+/// The address of this machine from which data goes to another one. Throws io.
+std::string host_on_the_way_to(const std::string& first_host) {
     const Found here = looked_up({first_host, 0}, SOCK_STREAM);
     const Descriptor listener(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::bind(listener.get(), here->ai_addr, here->ai_addrlen) == 0) return first_host;
@@ -97,7 +96,18 @@ std::string own_host(const std::string& first_host, int rank) {
     const Descriptor probe(::socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (::connect(probe.get(), there->ai_addr, there->ai_addrlen) == 0)
         if (const auto found = own_end(probe.get())) return found->host;
-    throw make_error(ErrorCode::io, "process ", rank, " cannot reach ", first_host);
+    throw Error(ErrorCode::io, std::strerror(errno));
+}
+
+/// The address of this machine at which the others find this process.
+std::string own_host(const std::string& first_host, int rank) {
+    if (rank == 0 || is_loopback(first_host)) return first_host;
+    try {
+        return host_on_the_way_to(first_host);
+    } catch (const Error& error) {
+        throw make_error(error.code(), "process ", rank, " cannot reach ", first_host, ": ",
+                         error.what());
+    }
 }
 
 void refuse_any(const Address& address, const std::string& host) {
