@@ -31,11 +31,8 @@ endfunction()
 # The files of rooms with MPI that need none: they go with datamover_plan, which no mpi.h is found for.
 function(datamover_wheel_library)
   datamover_rooms(free memory)
-  foreach(file IN ITEMS alternatives/element_runs distribute/cell_targets
-          distribute/overlaps distribute/partition distribute/space_curve
-          distribute/splitters distribute/target_codes distribute/targets
-          io/flat_rounds io/npy_header mover/tuning_file mover/user_block
-          transport/pair_program)
+  foreach(file IN ITEMS distribute/partition distribute/space_curve distribute/target_codes
+          distribute/targets io/flat_rounds io/npy_header transport/pair_program)
     list(APPEND free "${PROJECT_SOURCE_DIR}/src/${file}.cpp")
   endforeach()
   target_sources(datamover_plan PRIVATE ${free})

@@ -259,7 +259,12 @@ def _wait_interruptibly(process: subprocess.Popen[bytes]) -> int:
     Python misses a signal that comes just before it waits, and sees it when it wakes.
     """
     ended = threading.Event()
-    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
+
+    def end() -> None:
+        process.wait()
+        ended.set()
+
+    threading.Thread(target=end, daemon=True).start()
     while not ended.wait(SIGNAL_SECONDS):
         pass
     return process.wait()
