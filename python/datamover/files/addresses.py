@@ -144,14 +144,21 @@ def _settle_at_exit() -> None:
     atexit.register(_settle)
 
 
+async def others_settle() -> set[Any]:
+    """Wait a moment for the other tasks of zarr's loop; return those that go on."""
+    import asyncio
+
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=SETTLE_SECONDS)
+    return left
+
+
 def _settle() -> None:
     import asyncio
 
     async def end() -> None:
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        if left:
-            _, left = await asyncio.wait(left, timeout=SETTLE_SECONDS)
-        for task in left:
+        for task in await others_settle():
             task.cancel()
         await asyncio.sleep(SETTLE_SECONDS / 20)  # the thread of the last answer still needs Python
 

@@ -93,6 +93,7 @@ class LocalPlace:
         #: The hidden name under which it is written.
         self.path = temporary_path(output, token)
         self._removes = False  # whether this process removes the rest at the end
+        self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work
 
     def check(self) -> None:
@@ -119,12 +120,13 @@ class LocalPlace:
         """Give the output its name, unless a series was opened there in the meantime."""
         series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
+        self._is_placed = True
 
     def give_back(self) -> None:
         """Remove the old output, or a new one that is not complete."""
         with lifeline.uninterrupted():
             lock, self._lock = self._lock, None
-            if self._removes or lock is not None:
+            if self._removes and not self._is_placed:
                 zarr_store.settle()
             give_back(self.path, self._output, self._removes, lock)
 

@@ -44,15 +44,8 @@ def settle() -> None:
 
     Otherwise it could write after the removal of an unfinished output, and make its directory anew.
     """
-    import asyncio
-
-    async def end() -> None:
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        if left:
-            await asyncio.wait(left, timeout=addresses.SETTLE_SECONDS)
-
     if "zarr" in sys.modules:
-        addresses.done(end())
+        addresses.done(addresses.others_settle())
 
 
 class _Abandonable:
