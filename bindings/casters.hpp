@@ -227,7 +227,7 @@ inline std::int64_t integer_of(nanobind::handle object, const char* name) {
     return value;
 }
 
-/// Throws wrong_type, and invalid_argument where a string is no text.
+/// Throws wrong_type if it is not a string, and invalid_argument if the string is not valid text.
 inline std::string text_of(nanobind::handle object, const char* name) {
     if (!PyUnicode_Check(object.ptr())) refuse_type(object, name, "a string");
     Py_ssize_t bytes = 0;
@@ -254,7 +254,7 @@ inline Point point_or_none(nanobind::handle object, const char* name) {
     return object.is_none() ? Point{} : point_of(object, name);
 }
 
-/// What nanobind makes of an object, such as a vector of a list. Throws wrong_type.
+/// Converts an object by nanobind, for example a list to a vector. Throws wrong_type.
 template <class Value>
 Value value_of(nanobind::handle object, const char* name, const char* wanted) {
     Value value;

@@ -77,7 +77,7 @@ private:
     PyThreadState* thread_;
 };
 
-/// What a call gives that is made without the interpreter lock.
+/// Calls without the interpreter lock; returns the result.
 template <class Call>
 auto unlocked(Call&& call) {
     const Unlocked released;

@@ -297,8 +297,8 @@ std::vector<IndexList> make(std::uintptr_t comm, const OwnLists& own) {
 
 }  // namespace
 
-/// Arguments are read first, where nothing is collective yet: what is wrong with them is told by
-/// refuse_index_lists.
+/// Arguments are read first, before anything collective begins. If they are wrong, Python passes
+/// the error to the other processes by refuse_index_lists.
 void bind_index_lists(nb::module_& m) {
     nb::class_<OwnLists>(m, "OwnLists", "This process's lists, and the layouts that they meet.")
         .def(
