@@ -21,6 +21,7 @@
 #include "geometry/word_digest.hpp"
 #include "memory/large_pages.hpp"
 #include "mpi/waiting.hpp"
+#include "tuning_turn.hpp"
 
 namespace datamover {
 namespace {
@@ -28,7 +29,6 @@ namespace {
 using transport::AcceptedOption;
 
 constexpr int passes = 3;
-constexpr std::int64_t most_rounds = 10000;  ///< of a turn
 /// A candidate that is so many times slower than the best at first is not tried again. A single
 /// round may be slow for other reasons.
 constexpr std::int64_t hopeless = 5;
@@ -289,25 +289,17 @@ private:
         return middle_of(rounds_ns(c, rounds, cool));
     }
 
-    /// The same for as many rounds as fit a time. The first ones of a candidate may have been
-    /// faster than those that follow, as on a machine that others use: so the clock is looked at
-    /// too.
+    /// The same for as many rounds as fit a time.
     std::int64_t run_turn(Candidate& c, double most_ns) const {
-        constexpr std::int64_t first_part = 64;  // of the rounds; each part has twice as many
-        const auto rounds = static_cast<std::int64_t>(
-            std::clamp(most_ns / static_cast<double>(std::max<std::int64_t>(c.first_ns, 1)), 1.0,
-                       static_cast<double>(most_rounds)));
-        std::int64_t part = (rounds + first_part - 1) / first_part;
+        TuningTurn turn(most_ns, c.first_ns);
         std::vector<std::int64_t> spent_ns;
-        std::int64_t left = rounds, turn_ns = 0;
-        do {
+        while (const std::int64_t rounds = turn.next_rounds()) {
             const auto begin = Clock::now();
-            const auto more_ns = rounds_ns(c, std::min(left, part), false);
+            const auto more_ns = rounds_ns(c, rounds, false);
             spent_ns.insert(spent_ns.end(), more_ns.begin(), more_ns.end());
-            left -= part;
-            part *= 2;
-            turn_ns += group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0];
-        } while (left > 0 && static_cast<double>(turn_ns) < most_ns);
+            turn.add_ns(
+                group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0]);
+        }
         return middle_of(std::move(spent_ns));
     }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // User-defined transports: they move data, are measured, and their errors reach all processes.
-#include <chrono>
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "datamover/advanced/user_transport.hpp"
@@ -16,7 +14,7 @@
 namespace datamover {
 namespace {
 
-enum class Fault { none, throws, tires };
+enum class Fault { none, throws };
 Fault fault = Fault::none;
 
 /// A message at a time, in order, of every pair.
@@ -40,9 +38,6 @@ public:
 
     void start() override {
         if (fault == Fault::throws) throw std::runtime_error("this one does not want to");
-        constexpr int fast_rounds = 10;
-        if (fault == Fault::tires && ++rounds_ > fast_rounds)
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
         for (std::size_t i = 0; i < pairs_.size(); ++i) {
             next_[i] = 0;
             begin(i);
@@ -96,7 +91,6 @@ private:
     std::vector<std::shared_ptr<std::vector<std::byte>>> buffers_;
     std::vector<MPI_Request> requests_;
     std::vector<std::size_t> next_;
-    int rounds_ = 0;
 };
 
 void add_kinds() {
@@ -202,23 +196,6 @@ TEST_F(UserTransports, AreMeasuredToo) {
     bool found = Ring::size() == 1;
     for (const MoverTrial& trial : mover.trials()) found = found || trial.transport == "one-by-one";
     EXPECT_TRUE(found);
-}
-
-/// Those whose first rounds were the fastest get no more rounds than fit their time.
-TEST_F(UserTransports, AreMeasuredByTheClock) {
-    Ring ring;
-    Mover mover = ring.mover("auto");
-    fault = Fault::tires;
-    mover.tune(0.1);
-    fault = Fault::none;
-    std::int64_t tired = 0, others = 0;
-    for (const MoverTrial& trial : mover.trials()) {
-        if (trial.transport == "one-by-one") tired = trial.rounds;
-        if (trial.transport == "p2p") others = trial.rounds;
-    }
-    constexpr std::int64_t many = 300;  // fewer are no measure of anything
-    if (others <= many) return;
-    EXPECT_LT(tired, others / 2);
 }
 
 TEST_F(UserTransports, RefuseWhatTheyCannotCarry) {
