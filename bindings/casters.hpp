@@ -235,7 +235,7 @@ inline std::string text_of(nanobind::handle object, const char* name) {
     if (!text) {
         PyErr_Clear();  // of half a surrogate pair
         throw Error(ErrorCode::invalid_argument,
-                    std::string(name) + " is " + shown(object) + ", which is no text");
+                    std::string(name) + " is " + shown(object) + ", which is not valid text");
     }
     return {text, static_cast<std::size_t>(bytes)};
 }

@@ -102,8 +102,8 @@ long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& g
     fill(u, fine_edge);
     const std::vector<bool> wraps = {true, false};
     const bool corners = false;
-    const std::int64_t colours = 2, red = 0;
-    const MotionPlan ghosts = halo(boxes, one, one, grid, wraps, corners, colours, red);
+    const std::int64_t colors = 2, red = 0;
+    const MotionPlan ghosts = halo(boxes, one, one, grid, wraps, corners, colors, red);
     Mover(comm, ghosts, u, u)();
 
     long wrong = 0;

@@ -88,9 +88,9 @@ public:
     Field values() const override { return u_; }
 
     void iterate(const Field& f, apps::Times& times) override {
-        for (const int colour : {0, 1}) {
+        for (const int color : {0, 1}) {
             apps::timed(times.communication, [&] { exchange(times); });  // communication
-            sweep(u_, f, whole(u_), colour);
+            sweep(u_, f, whole(u_), color);
         }
     }
 

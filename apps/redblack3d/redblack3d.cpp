@@ -26,7 +26,7 @@ public:
         const Field u = field_of(u_, 0), f = field_of(right, 0);
         fill(u, f, n_);
         for (std::int64_t i = 0; i < iterations; ++i)
-            for (const int colour : {0, 1}) sweep(u, f, whole(u), colour);
+            for (const int color : {0, 1}) sweep(u, f, whole(u), color);
     }
 
     /// How many points of the grid `u` does not have, or with other values, on all processes

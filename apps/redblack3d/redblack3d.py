@@ -22,10 +22,10 @@ def points(u, starts, shift=(0, 0, 0)):
     return u[tuple(slice(1 + s + o, n - 1 + o, 2) for s, o, n in slices)]
 
 
-def sweep(u, f, lo, colour):
-    """Give the points with (i + j + k) % 2 == colour new values; u begins at lo of the grid."""
+def sweep(u, f, lo, color):
+    """Give the points with (i + j + k) % 2 == color new values; u begins at lo of the grid."""
     for i, j in itertools.product((0, 1), repeat=2):
-        starts = (i, j, (i + j + colour + sum(lo)) % 2)
+        starts = (i, j, (i + j + color + sum(lo)) % 2)
         neighbours = sum(
             points(u, starts, step)
             for step in [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
@@ -61,11 +61,11 @@ def relax(comm, n, iterations):
     u[inside] = own
     comm.Barrier()
     communication, begin = 0.0, MPI.Wtime()
-    for _, colour in itertools.product(range(iterations), (0, 1)):
+    for _, color in itertools.product(range(iterations), (0, 1)):
         before = MPI.Wtime()
         exchange()  # communication
         communication += MPI.Wtime() - before
-        sweep(u, f, box.lo, colour)
+        sweep(u, f, box.lo, color)
     return mine, u[inside], MPI.Wtime() - begin, communication
 
 
@@ -73,8 +73,8 @@ def points_that_differ(comm, n, iterations, mine, u):
     """How many points are not those that process 0 computes alone."""
     values, right = beginning(n)
     if comm.rank == 0:
-        for _, colour in itertools.product(range(iterations), (0, 1)):
-            sweep(values, right, (0, 0, 0), colour)
+        for _, color in itertools.product(range(iterations), (0, 1)):
+            sweep(values, right, (0, 0, 0), color)
     serial = np.ascontiguousarray(values[1:-1, 1:-1, 1:-1])
     for plane in serial:
         comm.Bcast(plane)

@@ -30,10 +30,10 @@ inline Box whole(const Field& field) {
     return {{0, 0, 0}, field.extent};
 }
 
-/// Gives the points of `box` with (i + j + k) % 2 == colour new values. Source: the Gauss-Seidel
+/// Gives the points of `box` with (i + j + k) % 2 == color new values. Source: the Gauss-Seidel
 /// step of the Poisson equation; `f` is the right side times the square of the mesh width.
-inline void sweep(const Field& u, const Field& f, const Box& box, int colour) {
-    const std::int64_t first_point = u.lo[0] + u.lo[1] + u.lo[2] + colour;
+inline void sweep(const Field& u, const Field& f, const Box& box, int color) {
+    const std::int64_t first_point = u.lo[0] + u.lo[1] + u.lo[2] + color;
     for (std::int64_t i = box.lo[0]; i < box.hi[0]; ++i)
         for (std::int64_t j = box.lo[1]; j < box.hi[1]; ++j) {
             double* const p = u.row(i, j);

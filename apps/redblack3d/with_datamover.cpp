@@ -33,9 +33,9 @@ public:
 
     void iterate(const Field& f, apps::Times& times) override {
         const Field u = values();
-        for (const int colour : {0, 1}) {
+        for (const int color : {0, 1}) {
             apps::timed(times.communication, [&] { exchange_(); });  // communication
-            sweep(u, f, whole(u), colour);
+            sweep(u, f, whole(u), color);
         }
     }
 
@@ -61,11 +61,11 @@ public:
 
     void iterate(const Field& f, apps::Times& times) override {
         const Field u = values();
-        for (const int colour : {0, 1}) {
+        for (const int color : {0, 1}) {
             apps::timed(times.communication, [&] { exchange_.start(); });
-            sweep(u, f, inner_, colour);
+            sweep(u, f, inner_, color);
             apps::timed(times.communication, [&] { exchange_.wait(); });
-            for (const Box& part : shell_) sweep(u, f, part, colour);
+            for (const Box& part : shell_) sweep(u, f, part, color);
         }
     }
 

@@ -67,6 +67,28 @@ using bindings::text_of;
 
 namespace {
 
+/// The number of processes that is given, or that a communicator of mpi4py has; one of the two.
+std::int64_t processes_of(nb::handle nprocs, nb::handle comm) {
+    if (comm.is_none()) {
+        if (nprocs.is_none())
+            throw Error(ErrorCode::wrong_type,
+                        "nprocs= is missing: pass the number of processes, or a communicator as "
+                        "comm=");
+        return integer_of(nprocs, "nprocs");
+    }
+    if (!nprocs.is_none())
+        throw Error(ErrorCode::invalid_argument,
+                    "nprocs= and comm= are both given; one of them says how many processes");
+    if (!nb::hasattr(comm, "Get_size"))
+        bindings::refuse_type(comm, "comm", "a communicator of mpi4py");
+    try {
+        return nb::cast<std::int64_t>(comm.attr("Get_size")());
+    } catch (const nb::python_error&) {
+        throw Error(ErrorCode::invalid_argument,
+                    "comm has no processes: it is MPI.COMM_NULL, or was freed");
+    }
+}
+
 BlockCyclic make_block_cyclic(const Point& shape, const std::string& distribution,
                               std::int64_t nprocs, const Point& grid, const Point& first_process,
                               const std::string& grid_order, nb::handle ranks,
@@ -112,7 +134,7 @@ BlockCyclic block_cyclic_from(const nb::tuple& s) {
 }
 
 BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::handle nprocs,
-                           nb::handle grid_order, nb::handle ranks) {
+                           nb::handle grid_order, nb::handle ranks, nb::handle comm) {
     const Point grid = point_of(given_grid, "grid");
     const Integers given(descriptor, "entries of a descriptor");
     if (given.values().size() != 9)
@@ -132,16 +154,17 @@ BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::han
     const std::string order = text_of(grid_order, "grid_order");
     ProcessGrid processes{grid[0], grid[1], bindings::column_major(order, "grid_order"), {}};
     if (!ranks.is_none()) processes.ranks = Integers(ranks, "ranks").to_vector();
-    return ScalapackDescriptor::from_entries(entries).layout(processes,
-                                                             integer_of(nprocs, "nprocs"));
+    return ScalapackDescriptor::from_entries(entries).layout(processes, processes_of(nprocs, comm));
 }
 
 void bind_scalapack(nb::class_<BlockCyclic>& c) {
     c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
-                 "nprocs"_a.none(), "grid_order"_a.none() = "C", "ranks"_a.none() = nb::none(),
+                 "nprocs"_a.none() = nb::none(), "grid_order"_a.none() = "C",
+                 "ranks"_a.none() = nb::none(), nb::kw_only(), "comm"_a.none() = nb::none(),
                  nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
-                         "grid: collections.abc.Sequence[int], nprocs: int, grid_order: str = 'C', "
-                         "ranks: numpy.typing.ArrayLike | None = None) -> BlockCyclic"),
+                         "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
+                         "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> BlockCyclic"),
                  R"doc(The layout that a ScaLAPACK array descriptor says.
 
 Local matrices are column-major: NumPy arrays with ``order="F"``, or the first rows of one with LLD
@@ -155,11 +178,13 @@ descriptor : array of 9 int
 grid : (int, int)
     Rows and columns of the BLACS process grid.
 nprocs : int
-    Number of processes of the communicator.
+    Number of processes of the communicator. Pass either this or `comm`.
 grid_order : {"C", "F"}
     "C" for a grid that ``blacs_gridinit`` made with 'R', "F" for one made with 'C'.
 ranks : array of int, optional
     The rank at each grid position, where it is not the position's number.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------
@@ -232,7 +257,7 @@ distribution : str
     ``block(k)``, ``cyclic`` (one index at a time), ``cyclic(k)`` (k at a time) or ``*`` (not
     distributed), such as ``"(block, cyclic(64), *)"``.
 nprocs : int
-    Number of processes; the ranks are 0 to nprocs - 1.
+    Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
 grid : sequence of int, optional
     Processes along each dimension, 1 where the distribution says ``*``. Chosen when not given.
 first_process : sequence of int, optional
@@ -246,6 +271,8 @@ replicas : int
     Copies of the whole array, each on a grid of its own: HPF's ``ALIGN WITH T(..., *)``. As a
     destination all receive; as a source the nearest sends: the receiver's own, then the lowest rank
     on its node, then the lowest rank.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------
@@ -274,21 +301,23 @@ Examples
         "__init__",
         [](BlockCyclic* self, nb::handle shape, nb::handle distribution, nb::handle nprocs,
            nb::handle grid, nb::handle first_process, nb::handle grid_order, nb::handle ranks,
-           nb::handle replicas) {
+           nb::handle replicas, nb::handle comm) {
             new (self) BlockCyclic(make_block_cyclic(
                 point_of(shape, "shape"), text_of(distribution, "distribution"),
-                integer_of(nprocs, "nprocs"), point_or_none(grid, "grid"),
+                processes_of(nprocs, comm), point_or_none(grid, "grid"),
                 point_or_none(first_process, "first_process"), text_of(grid_order, "grid_order"),
                 ranks, integer_of(replicas, "replicas")));
         },
-        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a.none(), "grid"_a.none() = nb::none(),
-        "first_process"_a.none() = nb::none(), "grid_order"_a.none() = "C",
-        "ranks"_a.none() = nb::none(), "replicas"_a.none() = 1,
+        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a.none() = nb::none(),
+        "grid"_a.none() = nb::none(), "first_process"_a.none() = nb::none(),
+        "grid_order"_a.none() = "C", "ranks"_a.none() = nb::none(), "replicas"_a.none() = 1,
+        nb::kw_only(), "comm"_a.none() = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
-                "nprocs: int, grid: int | collections.abc.Sequence[int] | None = None, "
+                "nprocs: int | None = None, "
+                "grid: int | collections.abc.Sequence[int] | None = None, "
                 "first_process: int | collections.abc.Sequence[int] | None = None, "
                 "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, "
-                "replicas: int = 1) -> None"));
+                "replicas: int = 1, *, comm: typing.Any = None) -> None"));
     bindings::add_common(c);
     bind_scalapack(c);
     c.def_prop_ro("shape", &BlockCyclic::shape, "Extents of the array.")
@@ -467,9 +496,9 @@ Integers checked_owners(nb::handle owners) {
 }
 
 /// -1 where none is given.
-std::int64_t checked_nprocs(nb::handle given) {
-    if (given.is_none()) return -1;
-    const std::int64_t nprocs = integer_of(given, "nprocs");
+std::int64_t checked_nprocs(nb::handle given, nb::handle comm) {
+    if (given.is_none() && comm.is_none()) return -1;
+    const std::int64_t nprocs = processes_of(given, comm);
     if (nprocs < 1)
         throw Error(ErrorCode::invalid_argument,
                     "nprocs is " + std::to_string(nprocs) + ", it must be at least 1");
@@ -485,10 +514,11 @@ bool are_objects(nb::handle regions) {
     return nb::len(regions) > 0 && nb::isinstance<Region>(nb::object(regions[0]));
 }
 
-FloorPlan make_floor_plan(nb::handle regions, nb::handle owners, nb::handle nprocs) {
+FloorPlan make_floor_plan(nb::handle regions, nb::handle owners, nb::handle nprocs,
+                          nb::handle comm) {
     const bool objects = are_objects(regions);
     const Integers owner_of = checked_owners(owners);
-    const std::int64_t procs = checked_nprocs(nprocs);
+    const std::int64_t procs = checked_nprocs(nprocs, comm);
     if (!objects) return floor_plan_of_table(regions, owner_of, procs);
     std::vector<Region> boxes;
     for (nb::handle region : regions)
@@ -510,8 +540,9 @@ bindings::NumpyArray<std::int64_t> table_of(const FloorPlan& plan) {
     return array_of(std::move(table), {n, 2, dims});
 }
 
-FloorPlan with_owners(const FloorPlan& plan, nb::handle owners, nb::handle nprocs) {
-    return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs));
+FloorPlan with_owners(const FloorPlan& plan, nb::handle owners, nb::handle nprocs,
+                      nb::handle comm) {
+    return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs, comm));
 }
 
 /// A domain that is to be cut: a region, or the shape of one that begins at 0.
@@ -530,14 +561,16 @@ using Splits = std::vector<std::vector<std::int64_t>>;
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
     c.def_static(
          "uniform",
-         [](nb::handle domain, nb::handle grid, nb::handle nprocs) {
+         [](nb::handle domain, nb::handle grid, nb::handle nprocs, nb::handle comm) {
              const Region all = domain_of(domain);
              return FloorPlan::uniform(all, in_dims_of(all, grid, "grid"),
-                                       integer_of(nprocs, "nprocs"));
+                                       processes_of(nprocs, comm));
          },
-         "domain"_a.none(), "grid"_a.none(), "nprocs"_a.none(),
+         "domain"_a.none(), "grid"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
+         "comm"_a.none() = nb::none(),
          nb::sig("def uniform(domain: Region | int | collections.abc.Sequence[int], "
-                 "grid: int | collections.abc.Sequence[int], nprocs: int) -> FloorPlan"),
+                 "grid: int | collections.abc.Sequence[int], nprocs: int | None = None, *, "
+                 "comm: typing.Any = None) -> FloorPlan"),
          R"doc(A domain, or a shape, cut evenly into a grid of blocks.
 
 Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
@@ -552,16 +585,18 @@ Examples
 )doc")
         .def_static(
             "tiles",
-            [](nb::handle domain, nb::handle tile, nb::handle nprocs, nb::handle mapping) {
+            [](nb::handle domain, nb::handle tile, nb::handle nprocs, nb::handle mapping,
+               nb::handle comm) {
                 const Region all = domain_of(domain);
                 return FloorPlan::tiles(all, in_dims_of(all, tile, "tile"),
-                                        integer_of(nprocs, "nprocs"),
+                                        processes_of(nprocs, comm),
                                         bindings::text_of(mapping, "mapping"));
             },
-            "domain"_a.none(), "tile"_a.none(), "nprocs"_a.none(), "mapping"_a.none() = "block",
+            "domain"_a.none(), "tile"_a.none(), "nprocs"_a.none() = nb::none(),
+            "mapping"_a.none() = "block", nb::kw_only(), "comm"_a.none() = nb::none(),
             nb::sig("def tiles(domain: Region | int | collections.abc.Sequence[int], "
-                    "tile: int | collections.abc.Sequence[int], nprocs: int, "
-                    "mapping: str = 'block') -> FloorPlan"),
+                    "tile: int | collections.abc.Sequence[int], nprocs: int | None = None, "
+                    "mapping: str = 'block', *, comm: typing.Any = None) -> FloorPlan"),
             R"doc(A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
 
 `mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
@@ -569,17 +604,18 @@ possible. Raises InvalidArgument, Mismatch (dimensions).
 )doc")
         .def_static(
             "from_splits",
-            [](nb::handle domain, nb::handle splits, nb::handle nprocs) {
+            [](nb::handle domain, nb::handle splits, nb::handle nprocs, nb::handle comm) {
                 return FloorPlan::from_splits(
                     domain_of(domain),
                     bindings::value_of<Splits>(splits, "splits",
                                                "a list of integers for each dimension"),
-                    integer_of(nprocs, "nprocs"));
+                    processes_of(nprocs, comm));
             },
-            "domain"_a.none(), "splits"_a.none(), "nprocs"_a.none(),
+            "domain"_a.none(), "splits"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
+            "comm"_a.none() = nb::none(),
             nb::sig("def from_splits(domain: Region | int | collections.abc.Sequence[int], "
                     "splits: collections.abc.Sequence[collections.abc.Sequence[int]], "
-                    "nprocs: int) -> FloorPlan"),
+                    "nprocs: int | None = None, *, comm: typing.Any = None) -> FloorPlan"),
             R"doc(A domain, or a shape, cut at given coordinates.
 
 `splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
@@ -631,6 +667,8 @@ owners : (n,) array of int
     The rank of each block.
 nprocs : int, optional
     Number of processes; the largest owner + 1 without it.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------
@@ -657,13 +695,15 @@ Examples
 )doc");
     c.def(
         "__init__",
-        [](FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs) {
-            new (self) FloorPlan(make_floor_plan(regions, owners, nprocs));
+        [](FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs,
+           nb::handle comm) {
+            new (self) FloorPlan(make_floor_plan(regions, owners, nprocs, comm));
         },
-        "regions"_a.none(), "owners"_a.none(), "nprocs"_a.none() = nb::none(),
+        "regions"_a.none(), "owners"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
+        "comm"_a.none() = nb::none(),
         nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
                 "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
-                "nprocs: int | None = None) -> None"));
+                "nprocs: int | None = None, *, comm: typing.Any = None) -> None"));
     bindings::add_common(c);
     bind_floor_plan_cuts(c);
     c.def("__len__", &FloorPlan::num_blocks)
@@ -674,6 +714,7 @@ Examples
             "owners", [](const FloorPlan& l) { return array_of(l.owners()); }, nb::rv_policy::move,
             nb::rv_policy::reference, "The rank of each block (int64), a copy.")
         .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a.none() = nb::none(),
+             nb::kw_only(), "comm"_a.none() = nb::none(),
              R"doc(The same blocks with other owners, as after balancing the load anew.
 
 `owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
@@ -687,7 +728,8 @@ Examples
 (2, Region((6,), (9,)), 1)
 )doc",
              nb::sig("def with_owners(self, owners: collections.abc.Sequence[int] | "
-                     "numpy.typing.ArrayLike, nprocs: int | None = None) -> FloorPlan"))
+                     "numpy.typing.ArrayLike, nprocs: int | None = None, *, "
+                     "comm: typing.Any = None) -> FloorPlan"))
         .def("find", &FloorPlan::find, "region"_a,
              R"doc(The blocks that a region touches, ascending.
 
@@ -709,7 +751,7 @@ Raises Mismatch when the dimensions differ.
              })
         .def("__getstate__", [](const FloorPlan& l) { return state_of(l); })
         .def("__setstate__", [](FloorPlan& self, const nb::tuple& s) {
-            new (&self) FloorPlan(make_floor_plan(s[0], s[1], s[2]));
+            new (&self) FloorPlan(make_floor_plan(s[0], s[1], s[2], nb::none()));
         });
 }
 
@@ -727,12 +769,12 @@ std::vector<std::int64_t> owners_of(nb::handle owners) {
 }
 
 FlatCyclic of_bytes(nb::handle shape, nb::handle block_bytes, nb::handle dtype, nb::handle nprocs,
-                    nb::handle owners) {
+                    nb::handle owners, nb::handle comm) {
     if (dtype.is_none()) bindings::refuse_type(dtype, "dtype", "a dtype");  // NumPy's is "f8"
     const nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
     return FlatCyclic::of_bytes(point_of(shape, "shape"), integer_of(block_bytes, "block_bytes"),
                                 nb::cast<std::int64_t>(type.attr("itemsize")),
-                                integer_of(nprocs, "nprocs"), owners_of(owners));
+                                processes_of(nprocs, comm), owners_of(owners));
 }
 
 std::vector<std::int64_t> all_owners(const FlatCyclic& l) {
@@ -768,18 +810,23 @@ void bind_making(nb::class_<FlatCyclic>& c) {
     c.def(
         "__init__",
         [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
-           nb::handle owners) {
+           nb::handle owners, nb::handle comm) {
             new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
-                                  integer_of(nprocs, "nprocs"), owners_of(owners));
+                                  processes_of(nprocs, comm), owners_of(owners));
         },
-        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a.none(), "owners"_a.none() = nb::none(),
+        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a.none() = nb::none(),
+        "owners"_a.none() = nb::none(), nb::kw_only(), "comm"_a.none() = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
-                "nprocs: int, owners: numpy.typing.ArrayLike | None = None) -> None"));
+                "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
+                "comm: typing.Any = None) -> None"));
     c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
-                 "nprocs"_a.none(), "owners"_a.none() = nb::none(),
+                 "nprocs"_a.none() = nb::none(), "owners"_a.none() = nb::none(), nb::kw_only(),
+                 "comm"_a.none() = nb::none(),
                  nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
-                         "block_bytes: int, dtype: numpy.typing.DTypeLike, nprocs: int, "
-                         "owners: numpy.typing.ArrayLike | None = None) -> FlatCyclic"),
+                         "block_bytes: int, dtype: numpy.typing.DTypeLike, "
+                         "nprocs: int | None = None, "
+                         "owners: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> FlatCyclic"),
                  R"doc(The layout with ranges of so many bytes, for elements of a dtype.
 
 Parameters
@@ -791,9 +838,11 @@ block_bytes : int
 dtype : dtype
     Of the elements.
 nprocs : int
-    Number of processes.
+    Number of processes. Pass either this or `comm`.
 owners : array of int, optional
     As for the class.
+comm : mpi4py communicator, optional
+    Whose processes are meant; only its size is used.
 
 Raises
 ------
@@ -828,9 +877,11 @@ shape : int or sequence of int
 block_elems : int
     Elements of each range.
 nprocs : int
-    Number of processes; the ranks are 0 to nprocs - 1.
+    Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
 owners : array of int, optional
     The ranks that hold ranges, in order; all of them without it.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
 
 Raises
 ------

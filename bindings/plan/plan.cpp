@@ -225,9 +225,8 @@ A term of a plan that stands for all its sections; made by `halo`.
         .def_ro("periodic", &HaloExchange::periodic, "Which dimensions wrap around.")
         .def_ro("corners", &HaloExchange::corners, "Whether edges and corners are filled too.")
         .def_ro("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors.")
-        .def_ro("colours", &HaloExchange::colours,
-                "Into how many colours points fall; 1: all move.")
-        .def_ro("colour", &HaloExchange::colour, "The colour of the points that move.")
+        .def_ro("colors", &HaloExchange::colors, "Into how many colors points fall; 1: all move.")
+        .def_ro("color", &HaloExchange::color, "The color of the points that move.")
         .def(nb::self == nb::self)
         .def("__hash__",
              [](const HaloExchange& h) {
@@ -236,14 +235,14 @@ A term of a plan that stands for all its sections; made by `halo`.
         .def("__repr__", [](const HaloExchange& h) {
             return "<HaloExchange, " + h.lower.to_string() + " below and " + h.upper.to_string() +
                    " above" + (h.corners ? "" : ", no corners") +
-                   (h.colours == 1 ? ""
-                                   : ", colour " + std::to_string(h.colour) + " of " +
-                                         std::to_string(h.colours)) +
+                   (h.colors == 1 ? ""
+                                  : ", color " + std::to_string(h.color) + " of " +
+                                        std::to_string(h.colors)) +
                    (h.reversed ? ", reversed>" : ">");
         });
     bindings::add_state(c, &HaloExchange::lower, &HaloExchange::upper, &HaloExchange::domain,
                         &HaloExchange::periodic, &HaloExchange::corners, &HaloExchange::reversed,
-                        &HaloExchange::colours, &HaloExchange::colour);
+                        &HaloExchange::colors, &HaloExchange::color);
 }
 
 }  // namespace
@@ -585,14 +584,14 @@ void bind_builders(nb::module_& m) {
     m.def(
         "halo",
         [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,
-           const std::optional<std::vector<bool>>& wraps, bool corners, std::int64_t colours,
-           std::int64_t colour) {
+           const std::optional<std::vector<bool>>& wraps, bool corners, std::int64_t colors,
+           std::int64_t color) {
             return halo(layout, in_all_dims(lower, layout.dims()),
                         in_all_dims(upper, layout.dims()), periodic, wrapping(wraps), corners,
-                        colours, colour);
+                        colors, color);
         },
         "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true,
-        "colours"_a = 1, "colour"_a = 0);
+        "colors"_a = 1, "color"_a = 0);
     m.def(
         "axis_halo",
         [](const Layout& layout, const Point& lower, const Point& upper, std::int64_t axis,

@@ -83,9 +83,9 @@ struct HaloExchange {
     bool corners = true;
     bool reversed = false;  ///< whether ghosts are moved back to the interiors
     /// With several colors, only the points of one color are moved: those whose global indices,
-    /// summed in the interior that holds them, have the remainder `colour` modulo `colours`.
-    std::int64_t colours = 1;
-    std::int64_t colour = 0;
+    /// summed in the interior that holds them, have the remainder `color` modulo `colors`.
+    std::int64_t colors = 1;
+    std::int64_t color = 0;
 
     bool operator==(const HaloExchange&) const = default;
 };
@@ -223,15 +223,15 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
 /// dimensions in which `wraps` is true (empty: all). Widths may exceed a block, up to 10^5 periodic
 /// images around it. If interiors overlap, the lowest block number sends. Without `corners`, only
 /// faces are filled. Ghosts that no interior or image holds are left unchanged. With several
-/// `colours` (at most 64), only the ghosts of one color are filled: points whose indices, summed in
-/// the interior that holds them, have the remainder `colour` modulo `colours`; 2 for the red or the
+/// `colors` (at most 64), only the ghosts of one color are filled: points whose indices, summed in
+/// the interior that holds them, have the remainder `color` modulo `colors`; 2 for the red or the
 /// black points of a checkerboard. Throws mismatch (dimensions), invalid_argument (negative widths,
 /// a periodic domain without points or shorter than the bounding box of the blocks, an invalid
 /// color), unsupported (index lists; cyclic dimensions). Local, O(1), but O(P) for P processes of a
 /// block-cyclic layout. Source: KeLP's halo update from grow and intersect.
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic = {}, const std::vector<bool>& wraps = {},
-                bool corners = true, std::int64_t colours = 1, std::int64_t colour = 0);
+                bool corners = true, std::int64_t colors = 1, std::int64_t color = 0);
 
 /// Make the part of a halo for one axis. It fills the ghosts next to the blocks along `axis`, and
 /// forwards the ghosts at their corners that the sender received along earlier axes. The plans of

@@ -33,7 +33,7 @@ def text(value: Any, name: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument(f"{name} is {value!r}, which is no text") from None
+        raise InvalidArgument(f"{name} is {value!r}, which is not valid text") from None
     return value
 
 

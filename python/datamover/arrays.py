@@ -20,7 +20,16 @@ from .deprecated import WithFree
 from .dlpack import array_of
 from .doors import memory_of
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
-from .layouts import BlockMemory, FlatCyclic, IndexList, Layout, MemoryLayout, Region, checked
+from .layouts import (
+    BlockMemory,
+    FlatCyclic,
+    IndexList,
+    Layout,
+    MemoryLayout,
+    Region,
+    checked,
+    shape_of,
+)
 from .mpi import collectively, comm_address, core
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ _NUMBER_NAMES = frozenset(
 )
 
 
+@functools.lru_cache(maxsize=256)
 def number_name(dtype: np.dtype) -> str:
     """Return the engine's name of a number type, or "opaque" if it can only copy it."""
     return dtype.name if dtype.isnative and dtype.name in _NUMBER_NAMES else "opaque"
@@ -64,6 +74,8 @@ def element_dtype(dtype: DTypeLike) -> np.dtype:
 
 def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Read ghost widths: a number, one number per dimension, or (lower, upper) per dimension."""
+    if type(ghost) is int and ghost == 0:
+        return (0,) * dims, (0,) * dims
     table = as_array(ghost, "ghost")
     if (
         table.dtype.kind not in "iu"
@@ -176,7 +188,7 @@ class Array(WithFree):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the whole array, without ghosts."""
-        return tuple(self.layout.domain.shape)
+        return shape_of(self.layout)
 
     @property
     def ndim(self) -> int:

@@ -146,6 +146,18 @@ def copy(plan: Any, *given: Any, **said: Any) -> None:
     plan.add_section(*given, **said)
 
 
+def colours(exchange: Any) -> int:
+    """Return `colors`. Deprecated."""
+    _warn("HaloExchange.colours", "colors", 1)
+    return exchange.colors
+
+
+def colour(exchange: Any) -> int:
+    """Return `color`. Deprecated."""
+    _warn("HaloExchange.colour", "color", 1)
+    return exchange.color
+
+
 def comm_by_place(place: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function whose argument at a place, before 0.1, was the communicator or None."""
 

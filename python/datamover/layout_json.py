@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .errors import Error, InvalidArgument, OutOfRange, Unsupported, WrongType
-from .layouts import BlockCyclic, FlatCyclic, FloorPlan, IndexList, Layout, checked
+from .layouts import BlockCyclic, FlatCyclic, FloorPlan, IndexList, Layout, checked, shape_of
 
 #: The major version is raised when older readers would misread a layout.
 VERSION = "1.0"
@@ -48,7 +48,7 @@ def to_json(layout: Layout) -> dict[str, Any]:
     {'layout': '1.0', 'shape': [8], 'processes': 2, 'block': [2], 'grid': [2], 'ranks': [0, 1]}
     """
     domain = checked(layout).domain
-    found: dict[str, Any] = {"layout": VERSION, "shape": list(domain.shape)}
+    found: dict[str, Any] = {"layout": VERSION, "shape": list(shape_of(layout))}
     found["processes"] = layout.nprocs
     if isinstance(layout, FloorPlan):
         if any(domain.lo):

@@ -120,6 +120,14 @@ def checked(layout: Layout) -> Layout:
     return layout
 
 
+def shape_of(layout: Layout) -> tuple[int, ...]:
+    """Return the shape of the array, or of a floor plan's bounding box. Not for users.
+
+    An empty region, such as `domain` of an array without elements, forgets its extents.
+    """
+    return tuple(getattr(layout, "shape", None) or layout.domain.shape)
+
+
 def changed(layout: BlockCyclic, **others: Any) -> BlockCyclic:
     """Return a block-cyclic layout with other arguments. Not for users."""
     kept = ("shape", "distribution", "nprocs", "grid", "first_process", "grid_order", "ranks")

@@ -152,8 +152,8 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     ghosts = f"ghosts, {term.lower} below and {term.upper} above"
     if not term.corners:
         ghosts += ", no corners"
-    if term.colours > 1:
-        ghosts += f", color {term.colour} of {term.colours}"
+    if term.colors > 1:
+        ghosts += f", color {term.color} of {term.colors}"
     if any(term.periodic):
         ghosts += f", periodic in {_slices(term.domain)}"
     return ("halo", ghosts, "interiors") if term.reversed else ("halo", "interiors", ghosts)

@@ -26,8 +26,8 @@ from ._plan import (
 )
 from .arguments import flag, integer, integers, is_several
 from .collective_calls import agreeing, refused_by
+from .deprecated import colour, colours, halo_arguments
 from .deprecated import copy as deprecated_copy
-from .deprecated import halo_arguments
 from .errors import InvalidArgument, Mismatch, WrongType
 from .layouts import Layout, checked
 
@@ -178,6 +178,8 @@ for _name, _method in (
     ("__call__", execute),
 ):
     setattr(MotionPlan, _name, _method)
+for _old in (colours, colour):
+    setattr(HaloExchange, _old.__name__, property(_old))
 
 #: A box of indices: a region, or a slice for each dimension.
 Section = Region | slice | tuple[slice, ...]

@@ -32,7 +32,7 @@ std::string text_of(const PlanTerm& term) {
                r->destination_region.to_string();
     const auto& halo = std::get<HaloExchange>(term);
     return "ghosts " + halo.lower.to_string() + " and " + halo.upper.to_string() + " deep" +
-           (halo.colours == 1 ? "" : concat(" of colour ", halo.colour, " of ", halo.colours));
+           (halo.colors == 1 ? "" : concat(" of color ", halo.color, " of ", halo.colors));
 }
 
 std::string text_of(std::complex<double> factor) {

@@ -255,9 +255,9 @@ void GhostBoxes::add_readers_of(std::int64_t block, std::vector<std::int64_t>& r
 
 namespace {
 
-std::int64_t residue(std::int64_t value, std::int64_t colours) {
-    const std::int64_t rest = value % colours;
-    return rest < 0 ? rest + colours : rest;
+std::int64_t residue(std::int64_t value, std::int64_t colors) {
+    const std::int64_t rest = value % colors;
+    return rest < 0 ? rest + colors : rest;
 }
 
 /// `length` positions of either side, of which every step-th from `offset` on meets its like.
@@ -270,25 +270,25 @@ AxisTable every(std::int64_t step, std::int64_t offset, std::int64_t source,
 
 }  // namespace
 
-void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
-                            const std::function<void(const Point&)>& visit) {
-    const std::int64_t colours = exchange.colours;
+void for_each_color_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
+                           const std::function<void(const Point&)>& visit) {
+    const std::int64_t colors = exchange.colors;
     const int last = lo.dims() - 1;
     // All offsets in all dimensions but the last; they decide the one in the last.
     Point starts = Point::filled(last + 1, 1);
-    for (int d = 0; d < last; ++d) starts[d] = std::min(colours, extent[d]);
+    for (int d = 0; d < last; ++d) starts[d] = std::min(colors, extent[d]);
     Region::from_shape(starts).for_each([&](const Point& start) {
         std::int64_t sum = 0;
-        for (int d = 0; d <= last; ++d) sum += residue(lo[d], colours) + start[d];
+        for (int d = 0; d <= last; ++d) sum += residue(lo[d], colors) + start[d];
         Point offset = start;
-        offset[last] = residue(exchange.colour - sum, colours);
+        offset[last] = residue(exchange.color - sum, colors);
         if (offset[last] < extent[last]) visit(offset);
     });
 }
 
-void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                               const BlockPair& blocks, const BoxShape& box,
-                               const std::function<void(ProductPiece&&)>& visit) {
+void for_each_colored_product(const FloorPlan& floorplan, const HaloExchange& exchange,
+                              const BlockPair& blocks, const BoxShape& box,
+                              const std::function<void(ProductPiece&&)>& visit) {
     const std::int64_t interior =
         exchange.reversed ? blocks.destination_block : blocks.source_block;
     Point lo = floorplan.region(interior).lo(), extent = lo;
@@ -296,14 +296,14 @@ void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& e
         lo[d] += box.axis[static_cast<std::size_t>(d)].source;
         extent[d] = box.axis[static_cast<std::size_t>(d)].length;
     }
-    for_each_colour_offset(exchange, lo, extent, [&](const Point& offset) {
+    for_each_color_offset(exchange, lo, extent, [&](const Point& offset) {
         ProductPiece piece{blocks, {}};
         for (int d = 0; d < box.dims; ++d) {
             const BoxAxis& a = box.axis[static_cast<std::size_t>(d)];
             const std::int64_t from = exchange.reversed ? a.destination : a.source;
             const std::int64_t to = exchange.reversed ? a.source : a.destination;
             piece.axes.push_back({std::make_shared<const AxisTable>(
-                                      every(exchange.colours, offset[d], from, to, a.length)),
+                                      every(exchange.colors, offset[d], from, to, a.length)),
                                   d, d});
         }
         visit(std::move(piece));
@@ -366,20 +366,20 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
 
 namespace {
 
-void check_colour(const HaloExchange& exchange) {
-    if (exchange.colours < 1 || exchange.colours > most_colours)
-        throw make_error(ErrorCode::invalid_argument, "a halo of ", exchange.colours,
-                         " colours; there must be 1 to ", most_colours);
-    if (exchange.colour < 0 || exchange.colour >= exchange.colours)
-        throw make_error(ErrorCode::invalid_argument, "colour ", exchange.colour, " of ",
-                         exchange.colours, "; it must be 0 to ", exchange.colours - 1);
+void check_color(const HaloExchange& exchange) {
+    if (exchange.colors < 1 || exchange.colors > most_colors)
+        throw make_error(ErrorCode::invalid_argument, "a halo of ", exchange.colors,
+                         " colors; there must be 1 to ", most_colors);
+    if (exchange.color < 0 || exchange.color >= exchange.colors)
+        throw make_error(ErrorCode::invalid_argument, "color ", exchange.color, " of ",
+                         exchange.colors, "; it must be 0 to ", exchange.colors - 1);
 }
 
 }  // namespace
 
 void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
     const int dims = blocks.dims();
-    check_colour(exchange);
+    check_color(exchange);
     if (exchange.lower.dims() != dims || exchange.upper.dims() != dims) {
         throw make_error(ErrorCode::mismatch, "halo widths ", exchange.lower, " and ",
                          exchange.upper, " for a layout of ", dims, " dimensions");
@@ -426,9 +426,9 @@ void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange
                 extent[d] = box.axis[d].length;
             }
             const Region sent(source, source + extent), filled(destination, destination + extent);
-            if (exchange.colours == 1) return visit({from, sent, to, filled, {}});
-            const Point step = Point::filled(box.dims, exchange.colours);
-            for_each_colour_offset(exchange, source, extent, [&](const Point& offset) {
+            if (exchange.colors == 1) return visit({from, sent, to, filled, {}});
+            const Point step = Point::filled(box.dims, exchange.colors);
+            for_each_color_offset(exchange, source, extent, [&](const Point& offset) {
                 visit({from,
                        Region(source + offset, sent.hi()),
                        to,
@@ -453,14 +453,14 @@ std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const Halo
 
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic, const std::vector<bool>& wraps, bool corners,
-                std::int64_t colours, std::int64_t colour) {
+                std::int64_t colors, std::int64_t color) {
     HaloExchange exchange;
     exchange.lower = lower;
     exchange.upper = upper;
     exchange.domain = periodic;
     exchange.corners = corners;
-    exchange.colours = colours;
-    exchange.colour = colour;
+    exchange.colors = colors;
+    exchange.color = color;
     exchange.periodic = wraps;
     if (wraps.empty()) exchange.periodic = plan::wraps_of(periodic, layout.dims());
     MotionPlan result{layout, layout};

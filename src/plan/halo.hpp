@@ -34,11 +34,11 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
 
 /// Throws mismatch or invalid_argument where an exchange does not fit blocks that span `blocks`:
 /// dimensions, negative widths, a dimension that is to wrap around an empty domain or one shorter
-/// than the blocks together, a colour that is none.
+/// than the blocks together, a color that is none.
 void check_halo_exchange(const Region& blocks, const HaloExchange& exchange);
 
 /// Every section that fills ghosts of `block`, in one fixed order; with steps where there are
-/// several colours. The source regions are where the
+/// several colors. The source regions are where the
 /// sender holds the points, so periodic images appear as differing regions of the same shape.
 /// A point of an interior of a lower-numbered block comes from there, whatever other interiors or
 /// images hold it; where several images of that block hold it, from the image that is shifted by
@@ -57,20 +57,20 @@ std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const Halo
 
 // Products of halo boxes with the points of one color.
 
-/// Most colours of a halo: a box of d dimensions falls into up to colours^(d - 1) products.
-inline constexpr std::int64_t most_colours = 64;
+/// Most colors of a halo: a box of d dimensions falls into up to colors^(d - 1) products.
+inline constexpr std::int64_t most_colors = 64;
 
-/// The points of the exchange's colour in a box of an interior, as boxes of every colours-th point:
+/// The points of the exchange's color in a box of an interior, as boxes of every colors-th point:
 /// visit(offset) for each, where it begins in the box, in one fixed order. `lo` is the box's lower
 /// corner in global indices.
-void for_each_colour_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
-                            const std::function<void(const Point& offset)>& visit);
+void for_each_color_offset(const HaloExchange& exchange, const Point& lo, const Point& extent,
+                           const std::function<void(const Point& offset)>& visit);
 
 /// The same for a box between an interior and ghosts, as GhostBoxes gives it, as products between
 /// `blocks`; where the exchange is reversed, from the ghosts to the interior.
-void for_each_coloured_product(const FloorPlan& floorplan, const HaloExchange& exchange,
-                               const BlockPair& blocks, const BoxShape& box,
-                               const std::function<void(ProductPiece&&)>& visit);
+void for_each_colored_product(const FloorPlan& floorplan, const HaloExchange& exchange,
+                              const BlockPair& blocks, const BoxShape& box,
+                              const std::function<void(ProductPiece&&)>& visit);
 
 // Boxes that fill the ghosts of a floor plan's blocks.
 

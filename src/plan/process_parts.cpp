@@ -134,8 +134,8 @@ private:
                                               owners[static_cast<std::size_t>(to)]};
             if (ranks[side_] != rank_) return;
             const std::int64_t peer = ranks[other(side_)];
-            if (halo.colours > 1)
-                plan::for_each_coloured_product(
+            if (halo.colors > 1)
+                plan::for_each_colored_product(
                     fp, halo, {from, to}, box, [&](ProductPiece&& piece) {
                         builder_.add(peer, term_, {from, to}, Piece{std::move(piece)});
                     });

@@ -180,8 +180,8 @@ void write(const HaloExchange& term, PlanWriter& out) {
     put_flags(term.periodic, out);
     out.put(std::int64_t{term.corners});
     out.put(std::int64_t{term.reversed});
-    out.put(term.colours);
-    out.put(term.colour);
+    out.put(term.colors);
+    out.put(term.color);
 }
 
 BlockCyclic read_block_cyclic(PlanReader& in) {
@@ -284,8 +284,8 @@ HaloExchange read_halo(PlanReader& in) {
     term.periodic = read_flags(in);
     term.corners = in.get_flag();
     term.reversed = in.get_flag();
-    term.colours = in.get();
-    term.colour = in.get();
+    term.colors = in.get();
+    term.color = in.get();
     return term;
 }
 

@@ -104,7 +104,7 @@ static void test_levels(void) {
     datamover_layout_free(&coarse), datamover_layout_free(&beneath);
 }
 
-static void test_steps_and_colours(void) {
+static void test_steps_and_colors(void) {
     const int64_t lo[2] = {0, 0}, hi[2] = {4, 8}, half[2] = {2, 8}, step[2] = {2, 1};
     const int64_t grid[2] = {1, 1}, width[2] = {1, 1}, none[2] = {0, 1};
     datamover_layout *whole = NULL, *other = NULL;
@@ -216,7 +216,7 @@ int main(int argc, char** argv) {
     begin(&argc, &argv);
     test_panels();
     test_levels();
-    test_steps_and_colours();
+    test_steps_and_colors();
     test_phases();
     test_own_lists();
     return finish();

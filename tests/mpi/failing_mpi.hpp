@@ -197,8 +197,8 @@ int MPI_Ialltoallw_c(const void* in, const MPI_Count n[], const MPI_Aint starts[
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
     return injector.act([&] { return PMPI_Comm_idup(comm, made, request); });
 }
-int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
-    const int code = PMPI_Comm_split(comm, colour, key, made);
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
+    const int code = PMPI_Comm_split(comm, color, key, made);
     if (!injector.split_fails) return code;
     // It blocks until all have come, so it has been carried out in any case.
     injector.split_fails = false;

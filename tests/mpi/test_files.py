@@ -255,8 +255,8 @@ def test_what_differs_between_processes_is_refused_on_all(comm, place):
     comm.barrier()
     last = comm.rank == comm.size - 1
     places = f"{place}/a.npy", f"{place}/b.npy"
-    with pytest.raises(dm.Error, match="colour"):
-        move(*places, comm=comm, **({"colour": "red"} if last else {}))
+    with pytest.raises(dm.Error, match="color"):
+        move(*places, comm=comm, **({"color": "red"} if last else {}))
     for said in ({"overwrite": True}, {"check": "crc32c"}, {"axes": (0,)}, {"max_bytes": 1 << 20}):
         if comm.size > 1:
             with pytest.raises(dm.Mismatch):

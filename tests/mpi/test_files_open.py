@@ -193,8 +193,8 @@ def test_halos_are_read_from_the_disk(comm, place, max_bytes, chunks):
     name = f"{place}/a.{'npy' if chunks is None else 'zarr'}"
     store(comm, name, whole, chunks)
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), shape), (3, 2), nprocs=comm.size)
-    for periodic, colours in ((None, 1), (True, 1), (True, 2)):
-        plan = dm.halo(blocks, 2, periodic=periodic, colors=colours)
+    for periodic, colors in ((None, 1), (True, 1), (True, 2)):
+        plan = dm.halo(blocks, 2, periodic=periodic, colors=colors)
         arrays = [dm.Array(blocks, "f8", ghost=2, comm=comm) for _ in range(3)]
         held, read, expected = arrays
         for block in held.blocks:

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import datamover as dm
 
@@ -96,3 +97,14 @@ def test_none_is_the_part_of_a_process_without_blocks(comm):
     assert dm.redistribute(spread, held)(a, out, comm=comm) is out
     if comm.rank == 0:
         assert out.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_layout_of_the_processes_of_a_communicator(comm):
+    half = comm.Split(comm.rank % 2)
+    layout = dm.BlockCyclic((6, 4), "(block, *)", comm=half)
+    assert layout == dm.BlockCyclic((6, 4), "(block, *)", nprocs=half.size)
+    half.Free()
+    assert layout.nprocs == (comm.size + 1 - comm.rank % 2) // 2
+    for wrong in (half, MPI.COMM_NULL):
+        with pytest.raises(dm.errors.InvalidArgument, match="comm has no processes"):
+            dm.BlockCyclic((6, 4), "(block, *)", comm=wrong)

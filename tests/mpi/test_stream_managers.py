@@ -127,12 +127,12 @@ def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
     with pytest.raises(dm.errors.InvalidArgument):
         dm.stream.Manager(active=0 if last else 1, comm=comm)
     with pytest.raises((dm.Error, TypeError)):
-        dm.stream.Manager(comm=comm, **({"colour": 1} if last else {}))
+        dm.stream.Manager(comm=comm, **({"color": 1} if last else {}))
     with dm.stream.Manager(comm=comm) as manager:
         with pytest.raises(dm.errors.InvalidArgument):
             manager.open("" if last else "u", HERE)
         with pytest.raises((dm.Error, TypeError)):
-            manager.open("u", HERE, **({"colour": 1} if last else {}))
+            manager.open("u", HERE, **({"color": 1} if last else {}))
         with pytest.raises(dm.errors.InvalidArgument):
             manager.open("u", "udp://127.0.0.1:1" if last else HERE)
         if comm.size > 1:

@@ -46,13 +46,13 @@ def fields():
     """The field before the first iteration, and after each."""
     points = np.indices((SIZE + 2,) * 3) - 1
     u, right = noise(points, 1), 0.01 * noise(points, 2)[1:-1, 1:-1, 1:-1]
-    inside, colours = u[1:-1, 1:-1, 1:-1], points[:, 1:-1, 1:-1, 1:-1].sum(0) % 2
+    inside, colors = u[1:-1, 1:-1, 1:-1], points[:, 1:-1, 1:-1, 1:-1].sum(0) % 2
     found = [inside.copy()]
     for _ in range(ITERATIONS):
-        for colour in (0, 1):
+        for color in (0, 1):
             around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1]
             around += u[1:-1, 2:, 1:-1] + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
-            inside[colours == colour] = ((around - right) / 6)[colours == colour]
+            inside[colors == color] = ((around - right) / 6)[colors == color]
         found.append(inside.copy())
     return found
 

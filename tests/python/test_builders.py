@@ -156,9 +156,9 @@ def test_colors_share_out_a_halo():
         assert sum(plan.incoming(0).get(1, 0) for plan in plans) == whole.incoming(0)[1]
         for plan in plans:
             assert pickle.loads(pickle.dumps(plan)) == plan
-            assert plan[0].colours == colors
+            assert plan[0].colors == colors
     assert dm.halo(FINE, 2, colors=2) != whole
-    assert "colour 1 of 2" in repr(dm.halo(FINE, 2, colors=2, color=1)[0])
+    assert "color 1 of 2" in repr(dm.halo(FINE, 2, colors=2, color=1)[0])
 
 
 @pytest.mark.parametrize("colors, color", [(0, 0), (65, 0), (HUGE, 1), (2, 2), (2, -1), (1, 1)])

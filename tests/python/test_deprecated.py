@@ -101,6 +101,10 @@ def test_halos():
     with warns("halo with colour, colours"):
         black = dm.halo(BLOCKS, 1, colours=2, colour=1)
     assert black == dm.halo(BLOCKS, 1, colors=2, color=1)
+    with warns("HaloExchange.colours"):
+        assert black[0].colours == 2
+    with warns("HaloExchange.colour"):
+        assert black[0].colour == 1
     with warns("halo with wraps"):
         wide = dm.halo(BLOCKS, 1, dm.Region((0, 0), (8, 9)), (True, True))
     assert wide == dm.halo(BLOCKS, 1, dm.Region((0, 0), (8, 9)))

@@ -705,7 +705,7 @@ def test_picture_in_a_browser(tmp_path, monkeypatch):
             ]
             # Viridis at 0, 1 and a half; NaN.
             expected = [["440154", "fde725"], ["21918c", "ff2bd6"]]
-            of = [[list(bytes.fromhex(colour)) for colour in row] for row in expected]
+            of = [[list(bytes.fromhex(color)) for color in row] for row in expected]
             np.testing.assert_allclose(np.multiply(seen, 255), of, atol=2)
             await browser.until("document.getElementById('checked').textContent.includes('B/s')")
             errors = await browser.value("document.getElementById('errors').textContent")

@@ -93,9 +93,9 @@ async def figures(browser):
     return dict(line.split(" ", 1) for line in lines)
 
 
-def colour_of(step, row, column, colours):
+def color_of(step, row, column, colors):
     value = (row // TILE + column // TILE + step) % VALUES
-    return colours[min(value * 256 // (VALUES - 1), 255)]
+    return colors[min(value * 256 // (VALUES - 1), 255)]
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
@@ -104,7 +104,7 @@ def test_a_large_field_of_four_processes_in_a_browser(tmp_path):
     image = pytest.importorskip("matplotlib.image")
     from matplotlib import colormaps
 
-    colours = colormaps["viridis"](np.arange(256))[:, :3]
+    colors = colormaps["viridis"](np.arange(256))[:, :3]
 
     async def look():
         async with showing(30, tmp_path) as browser:
@@ -127,7 +127,7 @@ def test_a_large_field_of_four_processes_in_a_browser(tmp_path):
                 for column in range(TILE // 2, COLUMNS, TILE):
                     y, x = top + row / ROWS * height, left + column / COLUMNS * width
                     np.testing.assert_allclose(
-                        pixels[int(y), int(x), :3], colour_of(step, row, column, colours),
+                        pixels[int(y), int(x), :3], color_of(step, row, column, colors),
                         atol=2 / 255,
                     )  # fmt: skip
 

@@ -382,3 +382,68 @@ class TestMemory:
         ]:
             with pytest.raises(error):
                 dm.advanced.dense_memory(*arguments)
+
+
+class Processes:
+    """What layouts use of a communicator."""
+
+    def Get_size(self):
+        return 3
+
+
+class Freed:
+    def Get_size(self):
+        raise RuntimeError("no communicator")
+
+
+MADE = {
+    "BlockCyclic": lambda *n, **kw: dm.BlockCyclic((6, 6), "(block, *)", *n, **kw),
+    "from_scalapack": lambda *n, **kw: dm.BlockCyclic.from_scalapack(
+        [1, 0, 9, 9, 2, 2, 0, 0, 9], (1, 3), *n, **kw
+    ),
+    "uniform": lambda *n, **kw: dm.FloorPlan.uniform((6, 6), (2, 3), *n, **kw),
+    "tiles": lambda *n, **kw: dm.FloorPlan.tiles((6, 6), (2, 3), *n, **kw),
+    "from_splits": lambda *n, **kw: dm.FloorPlan.from_splits((6, 6), [[2], []], *n, **kw),
+    "FlatCyclic": lambda *n, **kw: dm.FlatCyclic((6, 6), 5, *n, **kw),
+    "of_bytes": lambda *n, **kw: dm.FlatCyclic.of_bytes((6, 6), 16, "f8", *n, **kw),
+}
+OPTIONAL = {
+    "FloorPlan": lambda *n, **kw: dm.FloorPlan([dm.Region(0, 4)], [0], *n, **kw),
+    "with_owners": lambda *n, **kw: dm.FloorPlan([dm.Region(0, 4)], [0]).with_owners([0], *n, **kw),
+}
+
+
+@pytest.mark.parametrize("name", [*MADE, *OPTIONAL])
+def test_processes_of_a_communicator(name):
+    make = {**MADE, **OPTIONAL}[name]
+    assert make(comm=Processes()) == make(3) == make(nprocs=3)
+    assert make(comm=Processes()).nprocs == 3
+    with pytest.raises(dm.errors.InvalidArgument, match="nprocs= and comm= are both given"):
+        make(3, comm=Processes())
+    with pytest.raises(dm.errors.InvalidArgument, match="comm has no processes"):
+        make(comm=Freed())
+    with pytest.raises(dm.errors.WrongType, match="comm is 3, it must be a communicator"):
+        make(comm=3)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_either_processes_or_a_communicator(name):
+    with pytest.raises(dm.errors.WrongType, match="nprocs= is missing"):
+        MADE[name]()
+    with pytest.raises(dm.errors.WrongType, match="nprocs= is missing"):
+        MADE[name](None, comm=None)
+
+
+EMPTY = [
+    dm.BlockCyclic((0, 3), "(block, *)", 2),
+    dm.BlockCyclic((4, 0, 3), "(block, *, cyclic)", 2),
+    dm.IndexList((0, 3), [[], []]),
+    dm.FlatCyclic((5, 0), 2, 2),
+]
+
+
+@pytest.mark.parametrize("layout", EMPTY, ids=repr)
+def test_an_array_without_elements_keeps_its_shape(layout):
+    described = dm.layouts.to_json(layout)
+    assert described["shape"] == list(layout.shape)
+    assert dm.layouts.from_json(described).shape == layout.shape

@@ -203,7 +203,7 @@ ARGUMENTS = [
     ("a.npy [/x]/b.npy", 1, "[/x]"),
     ("a.npy", 2, "OUTPUT"),
     ("a.npy b.npy c.npy", 2, "c.npy"),
-    ("a.npy b.npy --colour red", 2, "--colour"),
+    ("a.npy b.npy --color red", 2, "--color"),
 ]  # fmt: skip
 
 

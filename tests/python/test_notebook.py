@@ -40,7 +40,7 @@ def test_layouts():
 
 
 def colors_of(layout):
-    """The colours of the picture that a notebook would show of a layout."""
+    """The colors of the picture that a notebook would show of a layout."""
     _, _, text = xml.fromstring(layout._repr_html_()).find("img").get("src").partition(",")
     pixels = imread(io.BytesIO(b64decode(text)))
     return {tuple(c) for c in pixels[20:-20:3, 20:-20:3].reshape(-1, pixels.shape[-1]).tolist()}

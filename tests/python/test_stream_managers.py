@@ -101,7 +101,7 @@ def test_a_consumer_that_stalls_does_not_stop_the_other_streams(policy):
 
 def test_who_waits_for_a_place_holds_nothing_and_gives_up_in_time():
     with contextlib.ExitStack() as stack:
-        streams = Streams(stack, 3, active=2, timeout=0.2)
+        streams = Streams(stack, 3, active=2, timeout=1.0)
         send(streams.outs[0], 0, 0)
         send(streams.outs[1], 1, 0)
         with pytest.raises(dm.Timeout):
@@ -256,7 +256,7 @@ def test_wrong_arguments(wrong):
         with pytest.raises(dm.errors.InvalidArgument):
             manager.open("", HERE)
         with pytest.raises(TypeError):
-            manager.open("u", HERE, colour="red")
+            manager.open("u", HERE, color="red")
         manager.open("u", HERE)
 
 

@@ -121,7 +121,7 @@ def test_where_all_are_wanted_each_array_is_dropped_by_itself():
 
 def test_block_loses_nothing_and_waits_with_a_limit():
     with (
-        dm.Stream(HERE, consumers=1, queue_steps=1, timeout=0.2) as out,
+        dm.Stream(HERE, consumers=1, queue_steps=1, timeout=1.0) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)

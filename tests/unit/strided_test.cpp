@@ -155,9 +155,9 @@ TEST(StridedSections, OfAnySizeCostNothing) {
     EXPECT_EQ(even.incoming(0).front().part.size(), huge / 2 + 1);
 }
 
-/// The halo of one colour fills, of what the whole halo fills, the points of that colour.
-void check_colours(Random& random, const FloorPlan& blocks, const Point& lower, const Point& upper,
-                   const Region& periodic, bool corners, std::int64_t colours, bool reversed) {
+/// The halo of one color fills, of what the whole halo fills, the points of that color.
+void check_colors(Random& random, const FloorPlan& blocks, const Point& lower, const Point& upper,
+                  const Region& periodic, bool corners, std::int64_t colors, bool reversed) {
     const int dims = blocks.dims();
     const Point ghost = Point::filled(dims, 3);
     const auto moved = [&](const MotionPlan& plan, Way way) {
@@ -169,10 +169,10 @@ void check_colours(Random& random, const FloorPlan& blocks, const Point& lower, 
         for (std::int64_t i = 0; i < blocks.num_blocks(); ++i) {
             if (blocks.region(i).empty()) continue;
             blocks.region(i).grown(ghost).for_each([&](const Point& p) {
-                std::int64_t sum = 1000 * colours;
+                std::int64_t sum = 1000 * colors;
                 for (int d = 0; d < dims; ++d) sum += p[d];
                 a.at(i, local_of(blocks, i, p)) =
-                    static_cast<std::int32_t>(number++ * colours + sum % colours);
+                    static_cast<std::int32_t>(number++ * colors + sum % colors);
             });
         }
         carry_out(plan, a, b, way);
@@ -181,15 +181,15 @@ void check_colours(Random& random, const FloorPlan& blocks, const Point& lower, 
     MotionPlan all = halo(blocks, lower, upper, periodic, {}, corners);
     if (reversed) all = all.reversed();
     const auto whole = moved(all, Way::direct);
-    for (std::int64_t colour = 0; colour < colours; ++colour) {
-        MotionPlan plan = halo(blocks, lower, upper, periodic, {}, corners, colours, colour);
+    for (std::int64_t color = 0; color < colors; ++color) {
+        MotionPlan plan = halo(blocks, lower, upper, periodic, {}, corners, colors, color);
         if (reversed) plan = plan.reversed();
         const auto some = moved(plan, random.chance(50) ? Way::direct : Way::message);
         for (std::size_t rank = 0; rank < whole.size(); ++rank)
             for (std::size_t i = 0; i < whole[rank].size(); ++i) {
                 const std::int32_t value = whole[rank][i];
-                const bool wanted = value != untouched && value % colours == colour;
-                ASSERT_EQ(some[rank][i], wanted ? value : untouched) << "colour " << colour;
+                const bool wanted = value != untouched && value % colors == color;
+                ASSERT_EQ(some[rank][i], wanted ? value : untouched) << "color " << color;
             }
         EXPECT_EQ(MotionPlan::from_bytes(plan.to_bytes()), plan);
         MotionPlan listed(plan.source(), plan.destination());
@@ -198,7 +198,7 @@ void check_colours(Random& random, const FloorPlan& blocks, const Point& lower, 
     }
 }
 
-TEST(ColouredHalos, FillThePointsOfOneColour) {
+TEST(ColoredHalos, FillThePointsOfOneColor) {
     for (std::int64_t i = 0; i < cases(200); ++i) {
         Random random(seed_of(i));
         const int dims = static_cast<int>(random.integer(1, 3));
@@ -207,29 +207,29 @@ TEST(ColouredHalos, FillThePointsOfOneColour) {
         const FloorPlan blocks =
             FloorPlan::tiles(domain, random.point(dims, 1, 5), random.integer(1, 4), "cyclic");
         SCOPED_TRACE("case " + std::to_string(i));
-        // Ghosts that go back come from the colour of their interior, which the values tell only
+        // Ghosts that go back come from the color of their interior, which the values tell only
         // where nothing wraps.
         const bool reversed = random.chance(25);
-        check_colours(random, blocks, random.point(dims, 0, 3), random.point(dims, 0, 3),
-                      !reversed && random.chance(50) ? domain : Region{}, random.chance(70),
-                      random.integer(2, 4), reversed);
+        check_colors(random, blocks, random.point(dims, 0, 3), random.point(dims, 0, 3),
+                     !reversed && random.chance(50) ? domain : Region{}, random.chance(70),
+                     random.integer(2, 4), reversed);
     }
 }
 
-TEST(ColouredHalos, OfBlocksThatOverlapToo) {
+TEST(ColoredHalos, OfBlocksThatOverlapToo) {
     Random random(1);
     const FloorPlan blocks({Region({0, 0}, {5, 5}), Region({3, 2}, {8, 9}), Region({0, 5}, {3, 9})},
                            {0, 1, 0}, 2);
-    check_colours(random, blocks, {1, 2}, {2, 1}, {}, true, 2, false);
-    check_colours(random, blocks, {1, 2}, {2, 1}, {}, true, 3, true);
+    check_colors(random, blocks, {1, 2}, {2, 1}, {}, true, 2, false);
+    check_colors(random, blocks, {1, 2}, {2, 1}, {}, true, 3, true);
 }
 
-TEST(ColouredHalos, TakeAsManyPointsOfEachColour) {
+TEST(ColoredHalos, TakeAsManyPointsOfEachColor) {
     const FloorPlan cubes = FloorPlan::uniform(Region({0, 0, 0}, {8, 8, 8}), {2, 2, 2}, 8);
-    const auto elems = [&](std::int64_t colour) {
+    const auto elems = [&](std::int64_t color) {
         std::int64_t sum = 0;
         for (const PeerPart& peer :
-             halo(cubes, {1, 1, 1}, {1, 1, 1}, {}, {}, false, 2, colour).incoming(0))
+             halo(cubes, {1, 1, 1}, {1, 1, 1}, {}, {}, false, 2, color).incoming(0))
             sum += peer.part.size();
         return sum;
     };
@@ -237,11 +237,11 @@ TEST(ColouredHalos, TakeAsManyPointsOfEachColour) {
     EXPECT_EQ(elems(1), 3 * 8);
 }
 
-TEST(ColouredHalos, RefuseColoursThatAreNone) {
+TEST(ColoredHalos, RefuseColorsThatAreNone) {
     const FloorPlan blocks = FloorPlan::uniform(Region({0}, {8}), {2}, 2);
-    const auto refused = [&](std::int64_t colours, std::int64_t colour) {
+    const auto refused = [&](std::int64_t colors, std::int64_t color) {
         expect_error(ErrorCode::invalid_argument,
-                     [&] { halo(blocks, {1}, {1}, {}, {}, true, colours, colour); });
+                     [&] { halo(blocks, {1}, {1}, {}, {}, true, colors, color); });
     };
     refused(0, 0);
     refused(-2, 0);

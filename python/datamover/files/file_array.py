@@ -47,7 +47,7 @@ from datamover.files.state_load import native_dtype
 from datamover.files.stripes import file_ranks
 from datamover.files.unfinished import Unfinished
 from datamover.files.zarr_array import ZarrArray
-from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked
+from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked, shape_of
 from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
 
@@ -176,7 +176,7 @@ class _Request:
                 f'{self.path}: at addresses arrays are opened with mode "r"; new ones are written '
                 "by datamover.save or `datamover move`"
             )
-        self.shape: Shape = tuple(layout.domain.shape)
+        self.shape: Shape = shape_of(layout)
         self.dtype = None if dtype is None else element_dtype(dtype)
         self.ranks = file_ranks(ranks, "ranks", nprocs)
         self.max_bytes = limit_of(max_bytes)

@@ -8,12 +8,14 @@ The loading processes and layouts can therefore differ from the saving ones.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.files import names
+from datamover.files.ragged import layouts_of_rows, shares
 from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
@@ -25,6 +27,7 @@ from datamover.files.state_load import Load
 from datamover.files.state_save import Save, Saving
 from datamover.files.state_stores import Origin
 from datamover.files.stripes import file_ranks
+from datamover.layouts import Layout
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -69,6 +72,8 @@ def save(
         - an `Array`;
         - a pair (array, layout), where array is this process's part in any form that a `Mover`
           accepts (an ndarray, a mapping of blocks, `UserArrays`, None without a block);
+        - a pair (array, "rows"), where array is a NumPy array with the rows of this process, which
+          may be any number, as of particles: the file has those of all processes, by rank;
         - a pair (array, None), where array is a NumPy array that is the same on all processes and
           is stored once;
         - a number or string that is the same on all processes, which becomes an attribute.
@@ -140,8 +145,11 @@ def save(
     comm = communicator(comm, arrays)
     address = address_of(comm, agreeing, arrays)
 
+    of_rows = layouts_of_rows(address, arrays)
+
     def prepare() -> Save:
-        found = Save(comm, address, names.place_of(path), state_of(arrays, comm.size))
+        state = state_of(arrays, comm.size, of_rows)
+        found = Save(comm, address, names.place_of(path), state)
         check_items(found.state.items, comm)
         found.set_options(
             overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
@@ -172,7 +180,8 @@ def load(
         A Zarr group (v2 or v3) or an HDF5 file; or a Zarr array or .npy file, whose one array is
         loaded under any name. All of these may have an address.
     targets : mapping
-        By name: a layout, for which an `Array` is created; an `Array`; a pair (array, layout) as
+        By name: a layout, for which an `Array` is created; "rows", for an `Array` with an equal
+        share of the file's rows on each process, in order; an `Array`; a pair (array, layout) as
         for `save`; or None, for a whole NumPy array on each process. The first element of the file
         is loaded to the lowest corner of ``layout.domain``, wherever that is. Other arrays of the
         file are not loaded. Elements are converted to those of the given array as by a `Mover`.
@@ -222,7 +231,13 @@ def load(
     address = address_of(comm, agreeing, targets)
 
     def prepare() -> Load:
-        found = Load(comm, address, Origin(names.place_of(path)), targets_of(targets))
+        origin = Origin(names.place_of(path))
+
+        def rows_of(name: str) -> Layout:
+            with contextlib.closing(origin.open(name)) as file:
+                return shares(name, file.spec.shape, comm.size)
+
+        found = Load(comm, address, origin, targets_of(targets, rows_of))
         found.ranks = file_ranks(readers, "readers", comm.size)
         found.max_bytes = limit_of(max_bytes)
         found.look()

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -19,7 +19,8 @@ from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import ArraySpec, Shape
-from datamover.layouts import Layout
+from datamover.files.ragged import ROWS
+from datamover.layouts import Layout, shape_of
 from datamover.mpi import collectively, core, gathered
 from datamover.mpi_modules import load_mpi4py
 from datamover.windows import byte_bounds
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
 
 Value = bool | int | float | str
 
+NO_LAYOUTS: Mapping[str, Layout] = {}
+
 #: Appended if processes save different arrays, which may be parts without a layout.
-WHERE_PARTS_DIFFER = "; pass a process's own part of an array as (array, layout)"
+WHERE_PARTS_DIFFER = (
+    "; pass a process's own part of an array as (array, layout), or its rows as (array, 'rows')"
+)
 
 #: Names with a meaning in a Zarr store.
 RESERVED = frozenset(["", ".", "..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"])
@@ -56,7 +61,7 @@ class Item:
     @property
     def shape(self) -> Shape:
         """Extents of the whole array."""
-        return tuple(self.layout.domain.shape)
+        return shape_of(self.layout)
 
     def spec(self) -> ArraySpec:
         """Describe the array in the file; its dtype must be known by now."""
@@ -82,8 +87,8 @@ class State:
         return found | {name: ArraySpec(a.shape, a.dtype) for name, a in self.arrays.items()}
 
 
-def state_of(given: Any, nprocs: int = 1) -> State:
-    """Sort the arrays and values to save. Local.
+def state_of(given: Any, nprocs: int = 1, of_rows: Mapping[str, Layout] = NO_LAYOUTS) -> State:
+    """Sort the arrays and values to save, some of them arrays of rows with these layouts. Local.
 
     Raises
     ------
@@ -102,7 +107,7 @@ def state_of(given: Any, nprocs: int = 1) -> State:
         if is_whole := isinstance(value, tuple) and len(value) == 2 and value[1] is None:
             value = _whole(name, value[0])
         if isinstance(value, (Array, tuple)):
-            found.items[name] = _item(name, value)
+            found.items[name] = _item(name, (value[0], of_rows[name]) if name in of_rows else value)
         elif _is_plain(value) and not is_whole:
             found.values[name] = value.item()
         elif isinstance(value, (np.ndarray, np.generic, complex)):
@@ -119,7 +124,8 @@ def state_of(given: Any, nprocs: int = 1) -> State:
         else:
             raise WrongType(
                 f"{name!r} is a {type(value).__name__}; it must be an Array, a pair "
-                "(array, layout) or (array, None), a NumPy array, a number or a string"
+                "(array, layout), (array, 'rows') or (array, None), a NumPy array, a number or a "
+                "string"
             )
     return found
 
@@ -185,13 +191,18 @@ def _dtype_of(words: bytes) -> np.dtype:
     return np.lib.format.descr_to_dtype(ast.literal_eval(words.decode()))
 
 
-def targets_of(given: Any) -> dict[str, Item | None]:
-    """Sort the targets to load; None stands for a whole array. Local; errors as for `state_of`."""
+def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item | None]:
+    """Sort the targets to load; None stands for a whole array. Local; errors as for `state_of`.
+
+    `rows_of` finds the layout of an array whose rows are shared evenly.
+    """
     if not isinstance(given, Mapping):
         raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
     check_names(list(given))
     found: dict[str, Item | None] = {}
     for name, target in sorted(given.items()):
+        if isinstance(target, str) and target == ROWS:
+            target = rows_of(name)
         if target is None:
             found[name] = None
         elif isinstance(target, Layout):
@@ -201,7 +212,8 @@ def targets_of(given: Any) -> dict[str, Item | None]:
         else:
             raise WrongType(
                 f"{name!r} is a {type(target).__name__}; it must be a layout, an Array, a pair "
-                "(array, layout), or None for a whole NumPy array on each process"
+                "(array, layout), 'rows' for an equal share of its rows on each process, or None "
+                "for a whole NumPy array on each process"
             )
     return found
 

@@ -39,7 +39,7 @@ FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
-    "/colours.js": ("colours.js", "text/javascript"),
+    "/colors.js": ("colors.js", "text/javascript"),
     "/worker.js": ("worker.js", "text/javascript"),
     "/crc32c.js": ("crc32c.js", "text/javascript"),
 }

@@ -126,7 +126,7 @@ function paint() {
   }
   const [low, high] = range();
   const scale = high > low ? 256 / (high - low) : 0;
-  const [pixels, nan] = [image.pixels, pixelOfColour(NAN_COLOUR)];
+  const [pixels, nan] = [image.pixels, pixelOfColor(NAN_COLOR)];
   const areWithin = shown.areFinite && low <= shown.low && high >= shown.high;
   const end = elems.length;
   if (areWithin) { // nothing to compare: less than half the time
@@ -194,8 +194,8 @@ function drawOverlay() {
       }
     }
   }
-  for (const [colour, thick] of [["rgba(0, 0, 0, 0.55)", 3], ["rgba(255, 255, 255, 0.95)", 1.5]]) {
-    context.strokeStyle = colour;
+  for (const [color, thick] of [["rgba(0, 0, 0, 0.55)", 3], ["rgba(255, 255, 255, 0.95)", 1.5]]) {
+    context.strokeStyle = color;
     context.lineWidth = thick;
     context.stroke(lines);
   }
@@ -398,9 +398,9 @@ function togglePause() {
 function chooseMap() {
   table = pixelsOfMap($("map").value);
   const bar = $("bar").getContext("2d");
-  const colours = bar.createImageData(256, 1);
-  new Uint32Array(colours.data.buffer).set(table.subarray(0, 256));
-  bar.putImageData(colours, 0, 0);
+  const colors = bar.createImageData(256, 1);
+  new Uint32Array(colors.data.buffer).set(table.subarray(0, 256));
+  bar.putImageData(colors, 0, 0);
   paint();
 }
 
@@ -416,7 +416,7 @@ $("axes").onchange = () => {
   const at = current().shape.map((n, d) => (axes.includes(d) ? 0 : n >> 1));
   want({ name: state.view.name, axes, at });
 };
-$("map").replaceChildren(...Object.keys(COLOUR_MAPS).map((name) => new Option(name, name)));
+$("map").replaceChildren(...Object.keys(COLOR_MAPS).map((name) => new Option(name, name)));
 $("map").onchange = chooseMap;
 $("automatic").onchange = chooseRange;
 $("low").oninput = $("high").oninput = paint;

@@ -4,7 +4,7 @@
 // in Matplotlib.
 "use strict";
 
-const COLOUR_MAPS = {
+const COLOR_MAPS = {
   "viridis": [
     "44015444025645045745055946075a46085c460a5d460b5e470d60470e61471063471164471365481467481668",
     "48176948186a481a6c481b6d481c6e481d6f481f70482071482173482374482475482576482677482878482979",
@@ -48,18 +48,18 @@ const COLOUR_MAPS = {
 };
 
 // In no map.
-const NAN_COLOUR = "ff2bd6";
+const NAN_COLOR = "ff2bd6";
 
-// Give the colours of a map as pixels of a canvas; the last one twice, for the end of the range.
+// Give the colors of a map as pixels of a canvas; the last one twice, for the end of the range.
 function pixelsOfMap(name) {
-  const digits = COLOUR_MAPS[name];
+  const digits = COLOR_MAPS[name];
   const pixels = new Uint32Array(257);
-  for (let i = 0; i < 256; i++) pixels[i] = pixelOfColour(digits.slice(6 * i, 6 * i + 6));
+  for (let i = 0; i < 256; i++) pixels[i] = pixelOfColor(digits.slice(6 * i, 6 * i + 6));
   pixels[256] = pixels[255];
   return pixels;
 }
 
-function pixelOfColour(digits) {
+function pixelOfColor(digits) {
   const [red, green, blue] = [0, 2, 4].map((i) => parseInt(digits.slice(i, i + 2), 16));
   return new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
 }
