@@ -342,3 +342,34 @@ def test_consolidated_metadata_that_others_left_out_of_date(bucket, tmp_path, za
     assert loaded["a"] == 2 and loaded["there"] == 2 and "gone" not in loaded
     move(place, tmp_path / "b.zarr")
     assert sorted(zarr.open_group(tmp_path / "b.zarr", mode="r")) == ["there", "u"]
+
+
+def whole(folder, output, zarr_format):
+    make(folder / "of.zarr", 5 - zarr_format)
+    move(folder / "of.zarr", output, zarr_format=zarr_format)
+
+
+def file(folder, output, zarr_format):
+    dataset = xarray.Dataset({"u": (("y", "x"), OLD[0])})
+    dataset.to_netcdf(folder / "of.nc", engine="h5netcdf", encoding={"u": {"_FillValue": None}})
+    move(folder / "of.nc", output, zarr_format=zarr_format)
+
+
+def saved(folder, output, zarr_format):
+    state = {"g/u": (NEW, LINE), "v": (OLD, None), "nan": np.nan, "step": 7}
+    dm.save(output, state, comm=MPI.COMM_SELF, zarr_format=zarr_format)
+
+
+@pytest.mark.parametrize("at_address", [False, True])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("write", [whole, file, saved])
+def test_new_groups_have_it(tmp_path, local_bucket, write, zarr_format, at_address):
+    write(tmp_path, f"{local_bucket.address if at_address else tmp_path}/b.zarr", zarr_format)
+    place = (local_bucket.path if at_address else tmp_path) / "b.zarr"
+    shutil.copytree(place, tmp_path / "again.zarr")
+    zarr.consolidate_metadata(tmp_path / "again.zarr")
+    written, expected = map(zarr.open_consolidated, (place, tmp_path / "again.zarr"))
+    assert written.metadata == expected.metadata
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zarr.open_consolidated(place)

@@ -237,6 +237,10 @@ def test_a_server_that_lists_nothing_has_consolidated_metadata(tmp_path):
             move(f"{server}/{zarr_format}.zarr", tmp_path / f"{zarr_format}.h5")
             with h5py.File(tmp_path / f"{zarr_format}.h5") as file:
                 assert file[f"{odd}/u"][...].tolist() == [0, 1, 2]
+            own = tmp_path / f"served/{zarr_format}-own.zarr"
+            move(tmp_path / f"served/{zarr_format}.zarr", own, **said)
+            move(f"{server}/{own.name}", tmp_path / own.name, **said)
+            assert_same_groups(own, tmp_path / own.name)
             plain = f"{server}/{zarr_format}-plain.zarr"
             with pytest.raises(
                 dm.errors.Unsupported, match=f"{plain} is a .* cannot list: name one"

@@ -132,6 +132,7 @@ def test_xarray_finds_the_same_dataset(tmp_path, of_input, dtype, missing):
     assert sorted(p.name for p in (tmp_path / "b.zarr").iterdir()) == [
         ".zattrs",
         ".zgroup",
+        ".zmetadata",
         "n",
         "u",
     ]
@@ -297,7 +298,7 @@ def test_a_group_of_the_other_format_is_replaced(tmp_path, local_bucket, at_addr
         files = intend(tmp_path / "a.zarr", output, **more).files
         move(tmp_path / "a.zarr", output, **more)
         assert zarr.open_group(place, mode="r")["u"].metadata.zarr_format == said
-        assert files == (5 if said == 2 else 3)
+        assert files == (6 if said == 2 else 3)
 
 
 def test_an_array_of_the_other_format_is_replaced(tmp_path):

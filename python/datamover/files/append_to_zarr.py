@@ -147,8 +147,7 @@ class AppendToZarr(ManyToZarr):
                 shutil.copytree(old, new, copy_function=_link)
         for group in ("", *self._inner):
             _take_rest(os.path.join(self.base, group), os.path.join(place, group))
-        if zarr_group.metadata(self.base).get(consolidated.KEY) is not None:
-            consolidated.write(place)
+        consolidated.write(place)
         sync_file_system(place)
         self._check_as_before()
 

@@ -7,10 +7,12 @@ to decode the chunks of replaced ones wrongly.
 
 from __future__ import annotations
 
+import json
 import logging
-import warnings
+from collections.abc import Mapping
 from typing import Any
 
+from datamover.errors import IoFailed
 from datamover.files import addresses, zarr_group
 from datamover.files.json_values import dumps
 
@@ -46,12 +48,47 @@ def remove_around(output: str) -> None:
 
 
 def write(group: str) -> None:
-    """Write the copies for a group in a directory, for readers one consistent state."""
-    import zarr
+    """Write the copies for a group in a directory, for readers one consistent state.
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Zarr's standard, and of files that are not Zarr's
-        zarr.consolidate_metadata(group)
+    Raises
+    ------
+    IoFailed
+        Metadata in it cannot be read.
+    """
+    names = ["", *(f"{name}/" for name, _ in zarr_group.nodes(group))]
+    found = {
+        f"{name}{key}": data
+        for name in names
+        for key in ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+        if (data := zarr_group.content_of(group, f"{name}{key}")) is not None
+    }
+    try:
+        written = with_copies(found)
+    except (ValueError, RecursionError) as e:
+        raise IoFailed(f"{group} has attributes that cannot be read: {e}") from e
+    for name, data in written.items():
+        if data != found.get(name):
+            _write(group, name, data)
+
+
+def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Add the copies to the metadata of a group and of all its contents, objects by name.
+
+    The object that makes the group visible stays or becomes the last one.
+    """
+    parsed = {name: json.loads(data) for name, data in objects.items()}
+    others = dict(objects)
+    if ".zgroup" in objects:
+        root = others.pop(".zgroup")
+        copies = {"zarr_consolidated_format": 1, "metadata": parsed}
+        return {**others, OBJECT: dumps(copies).encode(), ".zgroup": root}
+    del others["zarr.json"]
+    root = {key: value for key, value in parsed.pop("zarr.json").items() if key != KEY}
+    members = {name.removesuffix("/zarr.json"): held for name, held in sorted(parsed.items())}
+    for held in members.values():
+        held.pop(KEY, None)
+    root[KEY] = {"kind": "inline", "must_understand": False, "metadata": members}
+    return {**others, "zarr.json": dumps(root).encode()}
 
 
 def _remove(group: str, metadata: dict[str, Any]) -> bool:

@@ -361,12 +361,13 @@ def _sync_directory(directory: str) -> None:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Replace a small file atomically and sync it, so that others see the old or the new one."""
+    """Write a small file atomically and sync it, so that others see the old or the new one."""
     tell_of_leftovers(remove_leftovers(path))
     temporary = temporary_path(path, new_token())
     lock = claim(temporary, is_directory=False)
     try:
-        shutil.copymode(path, temporary)
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)
         with open(temporary, "wb") as file:
             file.write(data)
             file.flush()

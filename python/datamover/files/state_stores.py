@@ -20,6 +20,7 @@ import numpy as np
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
+    consolidated,
     direct_zarr,
     formats,
     hdf5,
@@ -120,6 +121,8 @@ class ZarrTarget:
         for name, array in self._state.arrays.items():
             if array.size:
                 self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
+        if not self._at_address:
+            consolidated.write(path)
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
@@ -135,9 +138,11 @@ class ZarrTarget:
 
     def publish(self) -> None:
         """Write all metadata at an address, which make the group visible."""
+        objects = self._late
         for name in self.specs:
-            self.open(self._path, name).publish()
-        addresses.put_all(self._path, self._late)
+            held = self.open(self._path, name).held_metadata
+            objects = addresses.named_within(name, held) | objects
+        addresses.put_all(self._path, consolidated.with_copies(objects))
 
 
 def _of_json(state: State) -> State:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, strings, zarr_group
+from datamover.files import addresses, consolidated, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.strings import Strings
@@ -121,3 +121,8 @@ class ToZarr(Way):
             held = strings.to_zarr(self.strings_of(name), f"{place}/{name}", options)
             made |= addresses.named_within(name, held)
         return made | late
+
+    def complete(self, place: str) -> None:
+        """Consolidate the metadata, which at an address are not written yet."""
+        if not addresses.is_address(place):
+            consolidated.write(place)
