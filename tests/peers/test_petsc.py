@@ -66,9 +66,9 @@ def test_local_vectors_get_the_ghosts_that_petsc_gives_them(dims, dof, boundary,
     da, vec = grid_of(
         dims, dof=dof, stencil_width=2, boundary_type=[boundary] * len(dims), stencil_type=stencil
     )
-    ours, theirs = da.createLocalVec(), da.createLocalVec()
-    ours.set(-1)
-    theirs.set(-1)
+    at_once, in_place, theirs = (da.createLocalVec() for _ in range(3))
+    for local in (at_once, in_place, theirs):
+        local.set(-1)
     da.globalToLocal(vec, theirs)
 
     cut = dm.layout_of(vec, comm=comm)
@@ -79,8 +79,13 @@ def test_local_vectors_get_the_ghosts_that_petsc_gives_them(dims, dof, boundary,
         periodic=(boundary == "periodic",) * len(dims) + (False,) * many,
         corners=stencil == "box",
     )
-    dm.Mover(dm.redistribute(cut, cut) + ghosts, vec, ours, comm=comm)()
-    assert np.array_equal(ours.getArray(), theirs.getArray())
+    copy = dm.redistribute(cut, cut)
+    dm.Mover(copy + ghosts, vec, at_once, comm=comm)()
+    assert np.array_equal(at_once.getArray(), theirs.getArray())
+
+    dm.Mover(copy, vec, in_place, comm=comm)()
+    dm.Mover(ghosts, in_place, in_place, comm=comm)()
+    assert np.array_equal(in_place.getArray(), theirs.getArray())
 
 
 def test_plain_vectors_are_gathered():
