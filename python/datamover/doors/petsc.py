@@ -81,15 +81,9 @@ def _required(x: Any) -> Any:
 
 
 def _grid_of(vec: Any) -> Any:
-    manager = _required(vec).getDM()
-    if not manager or manager.getType() != "da":
-        return None
-    if not hasattr(manager, "getOwnershipRanges"):
-        raise Unsupported(
-            "this petsc4py does not return the DMDA of a Vec: pass the DMDA to layout_of, and "
-            "vec.array, reshaped to the part of this process, to movers"
-        )
-    return manager
+    # getDM of petsc4py 3.18 returns a DM of no type, and destroys it without having a reference.
+    manager = _required(vec).query("__PETSc_dm") or vec.getDM()
+    return manager if manager and manager.getType() == "da" else None
 
 
 def _extents(grid: Any, ranges: Any) -> list[tuple[int, int]]:
