@@ -56,10 +56,11 @@ def write(group: str) -> None:
         Metadata in it cannot be read.
     """
     names = ["", *(f"{name}/" for name, _ in zarr_group.nodes(group))]
+    is_format_2 = zarr_group.metadata(group).get("zarr_format") == 2
     found = {
         f"{name}{key}": data
         for name in names
-        for key in ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+        for key in ((".zarray", ".zgroup", ".zattrs") if is_format_2 else ("zarr.json",))
         if (data := zarr_group.content_of(group, f"{name}{key}")) is not None
     }
     try:

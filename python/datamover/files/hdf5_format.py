@@ -9,6 +9,7 @@ value also keep their HDF5 types.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from typing import Any
 
@@ -39,6 +40,8 @@ from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 LABELS = "DIMENSION_LABELS"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
+#: Objects at the root of a file among which one has a dimension of NetCDF if any has.
+MOST_LOOKED_AT = 16
 #: Classes of datasets that are their scales; other classes are images, tables and the like.
 OF_SCALES = {"CLASS", "NAME"}
 
@@ -87,8 +90,14 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
 
 
 def is_netcdf(file: Any) -> bool:
-    """Return whether this is a NetCDF file, in which numbers are attributes of one element."""
-    return "_NCProperties" in file.attrs
+    """Return whether this is a NetCDF file, in which numbers are attributes of one element.
+
+    Older ones do not say so, but number their dimensions.
+    """
+    first = (file.get(name) for name in itertools.islice(file, MOST_LOOKED_AT))
+    return "_NCProperties" in file.attrs or any(
+        isinstance(held, hdf5.h5py().Dataset) and "_Netcdf4Dimid" in held.attrs for held in first
+    )
 
 
 def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:

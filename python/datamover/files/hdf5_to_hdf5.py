@@ -39,20 +39,12 @@ class Hdf5ToHdf5(WholeHdf5):
         """Return whether it has no elements of a fixed size, no shape, or was never written."""
         return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
 
-    def check(self) -> None:
-        """Reject datasets that would mean something else in another file."""
-        for name in self.copied:
-            dataset = self.file[name]
-            where = f"{self.source}:/{name}"
-            if native_attributes.has_references(dataset.id.get_type()):
-                raise Unsupported(
-                    f"{where} refers to what is in the file; move the other datasets one by one"
-                )
-            if dataset.is_virtual:
-                raise Unsupported(
-                    f"{where} has its elements, without a fixed size, in other files; move the "
-                    "other datasets one by one"
-                )
+    def check_dataset(self, where: str, dataset: Any) -> None:
+        """Reject a dataset that would mean something else in another file."""
+        if native_attributes.has_references(dataset.id.get_type()):
+            raise Unsupported(f"{where} refers to what is in the file")
+        if dataset.is_virtual and self.is_copied(dataset):
+            raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
@@ -73,15 +65,17 @@ class Hdf5ToHdf5(WholeHdf5):
     ) -> dict[str, bytes]:
         """Create everything except the elements that are moved."""
         attributes = self._attributes(self.file["/"])  # the file itself records no order
+        self.tell_of_left_out()
+        names = [n for n in self.tree.order if self.tree.same.get(n, n) not in self.left_out]
 
         def fill(made: Any) -> None:
             self._write_attributes(made, attributes)
             if self.copied:  # they may be the only other content of the file
                 arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
                 hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
-            for name in self.tree.order:
+            for name in names:
                 self._make(made, name, place, specs.get(name))
-            for name in self.datasets():
+            for name in (*self.arrays, *self.copied):
                 self._attach_scales(made, name)
             for name in self.copied if options.check else ():
                 if _has_objects(self.file[name]):
@@ -177,7 +171,7 @@ class Hdf5ToHdf5(WholeHdf5):
         for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
             for scale in _scales(of_source):
                 found = self.tree.name_of(scale)
-                if found is not None:
+                if found is not None and found not in self.left_out:
                     dim.attach_scale(made[found])
 
 

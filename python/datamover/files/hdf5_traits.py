@@ -11,12 +11,17 @@ import numpy as np
 
 from datamover.files import hdf5_calls, hdf5_scales, hdf5_types, native_attributes
 from datamover.files.formats import ArraySpec
-from datamover.files.json_values import numbers
+from datamover.files.json_values import MISSING_VALUE, numbers
 from datamover.files.native_attributes import FILL_VALUE, native_of
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
 
 log = logging.getLogger("datamover")
 
+#: Attributes that have the type of the elements, by the CF conventions. JSON does not record it.
+OF_ELEMENTS = (
+    *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
+    MISSING_VALUE,
+)
 #: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
 #: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
 MOST_BYTES_IN_HEADER = 1 << 13
@@ -93,7 +98,18 @@ def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
     found = dict(attributes_of(spec.kept))
     if FILL_VALUE in found:
         found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
+    found |= {key: _like_elements(found[key], spec.dtype) for key in OF_ELEMENTS if key in found}
     write_of_json(where, file[name], found)
+
+
+def _like_elements(value: Any, dtype: np.dtype) -> Any:
+    """Return an attribute of numbers with the type of the elements, if that has the same values."""
+    given = np.asarray(numbers(value, MISSING_VALUE))
+    if dtype.kind not in "iuf" or given.dtype.kind not in "iuf":
+        return value
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    return found[()] if np.array_equal(found, given, equal_nan=True) else value
 
 
 def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:

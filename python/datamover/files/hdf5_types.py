@@ -32,10 +32,9 @@ def dtype_of(kind: Any, where: str, as_stored: bool = False) -> np.dtype:
     except (TypeError, ValueError) as e:
         if as_stored and opaque:
             return opaque
-        remedy = "move it to HDF5, or " if opaque else "move "
+        remedy = "; move it to HDF5" if opaque else ""
         raise Unsupported(
-            f"{where} has elements of a type that NumPy does not have ({e}); {remedy}the other "
-            "datasets one by one"
+            f"{where} has elements of a type that NumPy does not have ({e}){remedy}"
         ) from e
     return opaque if as_stored and opaque and not is_numpys(kind, dtype) else dtype
 

@@ -29,6 +29,8 @@ OF_DIMENSIONS = {
     "_Netcdf4Coordinates",
     "_Netcdf4Dimid",
 }
+#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
+OF_PACKED, JSON_BYTES = (b"scale_factor", b"add_offset"), 8
 #: The attribute of the file that identifies datasets of NetCDF.
 OF_NETCDF = "_NCProperties"
 
@@ -288,6 +290,25 @@ def _write(held: Any, attribute: NativeAttribute) -> None:
     if attribute.values is not None:
         _, memory = _memory_for(kind, space)
         made.write(attribute.values, memory)
+
+
+def tell_of_types(native: NativeTraits) -> None:
+    """Log that xarray will decode packed elements to another type, because of JSON's numbers."""
+    from h5py import h5t
+
+    kinds = {attribute.name: h5t.decode(attribute.kind) for attribute in native.attributes}
+    shorter = [
+        name.decode()
+        for name in OF_PACKED
+        if name in kinds
+        and kinds[name].get_class() == h5t.FLOAT
+        and kinds[name].get_size() < JSON_BYTES
+    ]
+    if shorter:
+        log.warning(
+            "%s: %s become float64, the only type of JSON: xarray decodes the elements to float64",
+            native.where, " and ".join(shorter),
+        )  # fmt: skip
 
 
 def tell_not_in_json(where: str, names: Iterable[str]) -> None:

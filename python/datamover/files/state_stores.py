@@ -241,16 +241,17 @@ def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
     InvalidArgument
         The extension is unknown, or not written at addresses.
     """
-    lower = path.lower()
-    if lower.endswith(".zarr"):
+    found = formats.by_suffix(path)
+    name = "" if found is None else found.name
+    if name == "zarr":
         return ZarrTarget
     if addresses.is_address(path):
         raise InvalidArgument(
             f"{path}: at addresses, arrays are saved in Zarr; use the extension .zarr"
         )
-    if lower.endswith((".h5", ".hdf5", ".he5")):
+    if name == "hdf5":
         return Hdf5Target
-    if lower.endswith(".npy"):
+    if name == "npy":
         return NpyTarget
     raise InvalidArgument(f"the format of {path} is unknown; use the extension .zarr, .h5 or .npy")
 

@@ -29,10 +29,13 @@ class Way:
         The names of its groups, while it is open.
     zarr_format : int
         Format of a Zarr output; set before it is opened.
+    leaves_out : bool
+        Whether to leave out what the output cannot have, with a warning, and move the rest.
     """
 
     groups: Iterable[str]
     zarr_format = 3
+    leaves_out = True
 
     def __init__(self, source: str):
         self.source = source

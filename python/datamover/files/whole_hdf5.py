@@ -8,13 +8,16 @@ A dataset with several names is written under each of them. Objects that Zarr do
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_types, strings
-from datamover.files.formats import ArraySpec
+from datamover.files import formats, hdf5, hdf5_types, strings
+from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
 from datamover.files.native_attributes import tell_not_in_json
@@ -33,6 +36,8 @@ class WholeHdf5(Way):
     ----------
     file, tree
         Set while it is open.
+    left_out : dict
+        Why datasets are not moved, by name; set when opened.
     as_stored : bool
         See `hdf5_types.dtype_of`.
     """
@@ -43,6 +48,7 @@ class WholeHdf5(Way):
         super().__init__(source)
         self.file: Any = None
         self.tree = hdf5.Tree()
+        self.left_out: dict[str, str] = {}
         self._data: Any = None
 
     @contextlib.contextmanager
@@ -58,27 +64,41 @@ class WholeHdf5(Way):
                         "one"
                     )
             self.groups = self.tree.groups
-            datasets = self.datasets()
-            dtypes = {
-                name: hdf5_types.dtype_of(
-                    dataset.id.get_type(), f"{self.source}:/{name}", self.as_stored
-                )
-                for name, dataset in datasets.items()
-            }
-            self.copied = {
-                name: ArraySpec(dataset.shape or (), dtypes[name])
-                for name, dataset in datasets.items()
-                if self.is_copied(dataset)
-            }
-            self.arrays = {n: found.shape for n, found in datasets.items() if n not in self.copied}
+            self._look_at_datasets()
             self.check()
             self.require_arrays("has no datasets" + " that Zarr has" * bool(self.tree.datasets))
             yield
         self.file, self.tree = None, hdf5.Tree()
 
+    def _look_at_datasets(self) -> None:
+        """Divide the datasets into those that are moved, copied and left out."""
+        self.arrays, self.copied, self.left_out = {}, {}, {}
+        for name, dataset in self.datasets().items():
+            where = f"{self.source}:/{name}"
+            try:
+                dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, self.as_stored)
+                self.check_dataset(where, dataset)
+            except Unsupported as e:
+                if not self.leaves_out:
+                    raise
+                self.left_out[name] = str(e)
+                continue
+            if self.is_copied(dataset):
+                self.copied[name] = ArraySpec(dataset.shape or (), dtype)
+            else:
+                self.arrays[name] = dataset.shape
+
+    def tell_of_left_out(self) -> None:
+        """Log the datasets that are left out."""
+        for why in self.left_out.values():
+            log.warning("%s; it is left out", why)
+
     def datasets(self) -> dict[str, Any]:
-        """Return the datasets that are moved to the output, by name."""
+        """Return the datasets that the output may have, by name."""
         return self.tree.datasets
+
+    def check_dataset(self, where: str, dataset: Any) -> None:
+        """Reject a dataset that the output cannot have, by Unsupported."""
 
     def is_copied(self, dataset: Any) -> bool:
         """Return whether movers do not support a dataset, so that one process copies it."""
@@ -88,6 +108,18 @@ class WholeHdf5(Way):
         """Raise if an object at an address was replaced: all datasets must be of one file."""
         if self._data is not None:
             self._data.check_unchanged()
+
+
+@functools.cache
+def _refused(dtype: np.dtype, zarr_format: int) -> str:
+    """Return why Zarr cannot hold elements of a dtype; empty if it can."""
+    try:
+        formats.named("zarr").check_output(
+            ArraySpec((1,), dtype), MoveOptions(zarr_format=zarr_format)
+        )
+    except Unsupported as e:
+        return str(e)
+    return ""
 
 
 class Hdf5ToZarr(WholeHdf5, ToZarr):
@@ -101,15 +133,14 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         """Return whether it has strings of any length."""
         return strings.is_of(dataset)
 
-    def check(self) -> None:
-        """Reject elements and names that Zarr does not have."""
-        for name in self.arrays:
-            if self.file[name].dtype.hasobject:
-                raise Unsupported(
-                    f"{self.source}:/{name} has elements without a fixed size, lists or "
-                    "references; move the other datasets one by one"
-                )
-        super().check()
+    def check_dataset(self, where: str, dataset: Any) -> None:
+        """Reject elements that Zarr does not have."""
+        if self.is_copied(dataset):
+            return
+        if dataset.dtype.hasobject:
+            raise Unsupported(f"{where} has elements without a fixed size, lists or references")
+        if refused := _refused(dataset.dtype, self.zarr_format):
+            raise Unsupported(f"{where}: {refused}")
 
     def _tell_of_growing(self) -> None:
         """Log that Zarr does not distinguish unlimited dimensions, such as records."""
@@ -144,11 +175,12 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         tree = self.tree
         what = {name: hdf5.words_of(link) for name, link in tree.links.items()}
         what |= dict.fromkeys(tree.datatypes, "a datatype")
+        self.tell_of_left_out()
         datasets = self.datasets()
         empty = "a dataset without a shape (of h5py.Empty), which Zarr does not have"
         what |= dict.fromkeys((n for n in tree.datasets if n not in datasets), empty)
         for name, first in tree.same.items():
-            if name in datasets:
+            if name in self.arrays or name in self.copied:
                 log.warning(
                     "%s:/%s is another name of a dataset: it is copied again", self.source, name
                 )

@@ -18,7 +18,7 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.native_attributes import native_of, tell_not_in_json
+from datamover.files.native_attributes import native_of, tell_not_in_json, tell_of_types
 from datamover.files.zarr_array import ZarrArray, raise_no_space
 from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
 from datamover.files.zarr_store import abandonable_store, created_at, zarr_python
@@ -79,6 +79,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata, but no chunks. At an address, metadata are written last."""
     if (native := native_of(spec)) is not None:
         tell_not_in_json(native.where, native.not_in_json)
+        tell_of_types(native)
     if found := list(titled(spec.dtype)):
         log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
     if addresses.is_address(path):
