@@ -373,7 +373,7 @@ def test_a_gap_is_logged(tmp_path, rng, caplog):
         ({"source": []}, "there are no input files"),
         ({"along": "level"}, "has a dimension 'level'; there are lat, lon, time, two"),
         ({"along": ""}, "must be the name of a dimension"),
-        ({"output": "out.nc"}, "writes a Zarr group"),
+        ({"output": "out.npy"}, "writes a Zarr group or an HDF5 file; .*out.npy is neither"),
         ({"output": ""}, "is inside the output"),
         ({"region": ((0, 1),)}, "region= is for one array"),
         ({"source": 2}, "named twice"),

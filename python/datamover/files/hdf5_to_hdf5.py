@@ -125,6 +125,9 @@ class Hdf5ToHdf5(WholeHdf5):
             properties = low.h5p.create(low.h5p.DATASET_CREATE)
         give_room(properties, attributes)
         kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
+        if name in self.tree.dimensions and (length := self.lengths.get(os.path.basename(name))):
+            most = low.h5s.UNLIMITED if None in dataset.maxshape else length
+            space = low.h5s.create_simple((length,), (most,))
         try:
             low.h5d.create(
                 made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Move of many NetCDF or HDF5 files to one Zarr group, joined along a dimension.
+"""Moves of many NetCDF or HDF5 files, or Zarr groups, to one, joined along a dimension.
 
 Groups, attributes and everything without the dimension are those of the first file. All other files
 must agree with it, except that times may have other units, which are converted.
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import glob
-import hashlib
 import itertools
 import logging
 import math
@@ -22,32 +22,18 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
-from datamover.files import (
-    addresses,
-    cf_time,
-    foreign,
-    formats,
-    hdf5,
-    hdf5_format,
-    hdf5_types,
-    names,
-)
+from datamover.files import addresses, cf_time, foreign, formats, hdf5, names, zarr_group
+from datamover.files.described import MEANING, OF_BOUNDS, Described, contents, digest_of, named
 from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.hdf5_output import GrowingOptions
 from datamover.files.joined import JoinedArray, Part
-from datamover.files.whole_hdf5 import Hdf5ToZarr
+from datamover.files.whole import Way
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
 
 log = logging.getLogger("datamover")
 
-#: Attributes that determine what elements mean, besides units of time.
-MEANING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units")
-#: By which coordinates name their bounds.
-OF_BOUNDS = ("bounds", "climatology")
-OF_MEANING = (*MEANING, "calendar", *OF_BOUNDS)
 #: Attributes by which some elements of times are not times.
 NOT_PLAIN = {"scale_factor", "add_offset", "missing_value"}
-#: Bytes of a piece in which elements are compared.
-PIECE_BYTES = 1 << 24
 #: A step between two files that is this many times the largest within a file is a gap.
 GAP = 1.5
 
@@ -62,7 +48,7 @@ def files_of(source: Any) -> tuple[str, ...]:
     """
     if isinstance(source, str | os.PathLike):
         pattern = os.fspath(source)
-        given = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern, recursive=True))
+        given = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
         if not given and not addresses.is_address(pattern):
             raise IoFailed(f"no file matches {pattern}")
         given = given or [pattern]
@@ -77,36 +63,17 @@ def files_of(source: Any) -> tuple[str, ...]:
         if addresses.is_address(path):
             raise Unsupported(f"{path}: {formats.option('along')} joins files at paths only")
         formats.check_input_kind(path)
-        if not formats.named("hdf5").recognizes(path):
-            raise Unsupported(foreign.advice(path) or f"{path} is neither NetCDF4 nor HDF5")
+        if not hdf5.recognizes(path) and not zarr_group.is_group(path):
+            what = "neither NetCDF4 nor HDF5 nor a Zarr group"
+            raise Unsupported(foreign.advice(path) or f"{path} is {what}")
     if len(set(found)) < len(found):
         twice = next(path for path, count in Counter(found).items() if count > 1)
         raise InvalidArgument(f"{twice} is named twice")
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class Described:
-    """The description of a dataset in one file.
-
-    Attributes
-    ----------
-    shape, dtype, dims
-    attributes : dict
-        Those in `MEANING`, and the calendar.
-    digest : bytes or None
-        Of the elements, without the joined dimension.
-    """
-
-    shape: tuple[int, ...]
-    dtype: Any
-    dims: tuple[str | None, ...]
-    attributes: dict[str, Any]
-    digest: bytes | None
-
-
 class Variable(str):
-    """A joined dataset, as an input of a move; as text, its first file.
+    """A joined array, as an input of a move; as text, the array of the first file.
 
     Attributes
     ----------
@@ -130,21 +97,28 @@ class Variable(str):
 
     @property
     def file_format(self) -> formats.Format:
-        """The format of its files, which opens all of them."""
-        return dataclasses.replace(formats.named("hdf5"), open_reader=self._opened)
+        """A format that opens all files."""
+        kind = formats.named("zarr" if os.path.isdir(self) else "hdf5")
+        return dataclasses.replace(kind, open_reader=self._opened)
 
     def _opened(self, path: str, options: MoveOptions) -> JoinedArray:
-        return JoinedArray(self.name, self.parts, self.axis, self.spec_of(self, options))
+        return JoinedArray(self.name, self.parts, self.axis, self.spec_of(self, options), options)
 
 
-class ManyToZarr(Hdf5ToZarr):
-    """See `whole.Way`."""
+class Many(Way):
+    """Many files of one kind, in front of the way of the first (`whole.Way`), which creates them.
 
-    def __init__(self, paths: Sequence[str], along: str):
+    Attributes
+    ----------
+    base : str
+        With which all files must agree.
+    """
+
+    def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths[0])
-        self._paths, self._along = paths, along
+        self._paths, self._along = paths, str(options.along)
+        self._to_hdf5 = formats.of_output(output, options).name == "hdf5"
         self._joined: dict[str, Variable] = {}
-        #: With which all files must agree.
         self.base = self.source
 
     @contextlib.contextmanager
@@ -158,22 +132,32 @@ class ManyToZarr(Hdf5ToZarr):
 
     def _set_arrays(self) -> None:
         for name, variable in self._joined.items():
-            shape = list(self.arrays[name])
-            shape[variable.axis] = variable.length
-            self.arrays[name] = tuple(shape)
+            self.lengths[self._along] = variable.length
+            if name in self.copied:  # since it has no elements in the first file
+                self.arrays[name] = self.copied.pop(name).shape
+            if name in self.arrays:  # not if it is another name of an array
+                shape = list(self.arrays[name])
+                shape[variable.axis] = variable.length
+                self.arrays[name] = tuple(shape)
 
-    def input_of(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the input of one array, and its options."""
-        source, said = super().input_of(name)
-        return self._joined.get(name, source), said
+    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output (inside `place`) and options of one array."""
+        source, output, said = super().of_one(name, place, options)
+        if (one := self._joined.get(name)) is None:
+            return source, output, said
+        if isinstance(said, GrowingOptions) and said.most and said.most[one.axis] is not None:
+            most = [one.length if d == one.axis else n for d, n in enumerate(said.most)]
+            said = dataclasses.replace(said, most=tuple(most))
+        variable = Variable(source)
+        vars(variable).update(vars(one))
+        return variable, output, said
 
     def _tell_of_growing(self) -> None:
         """Do nothing: the dimension that grows is the joined one."""
 
     def _join(self) -> None:
-        with hdf5.reading(self.source):
-            own = self._described(self.source, self.file)
-        first = self._base(own)
+        with contents(self.base, self._to_hdf5) as first:
+            digests = {n: digest_of(d.array) for n, d in first.items() if self._along not in d.dims}
         axes = {n: d.dims.index(self._along) for n, d in first.items() if self._along in d.dims}
         if not axes:
             known = sorted({dim for found in first.values() for dim in found.dims if dim})
@@ -181,33 +165,46 @@ class ManyToZarr(Hdf5ToZarr):
                 f"nothing in {self.base} has a dimension {self._along!r}; there are "
                 f"{', '.join(known) or 'none with names'}"
             )
+        self._check_axes(first, axes)
         parts: dict[str, list[Part]] = {name: [] for name in axes}
-        times: list[tuple[str, np.ndarray | None]] = self._times_before()
+        times: list[tuple[str, np.ndarray | None]] = self._times_before(
+            _length(self.base, first, axes, self._along)
+        )
         for path in self._paths:
-            with hdf5.reading(path), contextlib.ExitStack() as open_files:
-                file = self.file
-                if path != self.source:
-                    file = open_files.enter_context(hdf5.open_file(path))
-                found = own if path == self.source else self._described(path, file)
-                self._compare(path, first, found, axes)
+            with contents(path, self._to_hdf5) as found:
+                self._compare(path, first, found, digests)
                 length = _length(path, found, axes, self._along)
+                if length == 0:
+                    raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
                 conversions = {n: self._conversion(path, n, first, found) for n in axes}
                 for name, convert in conversions.items():
-                    parts[name].append(Part(path, length, convert))
-                times.append((path, self._times(path, file, conversions)))
+                    opener = functools.partial(_opened, path, name)
+                    parts[name].append(Part(path, length, opener, convert))
+                times.append((path, self._times(path, found, conversions)))
         if all(found is not None for _, found in times):
             self._check_order(*zip(*times, strict=True))
         for name, axis in axes.items():
-            variable = self._joined[name] = Variable(self.source)
+            variable = self._joined[name] = Variable(name)
             variable.name, variable.axis, variable.spec_of = name, axis, self._spec_of
             variable.parts = [*self._parts_before(name, axis), *parts[name]]
 
-    def _base(self, own: dict[str, Described]) -> dict[str, Described]:
-        """Return that with which all files must agree: what is in the first file."""
-        return own
+    def _check_axes(self, first: dict[str, Described], axes: dict[str, int]) -> None:
+        """Reject arrays that cannot be joined."""
+        for name in axes:
+            where, times = named(self.base, name), first[name].dims.count(self._along)
+            if times > 1:
+                raise Unsupported(
+                    f"{where} has the dimension {self._along!r} {times} times: it cannot be "
+                    "joined; leave it out of the files"
+                )
+            if first[name].dtype.hasobject or (name in self.copied and first[name].dtype.kind == "U"):
+                raise Unsupported(
+                    f"{where} has elements without a fixed size along {self._along!r}: these "
+                    "cannot be joined"
+                )
 
-    def _times_before(self) -> list[tuple[str, np.ndarray | None]]:
-        """Return the last coordinates before the files, and where they are."""
+    def _times_before(self, length: int) -> list[tuple[str, np.ndarray | None]]:
+        """Return the last coordinates before the files, and where they are; not the `length`."""
         return []
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
@@ -215,73 +212,50 @@ class ManyToZarr(Hdf5ToZarr):
         return []
 
     def _spec_of(self, variable: Variable, options: MoveOptions) -> ArraySpec:
-        with contextlib.closing(hdf5_format.open_reader(self.source, options)) as first:
+        file_format = formats.named(str(options.input_format))
+        with contextlib.closing(file_format.open_reader(str(variable), options)) as first:
             spec = first.spec
         return dataclasses.replace(spec, kept=_long(spec, variable))
-
-    def _described(self, path: str, file: Any) -> dict[str, Described]:
-        tree = self.tree if file is self.file else hdf5.tree(file)
-        return {n: self._of(path, n, d) for n, d in tree.datasets.items() if d.shape is not None}
-
-    def _of(self, path: str, name: str, dataset: Any) -> Described:
-        dims = tuple(hdf5_format.dimension_names(dataset, name) or (None,) * dataset.ndim)
-        said = hdf5_format.json_attributes(dataset, of_netcdf=True)
-        kept = {word: said[word] for word in OF_MEANING if word in said}
-        dtype = hdf5_types.dtype_of(dataset.id.get_type(), f"{path}:/{name}")
-        is_joined = self._along in dims
-        if dims.count(self._along) > 1:
-            raise Unsupported(
-                f"{path}:/{name} has the dimension {self._along!r} {dims.count(self._along)} "
-                "times: it cannot be joined; leave it out of the files"
-            )
-        if is_joined and dtype.hasobject:
-            raise Unsupported(
-                f"{path}:/{name} has elements without a fixed size along {self._along!r}: these "
-                "cannot be joined"
-            )
-        digest = None if is_joined else digest_of(dataset)
-        return Described(tuple(dataset.shape), dtype, dims, kept, digest)
 
     def _compare(
         self,
         path: str,
         first: dict[str, Described],
         found: dict[str, Described],
-        axes: dict[str, int],
+        digests: dict[str, bytes],
     ) -> None:
         """Raise unless a file agrees with the first one."""
         for name in sorted(first.keys() ^ found.keys()):
             has, lacks = (self.base, path) if name in first else (path, self.base)
             raise Mismatch(f"{lacks} has no {name!r}, which {has} has")
         for name, one in found.items():
-            wanted = first[name]
-            shapes = [_without(d.shape, axes.get(name)) for d in (one, wanted)]
+            wanted, where = first[name], named(path, name)
+            axis = None if name in digests else wanted.dims.index(self._along)
             pairs = {
                 "dimensions": (one.dims, wanted.dims),
-                "shape": tuple(shapes),
+                "shape": (_without(one.shape, axis), _without(wanted.shape, axis)),
                 "dtype": (one.dtype, wanted.dtype),
             } | {
                 word: (one.attributes.get(word), wanted.attributes.get(word))
                 for word in MEANING
-                if word != "units" or name not in axes
+                if word != "units" or name in digests
             }
             for what, (here, there) in pairs.items():
                 if here != there and repr(here) != repr(there):  # NaN differs from itself
-                    raise Mismatch(f"{path}:/{name} has {what} {here}, {there} in {self.base}")
-            if one.digest != wanted.digest:
+                    raise Mismatch(f"{where} has {what} {here}, {there} in {self.base}")
+            if one.kind != wanted.kind:
+                raise Mismatch(f"{where} has another HDF5 type than in {self.base}")
+            if name in digests and digest_of(one.array) != digests[name]:
                 raise Mismatch(
-                    f"{path}:/{name} has other elements than in {self.base}"
-                    f"{self._way_of_difference(path, name)}; without the dimension "
+                    f"{where} has other elements than in {self.base}"
+                    f"{self._way_of_difference(name, one.array[()])}; without the dimension "
                     f"{self._along!r} they must be the same"
                 )
 
-    def _way_of_difference(self, path: str, name: str) -> str:
-        with hdf5.open_file(path) as file:
-            here, there = file[name][()], self._base_array(name)[()]
+    def _way_of_difference(self, name: str, here: np.ndarray) -> str:
+        with contents(self.base, self._to_hdf5) as first:
+            there = first[name].array[()]
         return ", in reverse order" if np.array_equal(np.flip(here), there) else ""
-
-    def _base_array(self, name: str) -> Any:
-        return self.file[name]
 
     def _conversion(
         self, path: str, name: str, first: dict[str, Described], found: dict[str, Described]
@@ -293,7 +267,7 @@ class ManyToZarr(Hdf5ToZarr):
         (units, calendar), (wanted, its_calendar) = here, there
         are_times = cf_time.is_time(units) and cf_time.is_time(wanted)
         are_plain = not found[name].attributes.keys() & NOT_PLAIN
-        where = f"{path}:/{name}"
+        where = named(path, name)
         if are_times and calendar != its_calendar:
             raise Mismatch(f"{where} has calendar {calendar}, {its_calendar} in {self.base}")
         convert = cf_time.conversion(units, wanted, calendar) if are_times and are_plain else None
@@ -314,18 +288,19 @@ class ManyToZarr(Hdf5ToZarr):
         calendar = cf_time.calendar_of(said.get("calendar"))
         return said.get("units"), calendar if cf_time.is_time(said.get("units")) else None
 
-    def _times(self, path: str, file: Any, conversions: dict[str, Any]) -> np.ndarray | None:
+    def _times(
+        self, path: str, found: dict[str, Described], conversions: dict[str, Any]
+    ) -> np.ndarray | None:
         """Return the coordinate along the joined dimension; None if there is none."""
-        if self._along not in conversions or file[self._along].dtype.kind not in "iuf":
+        one = found.get(self._along)
+        if one is None or one.dims != (self._along,) or one.dtype.kind not in "iuf":
             return None
-        times, convert = file[self._along][()], conversions[self._along]
-        if times.ndim != 1:
-            return None
+        times, convert = one.array[()], conversions[self._along]
         try:
             return exact(times if convert is None else convert(times))
         except ValueError as e:
             raise Mismatch(
-                f"{path}:/{self._along}: {e} has no exact value in the units of {self.base}"
+                f"{named(path, self._along)}: {e} has no exact value in the units of {self.base}"
             ) from None
 
     def _check_order(self, paths: Sequence[str], times: Sequence[np.ndarray]) -> None:
@@ -335,7 +310,7 @@ class ManyToZarr(Hdf5ToZarr):
         sign = np.sign(next((s[0] for s in [*steps, ends] if len(s)), 1))
         for path, of_file in zip(paths, steps, strict=True):
             if not (of_file * sign > 0).all():
-                raise Mismatch(f"{path}:/{self._along} is neither ascending nor descending")
+                raise Mismatch(f"{named(path, self._along)} is neither ascending nor descending")
         for k, end in enumerate(ends):
             here, there = paths[k : k + 2]
             if not end * sign > 0:
@@ -360,6 +335,8 @@ def exact(times: np.ndarray) -> np.ndarray:
 
 def _long(spec: ArraySpec, variable: Variable) -> Any:
     """Return properties with longer chunks if they are small: a file may hold a single record."""
+    if spec.kept.shards:
+        return spec.kept
     chunks = list(spec.kept.chunks)
     times = DEFAULT_CHUNK_BYTES // max(1, math.prod(chunks) * spec.dtype.itemsize)
     longer = min(variable.length, chunks[variable.axis] * max(1, times))
@@ -372,24 +349,15 @@ def _length(path: str, found: dict[str, Described], axes: dict[str, int], along:
     lengths = {found[name].shape[axis]: name for name, axis in axes.items()}
     if len(lengths) > 1:
         raise Mismatch(f"{path} has several lengths along {along!r}: {lengths}")
-    (length,) = lengths
-    if length == 0:
-        raise IoFailed(f"{path} has no records along {along!r}; leave it out")
-    return length
+    return next(iter(lengths))
 
 
 def _without(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     return tuple(n for d, n in enumerate(shape) if d != axis)
 
 
-def digest_of(dataset: Any) -> bytes:
-    """Return a digest of all elements of an open HDF5 dataset or Zarr array."""
-    if not dataset.ndim or dataset.dtype.kind in "OT":
-        found = np.ravel(np.asarray(dataset[()])).tolist()
-        return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
-    digest = hashlib.sha256()
-    row_bytes = dataset.nbytes // max(1, dataset.shape[0])
-    rows = max(1, PIECE_BYTES // max(1, row_bytes))
-    for k in range(0, dataset.shape[0], rows):
-        digest.update(dataset[k : k + rows].tobytes())
-    return digest.digest()
+def _opened(path: str, name: str, options: MoveOptions) -> Any:
+    """Return a `Reader` of an array of one file."""
+    if os.path.isdir(path):
+        return formats.named("zarr").open_reader(named(path, name), options)
+    return hdf5.open_reader(path, name, as_stored=options.output_format == "hdf5")
