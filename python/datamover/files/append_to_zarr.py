@@ -56,14 +56,12 @@ class AppendToZarr(Many):
         self._group = zarr_python().open_group(output, mode="r", use_consolidated=False)
         if self._group.metadata.zarr_format != 3:
             raise Unsupported(f"{output} has Zarr format 2: records are appended to format 3 only")
-        self._length = 0  # of the old arrays along the joined dimension
         self._inner: list[str] = []  # names of the groups within the files
 
-    def _times_before(self, length: int) -> list[tuple[str, np.ndarray | None]]:
-        self._length = length
-        if self._along not in self._group or not self._length:
+    def _times_before(self, name: str) -> list[tuple[str, np.ndarray]]:
+        if not self._length:
             return []
-        return [(self.base, exact(np.asarray(self._group[self._along][-2:])))]
+        return [(self.base, exact(np.asarray(self._group[name][-2:])))]
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
         """Return the records in incomplete chunks, which are written again."""

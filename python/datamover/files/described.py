@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +47,7 @@ class Described:
     attributes : dict
         Those in `OF_MEANING`.
     kind : bytes, optional
-        The HDF5 type of elements that NumPy does not have.
+        The HDF5 type of elements that NumPy does not have, or has without their names (enum).
     """
 
     array: Any
@@ -110,7 +111,8 @@ def _of_dataset(where: str, name: str, dataset: Any, as_stored: bool) -> Describ
     dtype = hdf5_types.dtype_of(kind, where, as_stored)
     dims = hdf5_format.dimension_names(dataset, name) or (None,) * dataset.ndim
     said = hdf5_format.json_attributes(dataset, of_netcdf=True, only=OF_MEANING)
-    own = bytes(kind.encode()) if as_stored and hdf5_types.is_opaque(dtype) else None
+    is_own = hdf5_types.is_opaque(dtype) or (dtype.metadata or {}).get("enum")
+    own = bytes(kind.encode()) if is_own else None
     return Described(dataset, tuple(dataset.shape), dtype, tuple(dims), said, own)
 
 
@@ -118,7 +120,8 @@ def digest_of(array: Any) -> bytes:
     """Return a digest of all elements of an open HDF5 dataset or Zarr array."""
     if not array.ndim or array.dtype.kind in "OT":
         found = np.ravel(np.asarray(array[()])).tolist()
-        return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # lists in full
+            return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
     digest = hashlib.sha256()
     row_bytes = array.nbytes // max(1, array.shape[0])
     rows = max(1, PIECE_BYTES // max(1, row_bytes))

@@ -119,6 +119,7 @@ class Many(Way):
         self._paths, self._along = paths, str(options.along)
         self._to_hdf5 = formats.of_output(output, options).name == "hdf5"
         self._joined: dict[str, Variable] = {}
+        self._length = 0  # of the arrays of `base` along the joined dimension
         self.base = self.source
 
     @contextlib.contextmanager
@@ -167,9 +168,12 @@ class Many(Way):
             )
         self._check_axes(first, axes)
         parts: dict[str, list[Part]] = {name: [] for name in axes}
-        times: list[tuple[str, np.ndarray | None]] = self._times_before(
-            _length(self.base, first, axes, self._along)
-        )
+        self._length = _length(self.base, first, axes, self._along)
+        times = {
+            name: self._times_before(name)
+            for name in axes
+            if name.rpartition("/")[2] == self._along and first[name].dtype.kind in "iuf"
+        }
         for path in self._paths:
             with contents(path, self._to_hdf5) as found:
                 self._compare(path, first, found, digests)
@@ -180,9 +184,12 @@ class Many(Way):
                 for name, convert in conversions.items():
                     opener = functools.partial(_opened, path, name)
                     parts[name].append(Part(path, length, opener, convert))
-                times.append((path, self._times(path, found, conversions)))
-        if all(found is not None for _, found in times):
-            self._check_order(*zip(*times, strict=True))
+                for name, of_files in times.items():
+                    values = self._times(path, name, found[name].array[()], conversions[name])
+                    of_files.append((path, values))
+        for name, of_files in times.items():
+            is_time = cf_time.is_time(first[name].attributes.get("units"))
+            self._check_order(name, is_time, *zip(*of_files, strict=True))
         for name, axis in axes.items():
             variable = self._joined[name] = Variable(name)
             variable.name, variable.axis, variable.spec_of = name, axis, self._spec_of
@@ -197,14 +204,16 @@ class Many(Way):
                     f"{where} has the dimension {self._along!r} {times} times: it cannot be "
                     "joined; leave it out of the files"
                 )
-            if first[name].dtype.hasobject or (name in self.copied and first[name].dtype.kind == "U"):
+            if first[name].dtype.hasobject or (
+                name in self.copied and first[name].dtype.kind == "U"
+            ):
                 raise Unsupported(
                     f"{where} has elements without a fixed size along {self._along!r}: these "
                     "cannot be joined"
                 )
 
-    def _times_before(self, length: int) -> list[tuple[str, np.ndarray | None]]:
-        """Return the last coordinates before the files, and where they are; not the `length`."""
+    def _times_before(self, name: str) -> list[tuple[str, np.ndarray]]:
+        """Return the last values of a coordinate before the files, and where they are."""
         return []
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
@@ -243,7 +252,7 @@ class Many(Way):
             for what, (here, there) in pairs.items():
                 if here != there and repr(here) != repr(there):  # NaN differs from itself
                     raise Mismatch(f"{where} has {what} {here}, {there} in {self.base}")
-            if one.kind != wanted.kind:
+            if one.kind and wanted.kind and one.kind != wanted.kind:
                 raise Mismatch(f"{where} has another HDF5 type than in {self.base}")
             if name in digests and digest_of(one.array) != digests[name]:
                 raise Mismatch(
@@ -253,6 +262,8 @@ class Many(Way):
                 )
 
     def _way_of_difference(self, name: str, here: np.ndarray) -> str:
+        if np.asarray(here).dtype.hasobject:
+            return ""
         with contents(self.base, self._to_hdf5) as first:
             there = first[name].array[()]
         return ", in reverse order" if np.array_equal(np.flip(here), there) else ""
@@ -288,35 +299,35 @@ class Many(Way):
         calendar = cf_time.calendar_of(said.get("calendar"))
         return said.get("units"), calendar if cf_time.is_time(said.get("units")) else None
 
-    def _times(
-        self, path: str, found: dict[str, Described], conversions: dict[str, Any]
-    ) -> np.ndarray | None:
-        """Return the coordinate along the joined dimension; None if there is none."""
-        one = found.get(self._along)
-        if one is None or one.dims != (self._along,) or one.dtype.kind not in "iuf":
-            return None
-        times, convert = one.array[()], conversions[self._along]
+    def _times(self, path: str, name: str, times: np.ndarray, convert: Any) -> np.ndarray:
+        """Return the values of a coordinate along the joined dimension."""
         try:
             return exact(times if convert is None else convert(times))
         except ValueError as e:
             raise Mismatch(
-                f"{named(path, self._along)}: {e} has no exact value in the units of {self.base}"
+                f"{named(path, name)}: {e} has no exact value in the units of {self.base}"
             ) from None
 
-    def _check_order(self, paths: Sequence[str], times: Sequence[np.ndarray]) -> None:
-        """Raise unless the coordinates of all files ascend, or all descend; log gaps."""
+    def _check_order(
+        self, name: str, is_time: bool, paths: Sequence[str], times: Sequence[np.ndarray]
+    ) -> None:
+        """Raise unless the coordinates of all files ascend, or all descend; log gaps.
+
+        Times of which each file has only one must ascend.
+        """
         steps: list[Any] = [np.diff(t) for t in times]
         ends: list[Any] = [b[0] - a[-1] for a, b in itertools.pairwise(times)]
-        sign = np.sign(next((s[0] for s in [*steps, ends] if len(s)), 1))
+        between = [] if is_time else [ends]
+        sign = np.sign(next((s[0] for s in [*steps, *between] if len(s)), 1))
         for path, of_file in zip(paths, steps, strict=True):
             if not (of_file * sign > 0).all():
-                raise Mismatch(f"{named(path, self._along)} is neither ascending nor descending")
+                raise Mismatch(f"{named(path, name)} is neither ascending nor descending")
         for k, end in enumerate(ends):
             here, there = paths[k : k + 2]
             if not end * sign > 0:
                 raise Mismatch(
-                    f"{there} begins at {self._along}={times[k + 1][0]}, and {here}, before it, "
-                    f"ends at {times[k][-1]}: the files overlap, or are in the wrong order"
+                    f"{there} begins at {name}={times[k + 1][0]}, and {here}, before it, ends at "
+                    f"{times[k][-1]}: the files overlap, or are in the wrong order"
                 )
         within = [float(abs(s).max()) for s in steps if len(s)]
         usual = max(within) if within else float(np.median(np.abs(ends or [0])))
@@ -324,7 +335,7 @@ class Many(Way):
             if abs(end) > GAP * usual:
                 log.warning(
                     "there is a gap between %s, which ends at %s=%s, and %s, which begins at %s",
-                    paths[k], self._along, times[k][-1], paths[k + 1], times[k + 1][0],
+                    paths[k], name, times[k][-1], paths[k + 1], times[k + 1][0],
                 )  # fmt: skip
 
 
