@@ -172,15 +172,21 @@ class Many(Way):
         times = {
             name: self._times_before(name)
             for name in axes
-            if name.rpartition("/")[2] == self._along and first[name].dtype.kind in "iuf"
+            if name.rpartition("/")[2] == self._along
+            and first[name].dims == (self._along,)
+            and first[name].dtype.kind in "iuf"
         }
+        wanted = _units(first)
         for path in self._paths:
             with contents(path, self._to_hdf5) as found:
                 self._compare(path, first, found, digests)
                 length = _length(path, found, axes, self._along)
                 if length == 0:
                     raise IoFailed(f"{path} has no records along {self._along!r}; leave it out")
-                conversions = {n: self._conversion(path, n, first, found) for n in axes}
+                units = _units(found)
+                conversions = {
+                    n: self._conversion(named(path, n), found[n], units[n], wanted[n]) for n in axes
+                }
                 for name, convert in conversions.items():
                     opener = functools.partial(_opened, path, name)
                     parts[name].append(Part(path, length, opener, convert))
@@ -269,35 +275,22 @@ class Many(Way):
         return ", in reverse order" if np.array_equal(np.flip(here), there) else ""
 
     def _conversion(
-        self, path: str, name: str, first: dict[str, Described], found: dict[str, Described]
+        self, where: str, found: Described, here: tuple[Any, Any], there: tuple[Any, Any]
     ) -> cf_time.Conversion | None:
         """Return how to convert times to the units of the first file; None if they are the same."""
-        here, there = (self._units(name, of) for of in (found, first))
         if here == there:
             return None
         (units, calendar), (wanted, its_calendar) = here, there
         are_times = cf_time.is_time(units) and cf_time.is_time(wanted)
-        are_plain = not found[name].attributes.keys() & NOT_PLAIN
-        where = named(path, name)
+        are_plain = not found.attributes.keys() & NOT_PLAIN
         if are_times and calendar != its_calendar:
             raise Mismatch(f"{where} has calendar {calendar}, {its_calendar} in {self.base}")
         convert = cf_time.conversion(units, wanted, calendar) if are_times and are_plain else None
-        if convert is None or found[name].dtype.kind not in "iuf":
+        if convert is None or found.dtype.kind not in "iuf":
             raise Mismatch(f"{where} has units {units!r}, {wanted!r} in {self.base}")
         if convert == cf_time.SAME:
             return None
-        return dataclasses.replace(convert, missing=found[name].attributes.get("_FillValue"))
-
-    def _units(self, name: str, of: dict[str, Described]) -> tuple[Any, Any]:
-        """Return units and calendar; bounds have those of their coordinate."""
-        group, _, own_name = name.rpartition("/")
-        said = of[name].attributes
-        for other, described in of.items():
-            its = described.attributes
-            if other.rpartition("/")[0] == group and own_name in map(its.get, OF_BOUNDS):
-                said = {word: its[word] for word in ("units", "calendar") if word in its} | said
-        calendar = cf_time.calendar_of(said.get("calendar"))
-        return said.get("units"), calendar if cf_time.is_time(said.get("units")) else None
+        return dataclasses.replace(convert, missing=found.attributes.get("_FillValue"))
 
     def _times(self, path: str, name: str, times: np.ndarray, convert: Any) -> np.ndarray:
         """Return the values of a coordinate along the joined dimension."""
@@ -337,6 +330,23 @@ class Many(Way):
                     "there is a gap between %s, which ends at %s=%s, and %s, which begins at %s",
                     paths[k], name, times[k][-1], paths[k + 1], times[k + 1][0],
                 )  # fmt: skip
+
+
+def _units(of: dict[str, Described]) -> dict[str, tuple[Any, Any]]:
+    """Return units and calendar of each array; bounds have those of their coordinate."""
+    of_bounds = {
+        f"{name[: name.rfind('/') + 1]}{one.attributes[word]}": one.attributes
+        for name, one in of.items()
+        for word in OF_BOUNDS
+        if word in one.attributes
+    }
+    found = {}
+    for name, one in of.items():
+        said = {word: of_bounds.get(name, {}).get(word) for word in ("units", "calendar")}
+        said |= one.attributes
+        calendar = cf_time.calendar_of(said["calendar"])
+        found[name] = (said["units"], calendar if cf_time.is_time(said["units"]) else None)
+    return found
 
 
 def exact(times: np.ndarray) -> np.ndarray:
