@@ -24,7 +24,7 @@ from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, consolidated, formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
-from datamover.files.many_files import Many, Variable, exact
+from datamover.files.many_files import Many, exact
 from datamover.files.region import limited
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_store import zarr_python
@@ -69,8 +69,8 @@ class AppendToZarr(Many):
         tail = functools.partial(self._tail, name, axis, rest)
         return [Part(self.base, rest, tail)] if rest else []
 
-    def _spec_of(self, variable: Variable, options: MoveOptions) -> ArraySpec:
-        return self._open_old(variable.name).spec
+    def _spec_of(self, name: str, source: str, options: MoveOptions) -> ArraySpec:
+        return self._open_old(name).spec
 
     def _open_old(self, name: str) -> Any:
         return formats.named("zarr").open_reader(f"{self.base}/{name}", MoveOptions())
@@ -117,14 +117,13 @@ class AppendToZarr(Many):
         """Raise if the old group is another one by now, or has grown."""
         now = zarr_python().open_group(self.base, mode="r", use_consolidated=False)
         if not os.path.samestat(os.fstat(self._held), os.stat(self.base)) or any(
-            now[name].shape[variable.axis] != self._length
-            for name, variable in self._joined.items()
+            now[name].shape[axis] != self._length for name, (axis, _) in self._joined.items()
         ):
             raise IoFailed(f"{self.base} was replaced or has grown in the meantime; append again")
 
     def _take_chunks(self, name: str, old: str, new: str) -> None:
         """Put the new chunks of an array after the old ones that are complete."""
-        axis = self._joined[name].axis
+        axis, _ = self._joined[name]
         array = zarr_python().open_array(new, mode="r+")
         was, now = (one.metadata.to_dict() for one in (self._group[name], array))
         for word in OF_CHUNKS:

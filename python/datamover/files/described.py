@@ -111,7 +111,7 @@ def _of_dataset(where: str, name: str, dataset: Any, as_stored: bool) -> Describ
     dtype = hdf5_types.dtype_of(kind, where, as_stored)
     dims = hdf5_format.dimension_names(dataset, name) or (None,) * dataset.ndim
     said = hdf5_format.json_attributes(dataset, of_netcdf=True, only=OF_MEANING)
-    is_own = hdf5_types.is_opaque(dtype) or (dtype.metadata or {}).get("enum")
+    is_own = hdf5_types.is_opaque(dtype) or "enum" in (dtype.metadata or ())
     own = bytes(kind.encode()) if is_own else None
     return Described(dataset, tuple(dataset.shape), dtype, tuple(dims), said, own)
 

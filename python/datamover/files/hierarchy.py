@@ -40,7 +40,7 @@ def way(source: Any, output: str, options: MoveOptions) -> Way | None:
     if options.member is not None or options.output_member is not None:
         return None
     kind = _kind(source, options.output_format or _format_by_name(output), options.input_format)
-    return kind and kind(source)
+    return None if kind is None else kind(source)
 
 
 def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:

@@ -16,7 +16,7 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,36 +73,9 @@ def files_of(source: Any) -> tuple[str, ...]:
 
 
 class Variable(str):
-    """A joined array, as an input of a move; as text, the array of the first file.
+    """The array of the first file, as an input of a move that opens all files."""
 
-    Attributes
-    ----------
-    name : str
-    parts : list of Part
-    axis : int
-        The joined dimension.
-    spec_of : callable
-        (Variable, options) -> the `ArraySpec` of the output, except for its length.
-    """
-
-    name: str
-    parts: list[Part]
-    axis: int
-    spec_of: Callable[[Variable, MoveOptions], ArraySpec]
-
-    @property
-    def length(self) -> int:
-        """The length along the joined dimension."""
-        return sum(part.length for part in self.parts)
-
-    @property
-    def file_format(self) -> formats.Format:
-        """A format that opens all files."""
-        kind = formats.named("zarr" if os.path.isdir(self) else "hdf5")
-        return dataclasses.replace(kind, open_reader=self._opened)
-
-    def _opened(self, path: str, options: MoveOptions) -> JoinedArray:
-        return JoinedArray(self.name, self.parts, self.axis, self.spec_of(self, options), options)
+    file_format: formats.Format
 
 
 class Many(Way):
@@ -118,7 +91,7 @@ class Many(Way):
         super().__init__(paths[0])
         self._paths, self._along = paths, str(options.along)
         self._to_hdf5 = formats.of_output(output, options).name == "hdf5"
-        self._joined: dict[str, Variable] = {}
+        self._joined: dict[str, tuple[int, list[Part]]] = {}  # the axis and the parts, by name
         self._length = 0  # of the arrays of `base` along the joined dimension
         self.base = self.source
 
@@ -132,26 +105,31 @@ class Many(Way):
             yield
 
     def _set_arrays(self) -> None:
-        for name, variable in self._joined.items():
-            self.lengths[self._along] = variable.length
+        for name, (axis, parts) in self._joined.items():
+            length = self.lengths[self._along] = _total(parts)
             if name in self.copied:  # since it has no elements in the first file
                 self.arrays[name] = self.copied.pop(name).shape
             if name in self.arrays:  # not if it is another name of an array
-                shape = list(self.arrays[name])
-                shape[variable.axis] = variable.length
-                self.arrays[name] = tuple(shape)
+                self.arrays[name] = _with_length(self.arrays[name], axis, length)
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output (inside `place`) and options of one array."""
         source, output, said = super().of_one(name, place, options)
-        if (one := self._joined.get(name)) is None:
+        if name not in self._joined:
             return source, output, said
-        if isinstance(said, GrowingOptions) and said.most and said.most[one.axis] is not None:
-            most = [one.length if d == one.axis else n for d, n in enumerate(said.most)]
-            said = dataclasses.replace(said, most=tuple(most))
+        axis, parts = self._joined[name]
+        if isinstance(said, GrowingOptions) and said.most and said.most[axis] is not None:
+            most = _with_length(said.most, axis, _total(parts))
+            said = dataclasses.replace(said, most=most)
         variable = Variable(source)
-        vars(variable).update(vars(one))
+        variable.file_format = dataclasses.replace(
+            formats.named(str(said.input_format)), open_reader=functools.partial(self._open, name)
+        )
         return variable, output, said
+
+    def _open(self, name: str, source: str, options: MoveOptions) -> JoinedArray:
+        axis, parts = self._joined[name]
+        return JoinedArray(name, parts, axis, self._spec_of(name, str(source), options), options)
 
     def _tell_of_growing(self) -> None:
         """Do nothing: the dimension that grows is the joined one."""
@@ -197,9 +175,7 @@ class Many(Way):
             is_time = cf_time.is_time(first[name].attributes.get("units"))
             self._check_order(name, is_time, *zip(*of_files, strict=True))
         for name, axis in axes.items():
-            variable = self._joined[name] = Variable(name)
-            variable.name, variable.axis, variable.spec_of = name, axis, self._spec_of
-            variable.parts = [*self._parts_before(name, axis), *parts[name]]
+            self._joined[name] = axis, [*self._parts_before(name, axis), *parts[name]]
 
     def _check_axes(self, first: dict[str, Described], axes: dict[str, int]) -> None:
         """Reject arrays that cannot be joined."""
@@ -226,11 +202,13 @@ class Many(Way):
         """Return what is joined before the files."""
         return []
 
-    def _spec_of(self, variable: Variable, options: MoveOptions) -> ArraySpec:
+    def _spec_of(self, name: str, source: str, options: MoveOptions) -> ArraySpec:
+        """Return the spec of the output, except for its length."""
         file_format = formats.named(str(options.input_format))
-        with contextlib.closing(file_format.open_reader(str(variable), options)) as first:
+        with contextlib.closing(file_format.open_reader(source, options)) as first:
             spec = first.spec
-        return dataclasses.replace(spec, kept=_long(spec, variable))
+        axis, parts = self._joined[name]
+        return dataclasses.replace(spec, kept=_long(spec, axis, _total(parts)))
 
     def _compare(
         self,
@@ -245,10 +223,10 @@ class Many(Way):
             raise Mismatch(f"{lacks} has no {name!r}, which {has} has")
         for name, one in found.items():
             wanted, where = first[name], named(path, name)
-            axis = None if name in digests else wanted.dims.index(self._along)
+            axis = len(one.dims) if name in digests else wanted.dims.index(self._along)
             pairs = {
                 "dimensions": (one.dims, wanted.dims),
-                "shape": (_without(one.shape, axis), _without(wanted.shape, axis)),
+                "shape": tuple(d.shape[:axis] + d.shape[axis + 1 :] for d in (one, wanted)),
                 "dtype": (one.dtype, wanted.dtype),
             } | {
                 word: (one.attributes.get(word), wanted.attributes.get(word))
@@ -354,15 +332,22 @@ def exact(times: np.ndarray) -> np.ndarray:
     return times.astype(object) if times.dtype.kind in "iu" else times
 
 
-def _long(spec: ArraySpec, variable: Variable) -> Any:
+def _total(parts: list[Part]) -> int:
+    return sum(part.length for part in parts)
+
+
+def _with_length(shape: tuple[Any, ...], axis: int, length: int) -> tuple[Any, ...]:
+    return (*shape[:axis], length, *shape[axis + 1 :])
+
+
+def _long(spec: ArraySpec, axis: int, length: int) -> Any:
     """Return properties with longer chunks if they are small: a file may hold a single record."""
+    chunks = spec.kept.chunks
     if spec.kept.shards:
         return spec.kept
-    chunks = list(spec.kept.chunks)
     times = DEFAULT_CHUNK_BYTES // max(1, math.prod(chunks) * spec.dtype.itemsize)
-    longer = min(variable.length, chunks[variable.axis] * max(1, times))
-    chunks[variable.axis] = max(chunks[variable.axis], longer)
-    return dataclasses.replace(spec.kept, chunks=tuple(chunks))
+    longer = max(chunks[axis], min(length, chunks[axis] * max(1, times)))
+    return dataclasses.replace(spec.kept, chunks=_with_length(chunks, axis, longer))
 
 
 def _length(path: str, found: dict[str, Described], axes: dict[str, int], along: str) -> int:
@@ -371,10 +356,6 @@ def _length(path: str, found: dict[str, Described], axes: dict[str, int], along:
     if len(lengths) > 1:
         raise Mismatch(f"{path} has several lengths along {along!r}: {lengths}")
     return next(iter(lengths))
-
-
-def _without(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
-    return tuple(n for d, n in enumerate(shape) if d != axis)
 
 
 def _opened(path: str, name: str, options: MoveOptions) -> Any:
