@@ -180,7 +180,7 @@ def _parser() -> _Parser:
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
     names = "Names of the output's dimensions (Zarr, HDF5), such as t,y,x."
     add("--dims", type=lambda text: tuple(text.split(",")), metavar="NAME,...", help=names)
-    joined = "Join NetCDF or HDF5 files, INPUT 'tas_*.nc' in quotes, along this dimension to Zarr."
+    joined = "Join files or Zarr groups, INPUT 'tas_*.nc' in quotes, along this dimension."
     add("--along", metavar="NAME", help=joined)
     appended = "With --along: append the files to the existing Zarr group."
     add("--append", action="store_true", help=appended)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Moves of many NetCDF files to one Zarr group: xarray reads the same as from the files."""
+"""Moves of many NetCDF files or Zarr groups to one: xarray reads the same as from the files."""
 
 import dataclasses
 import os
@@ -14,7 +14,7 @@ import pytest
 import zarr
 
 import datamover as dm
-from datamover.files import cf_time, intend, joined, move
+from datamover.files import cf_time, intend, move
 from datamover.files.append_to_zarr import AppendToZarr
 
 xarray = pytest.importorskip("xarray")
@@ -106,6 +106,58 @@ def test_the_command_joins_files(tmp_path, rng, nprocs):
     xarray.testing.assert_identical(opened(out), joined_by_xarray(paths))
 
 
+def read(path):
+    if str(path).endswith(".nc"):
+        return xarray.load_dataset(path, engine="h5netcdf")
+    return opened(path)
+
+
+@pytest.mark.parametrize("has_times", [True, False])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("output", ["out.zarr", "out.nc"])
+@pytest.mark.parametrize("kind", ["nc", "unlimited.nc", "v2", "v3", "sharded", "mixed"])
+def test_formats_of_inputs_and_outputs(tmp_path, rng, kind, output, axis, has_times):
+    given, paths, begin = whole(rng, 9, axis), [], 0
+    given = given if has_times else given.drop_vars(["time", "time_bnds"])
+    packed = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -999}
+    for k, length in enumerate([4, 1, 4]):
+        part = given.isel(time=slice(begin, begin + length))
+        begin += length
+        is_netcdf = k == 1 if kind == "mixed" else kind.endswith("nc")
+        paths.append(str(tmp_path / f"{k}.{'nc' if is_netcdf else 'zarr'}"))
+        encoding = {"tas": packed}
+        if has_times:
+            units = f"hours since 2000-01-0{k + 1}" if kind == "mixed" else "days since 2000-01-01"
+            encoding |= {"time": {"units": units, "dtype": "i8"}, "time_bnds": {"dtype": "i8"}}
+        if is_netcdf:
+            encoding |= {name: {"_FillValue": None} for name in ("orog", "lat", "lon")}
+            growing = ["time"] if kind == "unlimited.nc" else []
+            part.to_netcdf(paths[-1], engine="h5netcdf", unlimited_dims=growing, encoding=encoding)
+        else:
+            if kind == "sharded":
+                encoding["tas"] = {**packed, "chunks": (1, 1, 3), "shards": (3, 3, 6)}
+            zarr_format = 2 if kind == "v2" else 3
+            encoding |= {name: {"_FillValue": None} for name in ("orog", "lat", "lon")}
+            part.to_zarr(paths[-1], zarr_format=zarr_format, encoding=encoding, consolidated=False)
+    move(paths, tmp_path / output, along="time", check="crc32c")
+    expected = xarray.concat([read(path) for path in paths], "time", data_vars="minimal")
+    xarray.testing.assert_identical(read(tmp_path / output), expected)
+
+
+def test_two_processes_join_zarr_groups_to_netcdf(tmp_path, rng):
+    given = whole(rng, 9)
+    for k in range(3):
+        part = given.isel(time=slice(3 * k, 3 * k + 3))
+        part.to_zarr(tmp_path / f"in_{k}.zarr", consolidated=False)
+    command = [sys.executable, "-m", "datamover", "move", str(tmp_path / "in_*.zarr")]
+    words = [tmp_path / "out.nc", "--along", "time", "--chunks", "4,2,4", "-n", "2"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    parts = [opened(tmp_path / f"in_{k}.zarr") for k in range(3)]
+    expected = xarray.concat(parts, "time", data_vars="minimal")
+    xarray.testing.assert_identical(read(tmp_path / "out.nc"), expected)
+
+
 @pytest.mark.parametrize("limit", [1 << 10, 1 << 14])
 def test_any_lengths_and_chunks(tmp_path, rng, limit):
     for draw in range(6):
@@ -137,8 +189,9 @@ def test_small_arrays_get_long_chunks(tmp_path, rng):
     assert opened(tmp_path / "out.zarr")["time"].encoding["chunks"] == (9,)
 
 
-def test_few_files_are_open(tmp_path):
-    given = np.arange(160.0).reshape(80, 2)
+@pytest.mark.parametrize("output", ["out.zarr", "out.h5"])
+def test_few_files_are_open(tmp_path, output):
+    given = np.arange(800.0).reshape(400, 2)
     for k, row in enumerate(given):
         with h5py.File(tmp_path / f"{k:03}.h5", "w") as file:
             file["u"] = row[None]
@@ -146,16 +199,15 @@ def test_few_files_are_open(tmp_path):
             file["u"].dims[1].label = "x"
     program = (
         "import resource, sys\n"
-        "from datamover.files import joined, move\n"
-        "joined.MOST_OPEN = 10\n"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
-        "move(sys.argv[1], sys.argv[2], along='time', chunks=(80, 1))\n"
+        "from datamover.files import move\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n"
+        "move(sys.argv[1], sys.argv[2], along='time', chunks=(400, 1))\n"
     )
-    out = str(tmp_path / "out.zarr")
-    words = [sys.executable, "-c", program, str(tmp_path / "*.h5"), out]
+    out = tmp_path / output
+    words = [sys.executable, "-c", program, str(tmp_path / "[0-9]*.h5"), str(out)]
     subprocess.run(words, check=True, timeout=90)
-    np.testing.assert_array_equal(zarr.open_array(out + "/u", mode="r")[:], given)
-    assert 2 * joined.MOST_OPEN < 100
+    found = h5py.File(out) if output == "out.h5" else zarr.open_group(out, mode="r")
+    np.testing.assert_array_equal(found["u"][...], given)
 
 
 def test_times_of_other_units_are_converted(tmp_path, rng):
@@ -373,7 +425,7 @@ def test_a_gap_is_logged(tmp_path, rng, caplog):
         ({"source": []}, "there are no input files"),
         ({"along": "level"}, "has a dimension 'level'; there are lat, lon, time, two"),
         ({"along": ""}, "must be the name of a dimension"),
-        ({"output": "out.nc"}, "writes a Zarr group"),
+        ({"output": "out.npy"}, "writes a Zarr group or an HDF5 file; .*out.npy is neither"),
         ({"output": ""}, "is inside the output"),
         ({"region": ((0, 1),)}, "region= is for one array"),
         ({"source": 2}, "named twice"),
@@ -477,6 +529,152 @@ def test_a_variable_with_the_dimension_twice_is_refused(tmp_path):
             file["cov"].dims[d].attach_scale(file["time"])
     with pytest.raises(dm.errors.Unsupported, match="cov has the dimension 'time' 2 times"):
         move([path], tmp_path / "out.zarr", along="time")
+
+
+def enumerated(path, first, **names):
+    """Write a file of two records with names for numbers."""
+    with h5py.File(records(path, np.arange(2) + first), "r+") as file:
+        file.create_dataset("flag", data=[0, 1], dtype=h5py.enum_dtype(names, "i1"))
+        file["flag"].dims[0].attach_scale(file["time"])
+    return str(path)
+
+
+def with_lists(path, first, change):
+    """Write a file of two records with a long list whose middle differs."""
+    with h5py.File(records(path, np.arange(2) + first), "r+") as file:
+        values = np.arange(3000)
+        values[1500] += change
+        file.create_dataset("lists", (1,), h5py.vlen_dtype("i8"))[0] = values
+    return str(path)
+
+
+@pytest.mark.parametrize("output", ["out.zarr", "out.h5"])
+def test_other_names_of_numbers_are_refused(tmp_path, output):
+    paths = [enumerated(tmp_path / "a.h5", 0, no=0, yes=1)]
+    paths += [enumerated(tmp_path / "b.h5", 2, no=0, yes=1)]
+    move(paths, tmp_path / output, along="time")
+    other = enumerated(tmp_path / "c.h5", 2, no=1, yes=0)
+    with pytest.raises(dm.Mismatch, match=r"c.h5:/flag has another HDF5 type than in .*a.h5"):
+        move([paths[0], other], tmp_path / f"not_{output}", along="time")
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5", "c.h5", output]
+
+
+def test_lists_are_compared_in_full(tmp_path):
+    paths = [with_lists(tmp_path / f"{k}.h5", 2 * k, k // 2) for k in range(3)]
+    move(paths[:2], tmp_path / "out.h5", along="time")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["lists"][0].tolist() == list(range(3000))
+    with pytest.raises(dm.Mismatch, match=r"2.h5:/lists has other elements than in .*1.h5"):
+        move(paths[1:], tmp_path / "other.h5", along="time")
+
+
+def test_times_that_would_become_missing_are_refused(tmp_path):
+    said = {"days": [1, 2], "hours": [60, 72]}
+    paths = [records(tmp_path / f"{unit}.nc", values) for unit, values in said.items()]
+    for unit, path in zip(said, paths, strict=True):
+        with h5py.File(path, "r+") as file:
+            file["time"].attrs.update(units=f"{unit} since 2000-01-01", _FillValue=3)
+    with pytest.raises(dm.Mismatch, match=r"hours.nc:/time: [0-9]+ has no exact value"):
+        move(paths, tmp_path / "out.zarr", along="time")
+    edit(paths[1], lambda file: file["time"].write_direct(np.array([96, 3])))
+    with pytest.raises(dm.Mismatch, match=r"hours.nc:/time is neither ascending"):
+        move(paths, tmp_path / "out.zarr", along="time")
+
+
+@pytest.mark.parametrize("is_time", [True, False])
+def test_single_records_in_reverse_order(tmp_path, is_time):
+    paths = [records(tmp_path / f"{k}.nc", np.array([9 - k])) for k in range(3)]
+    for path in paths if is_time else ():
+        edit(path, lambda file: file["time"].attrs.update(units="days since 2000-01-01"))
+    if is_time:
+        with pytest.raises(dm.Mismatch, match=r"1.nc begins at time=8, and .*0.nc, before"):
+            move(paths, tmp_path / "out.zarr", along="time")
+        assert not (tmp_path / "out.zarr").exists()
+    else:  # such as levels
+        move(paths, tmp_path / "out.zarr", along="time")
+        assert zarr.open_group(tmp_path / "out.zarr")["time"][...].tolist() == [9, 8, 7]
+
+
+def test_coordinates_in_groups_are_checked(tmp_path):
+    paths = [str(tmp_path / f"{k}.h5") for k in range(2)]
+    for path in paths:
+        with h5py.File(records(path, np.arange(2)), "r+") as file:
+            group = file.create_group("run")
+            for name in ("time", "u"):
+                file.move(name, f"run/{name}")
+            assert group["u"].shape == (2,)
+    with pytest.raises(dm.Mismatch, match=r"1.h5 begins at run/time=0, and .*0.h5, before"):
+        move(paths, tmp_path / "out.zarr", along="time")
+
+
+@pytest.mark.parametrize("output", ["out.zarr", "out.h5"])
+def test_what_is_not_yet_written_in_the_first_file(tmp_path, output):
+    for k, name in enumerate(("a.h5", "b.h5")):
+        with h5py.File(tmp_path / name, "w") as file:
+            for array, width in (("u", 3), ("none", 0)):
+                file.create_dataset(array, (2, width), "f4")
+                file[array].dims[0].label, file[array].dims[1].label = "time", array
+            if k:
+                file["u"][...] = 1
+    move([tmp_path / "a.h5", tmp_path / "b.h5"], tmp_path / output, along="time")
+    out = tmp_path / output
+    found = h5py.File(out) if output == "out.h5" else zarr.open_group(out, mode="r")
+    assert found["u"][...].tolist() == [[0] * 3] * 2 + [[1] * 3] * 2
+    assert found["none"].shape == (4, 0)
+
+
+def broken_chunk(path):
+    for place in (path / "tas" / "c").rglob("*"):
+        if place.is_file():
+            os.truncate(place, 5)
+
+
+def broken_metadata(path):
+    (path / "tas" / "zarr.json").write_text("{")
+
+
+def missing_array(path):
+    shutil.rmtree(path / "tas")
+
+
+def other_fill_value(path):
+    zarr.open_array(path / "tas").attrs["_FillValue"] = "AAAAAAAA8L8="
+
+
+WRONG_GROUPS = {
+    broken_chunk: "1.zarr/tas cannot be read",
+    broken_metadata: "1.zarr/tas has metadata that cannot be read",
+    missing_array: "1.zarr has no 'tas', which .*0.zarr has",
+    other_fill_value: "1.zarr/tas has _FillValue -1.0, nan in .*0.zarr",
+}
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("wrong", WRONG_GROUPS, ids=lambda wrong: wrong.__name__)
+def test_groups_that_do_not_fit_are_refused(tmp_path, rng, wrong, append):
+    given = whole(rng, 6)
+    for k in range(2):
+        part = given.isel(time=slice(3 * k, 3 * k + 3))
+        part.to_zarr(tmp_path / f"{k}.zarr", consolidated=False)
+    wrong(tmp_path / "1.zarr")
+    before = content(tmp_path)
+    paths = [tmp_path / f"{k}.zarr" for k in range(2)]
+    inputs, out = (paths[1:], paths[0]) if append else (paths, tmp_path / "out.zarr")
+    with pytest.raises(dm.Error, match=WRONG_GROUPS[wrong]) as raised:
+        move(inputs, out, along="time", append=append)
+    assert "\n" not in str(raised.value)
+    assert content(tmp_path) == before
+
+
+def test_a_group_is_appended_to_that_of_another_program(tmp_path, rng):
+    given = whole(rng, 9)
+    places = [tmp_path / f"{k}.zarr" for k in range(3)]
+    for k, place in enumerate(places):
+        units = {"units": "days since 2000-01-01" if k != 1 else "hours since 2000-01-02"}
+        part = given.isel(time=slice(3 * k, 3 * k + 3))
+        part.to_zarr(place, encoding={"time": units}, consolidated=False)
+    move(places[1:], places[0], along="time", append=True)
+    xarray.testing.assert_identical(opened(places[0]), given)
 
 
 def test_several_files_need_along(tmp_path):

@@ -20,23 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoFailed, Mismatch, Unsupported
+from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses, consolidated, formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
-from datamover.files.json_values import numbers
-from datamover.files.many_to_zarr import (
-    OF_MEANING,
-    Described,
-    ManyToZarr,
-    Variable,
-    digest_of,
-    exact,
-)
+from datamover.files.many_files import Many, exact
 from datamover.files.region import limited
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_store import zarr_python
-from datamover.files.zarr_traits import FILL_VALUE, missing_from_zarr
 
 #: Options that the old arrays determine.
 KEPT = ("chunks", "shards", "compressor", "zarr_format")
@@ -44,11 +35,11 @@ KEPT = ("chunks", "shards", "compressor", "zarr_format")
 OF_CHUNKS = ("codecs", "chunk_grid", "chunk_key_encoding", "data_type", "fill_value")
 
 
-class AppendToZarr(ManyToZarr):
+class AppendToZarr(Many):
     """See `whole.Way`."""
 
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
-        super().__init__(paths, str(options.along))
+        super().__init__(paths, output, options)
         if addresses.is_address(output):
             raise Unsupported(f"{output}: records are appended to groups at paths only")
         for name in KEPT:
@@ -65,63 +56,33 @@ class AppendToZarr(ManyToZarr):
         self._group = zarr_python().open_group(output, mode="r", use_consolidated=False)
         if self._group.metadata.zarr_format != 3:
             raise Unsupported(f"{output} has Zarr format 2: records are appended to format 3 only")
-        self._length = 0  # of the old arrays along the joined dimension
         self._inner: list[str] = []  # names of the groups within the files
 
-    def _base(self, own: dict[str, Described]) -> dict[str, Described]:
-        """Describe the old group, with which all files must agree."""
-        found = {name: self._old(name, own) for name in zarr_group.arrays(self.base)}
-        lengths = {
-            one.shape[one.dims.index(self._along)]: name
-            for name, one in found.items()
-            if self._along in one.dims
-        }
-        if len(lengths) > 1:
-            raise Mismatch(f"{self.base} has several lengths along {self._along!r}: {lengths}")
-        self._length = next(iter(lengths), 0)
-        return found
-
-    def _base_array(self, name: str) -> Any:
-        return self._group[name]
-
-    def _old(self, name: str, own: dict[str, Described]) -> Described:
-        array = self._group[name]
-        said = array.attrs.asdict()
-        dims = tuple(array.metadata.dimension_names or (None,) * array.ndim)
-        if FILL_VALUE in said:
-            said[FILL_VALUE] = np.asarray(missing_from_zarr(said[FILL_VALUE], array.dtype)).item()
-        is_joined = self._along in dims
-        has_objects = name in own and own[name].dtype.hasobject
-        dtype = own[name].dtype if has_objects else array.dtype
-        digest = None if is_joined else digest_of(array)
-        kept = {word: _as_in_files(word, said[word]) for word in OF_MEANING if word in said}
-        return Described(tuple(array.shape), dtype, dims, kept, digest)
-
-    def _times_before(self) -> list[tuple[str, np.ndarray | None]]:
-        if self._along not in self._group or not self._length:
+    def _times_before(self, name: str) -> list[tuple[str, np.ndarray]]:
+        if not self._length:
             return []
-        return [(self.base, exact(np.asarray(self._group[self._along][-2:])))]
+        return [(self.base, exact(np.asarray(self._group[name][-2:])))]
 
     def _parts_before(self, name: str, axis: int) -> list[Part]:
         """Return the records in incomplete chunks, which are written again."""
         rest = self._length % self._open_old(name).granule[axis]
         tail = functools.partial(self._tail, name, axis, rest)
-        return [Part(f"{self.base}/{name}", rest, open=tail)] if rest else []
+        return [Part(self.base, rest, tail)] if rest else []
 
-    def _spec_of(self, variable: Variable, options: MoveOptions) -> ArraySpec:
-        return self._open_old(variable.name).spec
+    def _spec_of(self, name: str, source: str, options: MoveOptions) -> ArraySpec:
+        return self._open_old(name).spec
 
     def _open_old(self, name: str) -> Any:
         return formats.named("zarr").open_reader(f"{self.base}/{name}", MoveOptions())
 
-    def _tail(self, name: str, axis: int, rest: int) -> Any:
+    def _tail(self, name: str, axis: int, rest: int, options: MoveOptions) -> Any:
         reader = self._open_old(name)
         region: list[tuple[int | None, int | None]] = [(None, None)] * len(reader.spec.shape)
         region[axis] = (self._length - rest, self._length)
         return limited(reader, tuple(region))
 
     def _set_arrays(self) -> None:
-        self._inner = list(self.tree.groups)
+        self._inner = list(self.groups)
         self.arrays = {name: self.arrays[name] for name in self._joined}
         self.copied = {}
         super()._set_arrays()
@@ -155,14 +116,13 @@ class AppendToZarr(ManyToZarr):
         """Raise if the old group is another one by now, or has grown."""
         now = zarr_python().open_group(self.base, mode="r", use_consolidated=False)
         if not os.path.samestat(os.fstat(self._held), os.stat(self.base)) or any(
-            now[name].shape[variable.axis] != self._length
-            for name, variable in self._joined.items()
+            now[name].shape[axis] != self._length for name, (axis, _) in self._joined.items()
         ):
             raise IoFailed(f"{self.base} was replaced or has grown in the meantime; append again")
 
     def _take_chunks(self, name: str, old: str, new: str) -> None:
         """Put the new chunks of an array after the old ones that are complete."""
-        axis = self._joined[name].axis
+        axis, _ = self._joined[name]
         array = zarr_python().open_array(new, mode="r+")
         was, now = (one.metadata.to_dict() for one in (self._group[name], array))
         for word in OF_CHUNKS:
@@ -185,12 +145,6 @@ class AppendToZarr(ManyToZarr):
         shape = list(array.shape)
         shape[axis] += shift * granule[axis]
         array.resize(tuple(shape))
-
-
-def _as_in_files(word: str, value: Any) -> Any:
-    """Return a Zarr attribute as the description of a NetCDF file has it."""
-    found = numbers(value, word)
-    return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
 def _take_rest(old: str, new: str) -> None:

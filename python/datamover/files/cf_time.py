@@ -63,7 +63,7 @@ class Conversion:
         Raises
         ------
         ValueError
-            A result does not have an exact value of this dtype.
+            A result does not have an exact value of this dtype, or has that of missing times.
         """
         found = times.copy()
         for place in np.ndindex(times.shape):
@@ -75,7 +75,7 @@ class Conversion:
                 found[place] = float(after) if times.dtype.kind == "f" else int(after)
             except OverflowError:
                 raise ValueError(before) from None
-            if Fraction(found[place].item()) != after:
+            if Fraction(found[place].item()) != after or found[place].item() == self.missing:
                 raise ValueError(before)
         return found
 

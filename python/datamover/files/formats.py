@@ -102,10 +102,10 @@ class MoveOptions:
     dims : tuple of str
         Names of the output's dimensions, for Zarr and HDF5; by default those of the input.
     along : str
-        The input is many NetCDF or HDF5 files, which are joined along the dimension of this name
-        to one Zarr group.
+        The input is many NetCDF or HDF5 files, or Zarr groups, which are joined along the dimension
+        of this name.
     append : bool
-        With `along`: append the files to the existing group.
+        With `along`: append the files to the existing Zarr group.
     """
 
     shape: Shape | None = None
@@ -286,7 +286,7 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: its own, by the option, its content, or its name."""
-    if (own := getattr(path, "file_format", None)) is not None:  # of a `many_to_zarr.Variable`
+    if (own := getattr(path, "file_format", None)) is not None:  # of a `many_files.Variable`
         return own
     if addresses.is_address(path):
         return _at_address(

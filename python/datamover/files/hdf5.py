@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -477,9 +477,9 @@ def no_space_behind(error: Exception) -> OSError | None:
     return reason if isinstance(reason, OSError) and is_no_space(reason) else None
 
 
-def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
-    """Yield attributes that are numbers, strings or arrays of these."""
-    for name in attributes:
+def values_of(attributes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield attributes of these names that are numbers, strings or arrays of these."""
+    for name in names:
         try:
             if native_attributes.are_lists_misread(attributes.get_id(name).get_type()):
                 continue

@@ -100,17 +100,20 @@ def is_netcdf(file: Any) -> bool:
     )
 
 
-def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:
+def json_attributes(
+    held: Any, of_netcdf: bool = False, only: frozenset[str] | None = None
+) -> dict[str, Any]:
     """Return the attributes that JSON can store, without those that only HDF5 needs."""
     found, internal = {}, _internal(held)
-    for name, value in hdf5.values_of(held.attrs):
+    names = [n for n in held.attrs if n not in internal and (only is None or n in only)]
+    for name, value in hdf5.values_of(held.attrs, names):
         if of_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
             value = value.tolist()[0]
         if isinstance(value, np.ndarray):
             value = value.tolist() if value.dtype.kind in "biufUO" else None
         words = value if isinstance(value, list) else [value]
         plain = all(isinstance(word, (bool, int, float, str)) for word in flat(words))
-        if name not in internal and value is not None and plain:
+        if value is not None and plain:
             found[name] = value
     return found
 

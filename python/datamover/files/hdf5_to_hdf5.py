@@ -15,7 +15,7 @@ from typing import Any
 
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_chunks, hdf5_format, hdf5_output, native_attributes, strings
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_traits import are_large, give_room
 from datamover.files.native_attributes import NativeAttribute
 from datamover.files.whole_hdf5 import WholeHdf5
@@ -105,20 +105,29 @@ class Hdf5ToHdf5(WholeHdf5):
             elif name in self.copied and not _is_unwritten(held):
                 self._copy(made, name)
             elif said is None or said[0].nbytes == 0:
-                self._make_empty(made, name, held, attributes[0])
+                shape = said[0].shape if said else held.shape
+                if name in tree.dimensions:
+                    shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
+                self._make_empty(made, name, held, attributes[0], shape)
             else:
                 self._tell_of_checksums(name, held)
                 hdf5_format.create_in(made, name, *said)
             self._write_attributes(made[name], attributes)
 
-    def _make_empty(self, made: Any, name: str, dataset: Any, attributes: Any) -> None:
-        """Create a dataset with the properties of another one, without elements."""
+    def _make_empty(
+        self, made: Any, name: str, dataset: Any, attributes: Any, shape: Shape
+    ) -> None:
+        """Create a dataset with the properties of another one and a shape, without elements."""
         low = hdf5.h5py()
         properties = dataset.id.get_create_plist()
         if dataset.is_virtual or dataset.external:
             properties = low.h5p.create(low.h5p.DATASET_CREATE)
         give_room(properties, attributes)
         kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
+        if shape != dataset.shape:
+            growing = (n is None for n in dataset.maxshape)
+            most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
+            space = low.h5s.create_simple(shape, tuple(most))
         try:
             low.h5d.create(
                 made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()

@@ -46,36 +46,40 @@ def way(source: Any, output: str, options: MoveOptions) -> Way | None:
         return _joined(source, output, options)
     if options.member is not None or options.output_member is not None:
         return None
-    to, said = options.output_format or _format_by_name(output), options.input_format
+    kind = _kind(source, options.output_format or _format_by_name(output), options.input_format)
+    return None if kind is None else kind(source)
+
+
+def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:
     if to not in ("zarr", "hdf5"):
         return None
     if _is_group(source, said):
         from datamover.files.whole_zarr import ZarrToHdf5, ZarrToZarr
 
-        return ZarrToZarr(source) if to == "zarr" else ZarrToHdf5(source)
+        return ZarrToZarr if to == "zarr" else ZarrToHdf5
     if _is_hdf5(source, said):
         from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
         from datamover.files.whole_hdf5 import Hdf5ToZarr
 
-        return Hdf5ToZarr(source) if to == "zarr" else Hdf5ToHdf5(source)
+        return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
     return None
 
 
 def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
     from datamover.files.append_to_zarr import AppendToZarr
-    from datamover.files.many_to_zarr import ManyToZarr
+    from datamover.files.many_files import Many
 
-    along = formats.option("along", options.along)
-    if formats.of_output(output, options).name != "zarr" or options.output_member is not None:
-        raise Unsupported(f"{along} writes a Zarr group; {output} is not one")
-    if options.member is not None or options.input_format not in (None, "hdf5"):
-        raise Unsupported(f"{along} joins whole NetCDF or HDF5 files")
+    along, to = formats.option("along", options.along), formats.of_output(output, options).name
+    if to not in ("zarr", "hdf5") or options.output_member is not None:
+        raise Unsupported(f"{along} writes a Zarr group or an HDF5 file; {output} is neither")
+    kind = _kind(paths[0], to, options.input_format)
+    if options.member is not None or kind is None:
+        raise Unsupported(f"{along} joins whole NetCDF or HDF5 files, or Zarr groups")
     for path in paths:
         if f"{path}/".startswith(f"{output}/"):
             raise InvalidArgument(f"input {path} is inside the output {output}")
-    if options.append:
-        return AppendToZarr(paths, output, options)
-    return ManyToZarr(paths, str(options.along))
+    many = AppendToZarr if options.append else Many
+    return type(many.__name__, (many, kind), {})(paths, output, options)
 
 
 def _format_by_name(output: str) -> str | None:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import hdf5
+from datamover.files.described import named
+from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 from datamover.files.zarr_output import chunk_shape
 
@@ -34,36 +35,41 @@ class Part:
     path : str
     length : int
         Along the joined dimension.
+    open : callable
+        (MoveOptions) -> a `Reader`.
     convert : callable, optional
         Converts elements to those of the joined array; raises ValueError if that is not exact.
-    open : callable, optional
-        Returns a `Reader`; by default, that of the dataset in an HDF5 file.
     """
 
     path: str
     length: int
+    open: Callable[[MoveOptions], Any]
     convert: Callable[[np.ndarray], np.ndarray] | None = None
-    open: Callable[[], Any] | None = None
 
 
 class JoinedArray(Reader):
-    """A dataset of several HDF5 files, one after the other along a dimension; a `Reader`.
+    """An array of several files, one after the other along a dimension; a `Reader`.
 
     Files are opened when they are read, and few stay open. Several threads may read.
 
     Parameters
     ----------
     name : str
-        Of the dataset.
+        Of the array.
     parts : sequence of Part
     axis : int
         The joined dimension.
     spec : ArraySpec
         That of the output, except for the length along the joined dimension.
+    options : MoveOptions
+        By which the parts are opened.
     """
 
-    def __init__(self, name: str, parts: Sequence[Part], axis: int, spec: ArraySpec):
+    def __init__(
+        self, name: str, parts: Sequence[Part], axis: int, spec: ArraySpec, options: MoveOptions
+    ):
         self._name, self._parts, self._axis, self._first = name, parts, axis, spec
+        self._options = options
         ends = np.cumsum([part.length for part in parts]).tolist()
         self._begins = [0, *ends[:-1]]
         self.spec = dataclasses.replace(spec, shape=self._shape_of(ends[-1]))
@@ -79,7 +85,7 @@ class JoinedArray(Reader):
 
     def _boxes(self, reader: Any) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
-        has_chunks = not isinstance(reader, hdf5.FlatFile)
+        has_chunks = not isinstance(reader, FlatFile)
         found = list(reader.granule if has_chunks else chunk_shape(self._first, MoveOptions()))
         lengths = Counter(part.length for part in self._parts)
         usual = lengths.most_common(1)[0][0]
@@ -116,7 +122,7 @@ class JoinedArray(Reader):
                 elements[...] = part.convert(elements)
             except ValueError as e:
                 raise IoFailed(
-                    f"{part.path}:/{self._name}: {e} has no exact value in the units of "
+                    f"{named(part.path, self._name)}: {e} has no exact value in the units of "
                     f"{self._parts[0].path}"
                 ) from None
 
@@ -138,7 +144,7 @@ class JoinedArray(Reader):
 
     def _reader(self, k: int) -> Any:
         part = self._parts[k]
-        reader: Any = part.open() if part.open else hdf5.open_reader(part.path, self._name)
+        reader: Any = part.open(self._options)
         spec = reader.spec
         if (spec.shape, spec.dtype) != (self._shape_of(part.length), self._first.dtype):
             reader.close()

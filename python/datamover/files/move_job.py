@@ -66,10 +66,10 @@ def places(
     """
     output, output_member = names.split_member(output)
     if options.along is not None:
-        from datamover.files import many_to_zarr  # loads h5py
+        from datamover.files import many_files  # loads h5py
 
         options = dataclasses.replace(formats.verified(options), output_member=output_member)
-        return many_to_zarr.files_of(source), names.place_of_output(output), options
+        return many_files.files_of(source), names.place_of_output(output), options
     if not isinstance(source, str | os.PathLike):
         raise WrongType(f"the input is {source!r}; several files need {formats.option('along')}")
     source, member = names.split_member(source)

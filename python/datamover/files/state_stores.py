@@ -344,7 +344,7 @@ class Origin:
                     found[name] = whole(self.open(name))[()]
             return found
         with hdf5.open_file(self.path, self._data) as file:
-            found = dict(hdf5.values_of(file.attrs))
+            found = dict(hdf5.values_of(file.attrs, file.attrs))
             for name, dataset in hdf5.datasets(file).items():
                 if dataset.shape == ():
                     with contextlib.suppress(Unsupported):  # it may not be needed

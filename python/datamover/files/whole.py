@@ -27,6 +27,8 @@ class Way:
         Arrays that one process copies, because movers do not support them; set when opened.
     groups : iterable of str
         The names of its groups, while it is open.
+    lengths : dict of int
+        Lengths of dimensions that differ from those of the input, by name; set when opened.
     zarr_format : int
         Format of a Zarr output; set before it is opened.
     leaves_out : bool
@@ -41,6 +43,7 @@ class Way:
         self.source = source
         self.arrays: dict[str, Shape] = {}
         self.copied: dict[str, ArraySpec] = {}
+        self.lengths: dict[str, int] = {}
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and read its contents; reject objects that the output cannot have."""
