@@ -87,6 +87,8 @@ class Many(Way):
         With which all files must agree.
     """
 
+    leaves_out = False  # what is compared is moved
+
     def __init__(self, paths: Sequence[str], output: str, options: MoveOptions):
         super().__init__(paths[0])
         self._paths, self._along = paths, str(options.along)
