@@ -238,10 +238,21 @@ def test_files_of_old_netcdf_have_single_numbers(tmp_path):
     )
     with h5py.File(tmp_path / "a.nc", "a") as file:
         del file.attrs["_NCProperties"]
-        file["u"].attrs["k"] = np.array([5.5])
-        assert file["u"].attrs["k"].shape == (1,)
+        file["scalar"] = 1.0
+        for held in (file, file["u"], file["scalar"]):
+            held.attrs["k"] = np.array([5.5])
+        file["dangling"] = h5py.SoftLink("/nowhere")
     move(tmp_path / "a.nc", tmp_path / "a.zarr")
-    assert zarr.open_group(tmp_path / "a.zarr")["u"].attrs["k"] == 5.5
+    group = zarr.open_group(tmp_path / "a.zarr")
+    assert [held.attrs["k"] for held in (group, group["u"], group["scalar"])] == [5.5] * 3
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["u"] = np.arange(3)
+        file["u"].make_scale("x")
+        for held in (file, file["u"]):
+            held.attrs["k"] = np.array([5.5])
+    move(tmp_path / "b.h5", tmp_path / "b.zarr")
+    group = zarr.open_group(tmp_path / "b.zarr")
+    assert [held.attrs["k"] for held in (group, group["u"])] == [[5.5]] * 2
 
 
 def test_lists_of_any_length_are_refused(tmp_path):

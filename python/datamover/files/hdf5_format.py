@@ -40,8 +40,10 @@ from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 LABELS = "DIMENSION_LABELS"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
-#: Objects at the root of a file among which one has a dimension of NetCDF if any has.
-MOST_LOOKED_AT = 16
+#: The attribute with the number of a dimension of NetCDF.
+NUMBER = "_Netcdf4Dimid"
+#: Objects at the root of a file that are looked at for it.
+MOST_LOOKED_AT = 256
 #: Classes of datasets that are their scales; other classes are images, tables and the like.
 OF_SCALES = {"CLASS", "NAME"}
 
@@ -71,7 +73,7 @@ def _only_dataset(path: str, data: AddressBlocks | None) -> str:
 
 def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     dataset = file[name]
-    attributes = json_attributes(dataset, is_netcdf(file))
+    attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
     not_in_json = left_out(dataset, attributes)
@@ -89,15 +91,24 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
     return ZarrTraits(tuple(chunks), None, names, "auto", others, native=native)
 
 
-def is_netcdf(file: Any) -> bool:
-    """Return whether this is a NetCDF file, in which numbers are attributes of one element.
+def is_netcdf(file: Any, dataset: Any = None) -> bool:
+    """Return whether a file, and a dataset in it, is of NetCDF: numbers are lists of one element.
 
-    Older ones do not say so, but number their dimensions.
+    Old files do not say so, but number their dimensions, which are scales.
     """
-    first = (file.get(name) for name in itertools.islice(file, MOST_LOOKED_AT))
-    return "_NCProperties" in file.attrs or any(
-        isinstance(held, hdf5.h5py().Dataset) and "_Netcdf4Dimid" in held.attrs for held in first
-    )
+    if OF_NETCDF in file.attrs:
+        return True
+    if dataset is not None and dataset.ndim > 0:
+        scales = [dim[0] for dim in dataset.dims if _scale_name(dim)]
+        return any(NUMBER in held.attrs for held in (dataset, *scales))
+    return any(_is_numbered(file, name) for name in itertools.islice(file, MOST_LOOKED_AT))
+
+
+def _is_numbered(file: Any, name: str | bytes) -> bool:
+    """Return whether an object at the root of a file, not one that is linked, has a number."""
+    low, name = hdf5.h5py(), name if isinstance(name, bytes) else name.encode()
+    is_there = file.id.links.get_info(name).type == low.h5l.TYPE_HARD
+    return is_there and low.h5a.exists(file.id, NUMBER.encode(), obj_name=name)
 
 
 def json_attributes(

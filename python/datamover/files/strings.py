@@ -97,7 +97,7 @@ class Strings:
 def of_hdf5(file: Any, name: str, where: str) -> Strings:
     """Return a dataset of an open file; errors name `where`."""
     dataset = file[name]
-    attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
+    attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file, dataset))
     names = hdf5_format.dimension_names(dataset, name)
     kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
 
