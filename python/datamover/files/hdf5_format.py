@@ -94,7 +94,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
 def is_netcdf(file: Any, dataset: Any = None) -> bool:
     """Return whether a file, and a dataset in it, is of NetCDF: numbers are lists of one element.
 
-    Old files do not say so, but number their dimensions, which are scales.
+    Old files are not marked, but number their dimensions, which are scales.
     """
     if OF_NETCDF in file.attrs:
         return True
