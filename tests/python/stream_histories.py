@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 #: After how many seconds processes of one program give up a wait for one another.
-PEER_SECONDS = 20.0
+PEER_SECONDS = 10.0
 #: How long a receiving process waits for a step before it asks again, and to connect.
 STEP_SECONDS = 2.0
 CONNECT_SECONDS = 20.0
@@ -42,6 +42,11 @@ class Sender:
     timeout: float = 1.0
     local: bool = True
     pace: float = 0.0  # mean seconds that it computes for a step
+    sparse: str | None = None  # an array that only odd steps have
+    ends_steps: bool = False
+
+    def arrays_of(self, step):
+        return [name for name in self.arrays if name != self.sparse or step % 2]
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Receiver:
     processes: int
     wanted: dict  # name: distribution
     newest: bool = False
+    in_place: bool = False  # whether it receives into an `Array`
     local: bool = True
     ahead: int | None = None
     relayed: bool = False
@@ -96,7 +102,7 @@ def values(name, elems, step):
 
 
 def part(whole, distribution, rank, processes):
-    """What a process has of an array whose size the number of processes divides."""
+    """Return a process's part of an array whose size the number of processes divides."""
     if distribution == "cyclic":
         return np.ascontiguousarray(whole[rank::processes])
     return whole.reshape(processes, -1)[rank]
@@ -132,6 +138,11 @@ def violations(schedule, histories, deeds):
     if ends and ends[1] == "closed":
         found += _of_counters(schedule, histories, deeds, ends[2])
     return found
+
+
+def _position(sender, receiver, step):
+    """The number of steps before one that have an array for a receiver."""
+    return step // 2 if set(receiver.wanted) == {sender.sparse} else step
 
 
 def _harm(name, deeds):
@@ -217,6 +228,7 @@ def _of_data(schedule, receiver, rank, history, what):
                 name, schedule.sender.arrays[name][0], entry[2], kind, rank, receiver.processes
             )
             for name, kind in receiver.wanted.items()
+            if name in schedule.sender.arrays_of(entry[2])
         }
         if entry[3] != right:
             yield f"{what} got wrong data in step {entry[2]}"
@@ -228,18 +240,19 @@ def _of_data(schedule, receiver, rank, history, what):
 
 def _of_steps(schedule, name, histories, rank, what):
     """Each step exactly once and in order, or counted as dropped."""
-    history = histories[name, rank]
-    got = [entry[2] for entry in of_kind(history, "got")]
-    least, greatest = _first_steps(schedule, name, histories)
+    history, receiver = histories[name, rank], schedule.receivers[name]
+    position = functools.partial(_position, schedule.sender, receiver)
+    got = [position(entry[2]) for entry in of_kind(history, "got")]
+    least, greatest = map(position, _first_steps(schedule, name, histories))
     for one, other in itertools.pairwise(got):
         if other <= one:
             yield f"{what} got step {other} after step {one}"
     if got and got[0] < least:
         yield f"{what} got step {got[0]}, which was sent before it asked"
-    keeps = schedule.sender.policy == "block" and not schedule.receivers[name].newest
+    keeps = schedule.sender.policy == "block" and not receiver.newest
     for number, entry in enumerate(of_kind(history, "got")):
-        missing = entry[2] - greatest - number
-        gaps = entry[2] - got[0] - number
+        missing = got[number] - greatest - number
+        gaps = got[number] - got[0] - number
         if max(missing, gaps) > (0 if keeps else entry[4]):
             yield f"{what} misses {max(missing, gaps)} steps at {entry[2]}, {entry[4]} dropped"
             break
@@ -248,7 +261,7 @@ def _of_steps(schedule, name, histories, rank, what):
         return
     if keeps and end[2]:
         yield f"{what} counts {end[2]} dropped steps"
-    sent = len(of_kind(histories[SENDER, 0], "send"))
+    sent = position(len(of_kind(histories[SENDER, 0], "send")))
     if end[1] == "end" and not least <= sent - len(got) - end[2] <= greatest:
         yield (
             f"{what} got {len(got)} steps and counts {end[2]} dropped ones; {sent} were sent, and"
@@ -279,7 +292,7 @@ def _of_end(schedule, name, histories, deeds, rank, what):
 
 
 def _of_counters(schedule, histories, deeds, counters):
-    """What the sending end has counted fits what the receiving ends have."""
+    """The counters of the sending end agree with those of the receiving ends."""
     came, lost, left = (counters[f"consumers_{how}"] for how in ("came", "lost", "left"))
     if came != lost + left + counters["consumers"]:
         yield f"the sender's counters do not add up: {counters}"

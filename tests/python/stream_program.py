@@ -4,8 +4,8 @@
     python stream_program.py DIRECTORY NAME [ADDRESS TOKEN]
 
 The directory has the pickled schedule. Process `rank` writes `NAME-rank`, one JSON list per line.
-If it is one of several processes, a child does the work: what starts the processes sees none of
-them killed, and lets the others live.
+If it is one of several processes, a child does the work. The launcher then does not notice that a
+process is killed, and does not end the others.
 """
 
 import faulthandler
@@ -29,12 +29,14 @@ from stream_histories import (
     values,
 )
 
+#: After how many seconds a process is ended whose test has not ended it.
+LIFE_SECONDS = 600
 #: How many timeouts in a row a program answers by another attempt.
 ATTEMPTS = 100
 
 
 class History:
-    """What a process has done, in a file that has all of it when the process is killed."""
+    """The actions of a process, in a file that has all of them if the process is killed."""
 
     def __init__(self, path):
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -44,7 +46,7 @@ class History:
 
 
 def compute(pace):
-    """Stand for computing: a random time of this mean."""
+    """Sleep in place of a computation, for a random time of this mean."""
     if pace:
         time.sleep(random.expovariate(1 / pace))
 
@@ -63,7 +65,8 @@ def send(dm, out, history, place, rank, sender):
             (place / "last.new").write_text(str(step))
             (place / "last.new").rename(last)
         history("send", step)
-        for name, (elems, kind) in sender.arrays.items():
+        for name in sender.arrays_of(step):
+            elems, kind = sender.arrays[name]
             mine = part(values(name, elems, step), kind, rank, size)
             is_sent = False
             while not is_sent:
@@ -76,6 +79,8 @@ def send(dm, out, history, place, rank, sender):
                     timeouts += 1
                     if timeouts == ATTEMPTS:
                         raise
+        if sender.ends_steps:
+            out.end_step()
         history("sent", step)
         step += 1
         compute(sender.pace)
@@ -104,18 +109,18 @@ def run_sender(dm, history, place, comm, sender):
     history("closed", out.counters())
 
 
-def receive(dm, source, history, rank, receiver, arrays):
+def receive(dm, source, history, comm, receiver, arrays):
     """Take steps until the end, or until it leaves."""
     history("subscribing")
-    steps = source.steps(
-        {
-            name: dm.BlockCyclic(arrays[name][0], kind, nprocs=receiver.processes)
-            for name, kind in receiver.wanted.items()
-        },
-        STEP_SECONDS,
-    )
+    wanted = {
+        name: dm.BlockCyclic(arrays[name][0], kind, nprocs=receiver.processes)
+        for name, kind in receiver.wanted.items()
+    }
+    if receiver.in_place:
+        wanted = {name: dm.Array(layout, "u4", comm=comm) for name, layout in wanted.items()}
+    steps = source.steps(wanted, STEP_SECONDS)
     history("joined")
-    leaves = receiver.leaver in (None, rank)
+    leaves = receiver.leaver in (None, 0 if comm is None else comm.rank)
     count, timeouts = 0, 0
     while not (leaves and count == receiver.leaves_after):
         begin = time.monotonic()
@@ -129,7 +134,10 @@ def receive(dm, source, history, rank, receiver, arrays):
             if timeouts == ATTEMPTS:
                 raise
             continue
-        checksums = {name: zlib.crc32(array) for name, array in found.items()}
+        checksums = {
+            name: zlib.crc32(array.local if receiver.in_place else array)
+            for name, array in found.items()
+        }
         history("got", step, checksums, source.dropped)
         count, timeouts = count + 1, 0
         compute(receiver.pace)
@@ -137,7 +145,6 @@ def receive(dm, source, history, rank, receiver, arrays):
 
 
 def run_receiver(dm, history, comm, receiver, arrays, address, token):
-    rank = 0 if comm is None else comm.rank
     try:
         with dm.stream.connect(
             address,
@@ -149,7 +156,7 @@ def run_receiver(dm, history, comm, receiver, arrays, address, token):
             comm=comm,
         ) as source:
             history("connected")
-            how = receive(dm, source, history, rank, receiver, arrays)
+            how = receive(dm, source, history, comm, receiver, arrays)
             history(how, source.dropped)
     except BaseException as error:
         history("error", type(error).__name__, str(error))
@@ -157,19 +164,22 @@ def run_receiver(dm, history, comm, receiver, arrays, address, token):
 
 
 def work(place, name, *way):
-    """Do what the schedule has for this program."""
+    """Run this program's part of the schedule."""
     schedule = pickle.loads((place / "schedule").read_bytes())
     program = schedule.sender if name == SENDER else schedule.receivers[name]
     comm = None
-    if program.processes > 1:
+    if program.processes > 1 or getattr(program, "in_place", False):
         from mpi4py import MPI
 
         comm = MPI.COMM_WORLD
     import datamover as dm
 
+    if comm is not None:
+        comm.Barrier()  # all have imported it; nothing has been done to any process before
     rank = 0 if comm is None else comm.rank
     history = History(place / f"{name}-{rank}")
     stacks = open(place / f"{name}-{rank}.stacks", "w")  # noqa: SIM115
+    signal.alarm(LIFE_SECONDS)
     faulthandler.register(signal.SIGUSR1, stacks)
     history("start", os.getpid())
     dm.set_timeout(PEER_SECONDS)

@@ -83,7 +83,7 @@ class Relay:
         self._forward(there, here)
 
     def _with_own_addresses(self, answer):
-        """What a stream answers, with the relay's addresses, and without those within a machine."""
+        """Return a stream's answer with the relay's addresses, without those of local sockets."""
         found = [
             ["127.0.0.1", self._listen((host, port)), ""]
             for host, port, _ in answer.get("producers", [])

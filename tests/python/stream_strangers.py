@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of strangers to a stream: right ones, and ones that do harm if they are believed."""
+"""Messages of strangers to a stream: valid ones, and malformed ones that must not do harm."""
 
 from stream_words import answer, frame_header, grant, said
 
@@ -10,7 +10,7 @@ LINE = dm.BlockCyclic(6, "block", nprocs=1)
 
 
 def hello(greeting, **words):
-    """What a consumer of one process says first."""
+    """Return the first message of a consumer of one process."""
     return answer(greeting, **{"role": "control", "nprocs": 1, **words})
 
 
@@ -34,7 +34,7 @@ def mutated(rng, data):
 
 
 def hostile(rng, keys):
-    """What a stranger may send to a stream with these keys, as (messages before, message)."""
+    """Draw a stranger's messages to a stream with these keys, as (messages before, message)."""
     layouts = [
         LINE,
         dm.BlockCyclic(2**62, "cyclic", nprocs=1),

@@ -266,3 +266,19 @@ def test_processes_that_remain_get_an_error_once_another_one_has_left():
     assert violations(leaves, found, []) == ["process 0 of a has no error"]
     replaced(found["a", 0], "end", 17.0, "error", "PeerFailed", "")
     assert violations(leaves, found, []) == []
+
+
+def test_a_receiver_of_an_array_that_only_odd_steps_have_gets_those():
+    found = histories()
+    for rank in range(2):
+        taken = [entry for entry in found["a", rank] if entry[1] != "got" or entry[2] % 2]
+        found["a", rank] = taken
+        for entry in taken:
+            if entry[1] == "got":
+                entry[3] = {"v": checksum("v", ELEMS, entry[2], "cyclic", rank, 2)}
+    sender = Sender(2, {"u": (ELEMS, "block"), "v": (ELEMS, "block")}, sparse="v")
+    sparse = Schedule(sender, {"a": Receiver(2, {"v": "cyclic"})})
+    assert violations(sparse, found, []) == []
+    for key in TWO:
+        without(found[key], "got", 1)
+    assert any("misses 1 steps at 5" in sentence for sentence in violations(sparse, found, []))
