@@ -55,6 +55,7 @@ class Receiver:
 
     processes: int
     wanted: dict  # name: distribution
+    whole: bool = False  # whether it requests every array, each as a step of its own
     newest: bool = False
     in_place: bool = False  # whether it receives into an `Array`
     local: bool = True
@@ -140,8 +141,12 @@ def violations(schedule, histories, deeds):
     return found
 
 
-def _position(sender, receiver, step):
-    """The number of steps before one that have an array for a receiver."""
+def _position(sender, receiver, step, names=()):
+    """The number of steps for a receiver before one, or before one with these names."""
+    if receiver.whole:
+        before = step * len(sender.arrays) - (step + 1) // 2 * (sender.sparse is not None)
+        sent = sender.arrays_of(step)
+        return before + sum(sent.index(name) for name in names if name in sent)
     return step // 2 if set(receiver.wanted) == {sender.sparse} else step
 
 
@@ -229,8 +234,9 @@ def _of_data(schedule, receiver, rank, history, what):
             )
             for name, kind in receiver.wanted.items()
             if name in schedule.sender.arrays_of(entry[2])
+            and (name in entry[3] or not receiver.whole)
         }
-        if entry[3] != right:
+        if entry[3] != right or (receiver.whole and len(right) != 1):
             yield f"{what} got wrong data in step {entry[2]}"
     for entry in of_kind(history, "timeout"):
         # Before an array's first step it connects, for at most 10 s for each sending process.
@@ -242,13 +248,13 @@ def _of_steps(schedule, name, histories, rank, what):
     """Each step exactly once and in order, or counted as dropped."""
     history, receiver = histories[name, rank], schedule.receivers[name]
     position = functools.partial(_position, schedule.sender, receiver)
-    got = [position(entry[2]) for entry in of_kind(history, "got")]
+    got = [position(entry[2], entry[3]) for entry in of_kind(history, "got")]
     least, greatest = map(position, _first_steps(schedule, name, histories))
     for one, other in itertools.pairwise(got):
         if other <= one:
-            yield f"{what} got step {other} after step {one}"
+            yield f"{what} got its step {other} after step {one}"
     if got and got[0] < least:
-        yield f"{what} got step {got[0]}, which was sent before it asked"
+        yield f"{what} got its step {got[0]}, which was sent before it asked"
     keeps = schedule.sender.policy == "block" and not receiver.newest
     for number, entry in enumerate(of_kind(history, "got")):
         missing = got[number] - greatest - number

@@ -118,7 +118,7 @@ def receive(dm, source, history, comm, receiver, arrays):
     }
     if receiver.in_place:
         wanted = {name: dm.Array(layout, "u4", comm=comm) for name, layout in wanted.items()}
-    steps = source.steps(wanted, STEP_SECONDS)
+    steps = source.steps(None if receiver.whole else wanted, STEP_SECONDS)
     history("joined")
     leaves = receiver.leaver in (None, 0 if comm is None else comm.rank)
     count, timeouts = 0, 0

@@ -186,8 +186,8 @@ def time_out_late(found):
         (lose_the_first, (), "misses 1 steps at 1, 0 dropped"),
         (lose_the_last, (), "the first one for it is 0 to 0"),
         (lose_on_one, (), "process 1 of a ended 1 steps early"),
-        (repeat, (), "got step 2 after step 2"),
-        (reorder, (), "got step 2 after step 3"),
+        (repeat, (), "got its step 2 after step 2"),
+        (reorder, (), "got its step 2 after step 3"),
         (spoil_data, (), "process 0 of a got wrong data in step 1"),
         (miss_an_array, (), "process 0 of a got wrong data in step 1"),
         (give_what_was_sent_before, (), "which was sent before it asked"),
@@ -282,3 +282,28 @@ def test_a_receiver_of_an_array_that_only_odd_steps_have_gets_those():
     for key in TWO:
         without(found[key], "got", 1)
     assert any("misses 1 steps at 5" in sentence for sentence in violations(sparse, found, []))
+
+
+def test_a_receiver_of_every_array_gets_each_as_a_step():
+    sender = Sender(2, {"u": (ELEMS, "block"), "v": (ELEMS, "block")}, sparse="v")
+    whole = Schedule(sender, {"a": Receiver(1, {"u": "block", "v": "block"}, whole=True)})
+    found = {key: history for key, history in histories().items() if key != ("a", 1)}
+    found["a", 0] = [
+        *found["a", 0][: place(found["a", 0], "got")],
+        *(
+            [10.5 + step, "got", step, {name: checksum(name, ELEMS, step, "block", 0, 1)}, 0]
+            for step in range(STEPS)
+            for name in sender.arrays_of(step)
+        ),
+        [19.0, "end", 0],
+    ]
+    assert len(found["a", 0]) == 4 + STEPS + STEPS // 2
+    assert violations(whole, found, []) == []
+    for spoil, words in [
+        (lambda history: without(history, "got", 2), "misses 1 steps at 2"),
+        (lambda history: history.insert(5, history[4]), "got its step 1 after step 1"),
+        (lambda history: history[4][3].clear(), "wrong data in step 1"),
+    ]:
+        spoiled = copy.deepcopy(found)
+        spoil(spoiled["a", 0])
+        assert any(words in sentence for sentence in violations(whole, spoiled, [])), words

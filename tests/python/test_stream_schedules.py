@@ -32,7 +32,7 @@ from datamover.launch import find_mpiexec, outer_environment
 
 MORE = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
-CASES = 5 if MORE == 1 else 20 * MORE
+CASES = 5 if MORE == 1 else 30 * MORE
 PATIENCE_SECONDS = 120
 SIZES = [12, 6_000, 786_432]  # elements of four bytes
 PROGRAM = Path(__file__).with_name("stream_program.py")
@@ -48,15 +48,19 @@ def draw(seed, case):
     receivers = {}
     for number in range(rng.randint(1, 3)):
         processes = rng.choice([1, 1, 2])
+        whole = processes == 1 and rng.random() < 0.25
         leaves = rng.random() < 0.25
         receivers[f"receiver-{number}"] = Receiver(
             processes=processes,
-            wanted={
+            wanted=dict.fromkeys(arrays, "block")
+            if whole
+            else {
                 name: rng.choice(distributions)
                 for name in (arrays if rng.random() < 0.7 else list(arrays)[-1:])
             },
+            whole=whole,
             newest=rng.random() < 0.15,
-            in_place=rng.random() < 0.3,
+            in_place=not whole and rng.random() < 0.3,
             local=rng.random() < 0.5,
             ahead=rng.choice([None, None, 1, 5]),
             relayed=rng.random() < 0.5,
