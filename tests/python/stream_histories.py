@@ -187,6 +187,8 @@ def _of_sender(schedule, histories, deeds):
             yield from _late(what, _harm(SENDER, deeds), PEER_SECONDS + sender.timeout, error)
         elif end is None or end[1] != "closed":
             yield f"{what} ended with {end}"
+        elif end[2]["bytes_kept"]:
+            yield f"{what} has closed its stream and keeps {end[2]['bytes_kept']} bytes"
     if not killed and any(call != calls[0] for call in calls):
         yield "the sending processes had steps or timeouts of different calls"
 

@@ -24,6 +24,7 @@ from stream_histories import (
     CONNECT_SECONDS,
     PEER_SECONDS,
     SENDER,
+    SLACK_SECONDS,
     STEP_SECONDS,
     part,
     values,
@@ -86,6 +87,14 @@ def send(dm, out, history, place, rank, sender):
         compute(sender.pace)
 
 
+def counters_once_free(out):
+    """Wait until nothing is kept for any consumer, as long as a busy machine may take."""
+    deadline = time.monotonic() + SLACK_SECONDS
+    while (counters := out.counters())["bytes_kept"] and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return counters
+
+
 def run_sender(dm, history, place, comm, sender):
     rank = 0 if comm is None else comm.rank
     with dm.Stream(
@@ -106,7 +115,7 @@ def run_sender(dm, history, place, comm, sender):
         except BaseException as error:
             history("error", type(error).__name__, str(error))
             raise
-    history("closed", out.counters())
+    history("closed", counters_once_free(out))
 
 
 def receive(dm, source, history, comm, receiver, arrays):

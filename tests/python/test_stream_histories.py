@@ -18,6 +18,7 @@ from stream_histories import (
 ELEMS = 12
 STEPS = 6
 COUNTERS = {
+    "bytes_kept": 0,
     "steps_dropped": 0,
     "consumers_came": 1,
     "consumers": 0,
@@ -166,6 +167,10 @@ def count_wrongly(found):
     found[SENDER, 0][-1][2]["consumers_came"] = 2
 
 
+def keep_memory(found):
+    found[SENDER, 1][-1] = [20.0, "closed", {"bytes_kept": 8}]
+
+
 def send_differently(found):
     without(found[SENDER, 1], "sent", STEPS - 1)
 
@@ -200,6 +205,7 @@ def time_out_late(found):
         (end_without_a_word, (), "process 0 of a ended with None"),
         (lose_consumers, (), "0 consumers were harmed; the sender counts 1"),
         (count_wrongly, (), "do not add up"),
+        (keep_memory, (), "process 1 of the sender has closed its stream and keeps 8 bytes"),
         (send_differently, (), "of different calls"),
         (time_out_on_one, (), "of different calls"),
         (time_out_late, (), "a timeout of 1.0 s took 32.0 s"),
