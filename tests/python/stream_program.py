@@ -20,7 +20,6 @@ import zlib
 from pathlib import Path
 
 from stream_histories import (
-    CLOSE_SECONDS,
     CONNECT_SECONDS,
     PEER_SECONDS,
     SENDER,
@@ -111,7 +110,7 @@ def run_sender(dm, history, place, comm, sender):
         try:
             send(dm, out, history, place, rank, sender)
             history("closing")
-            out.close(CLOSE_SECONDS)
+            out.close(sender.close_seconds)
         except BaseException as error:
             history("error", type(error).__name__, str(error))
             raise

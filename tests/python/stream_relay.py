@@ -22,7 +22,7 @@ class Relay:
         self._open, self._lock = [], threading.Lock()
         self._flows, self._is_cut = threading.Event(), False
         self._flows.set()
-        self._damages = False
+        self._is_parted = self._damages = False
         self.damaged_at = None  # time
         host, port = address.removeprefix("tcp://").rsplit(":", 1)
         self.address = f"tcp://127.0.0.1:{self._listen((host, int(port)), is_control=True)}"
@@ -32,7 +32,17 @@ class Relay:
         self._flows.clear()
 
     def release(self):
-        self._flows.set()
+        if not self._is_parted:
+            self._flows.set()
+
+    def part(self):
+        """Forward nothing until `join`."""
+        self._is_parted = True
+        self.hold()
+
+    def join(self):
+        self._is_parted = False
+        self.release()
 
     def damage(self):
         """Change one bit of what is forwarded next."""

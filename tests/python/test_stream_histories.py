@@ -58,7 +58,8 @@ def histories(dropped=()):
         ]
         for rank in range(2)
     }
-    return {(SENDER, rank): [[0.5, "start", 6], *sent, closed] for rank in range(2)} | received
+    closed = [[18.0, "closing"], closed]
+    return {(SENDER, rank): [[0.5, "start", 6], *sent, *closed] for rank in range(2)} | received
 
 
 def place(history, kind, number=0):
@@ -171,6 +172,10 @@ def keep_memory(found):
     found[SENDER, 1][-1] = [20.0, "closed", {"bytes_kept": 8}]
 
 
+def close_late(found):
+    found[SENDER, 1][place(found[SENDER, 1], "closing")][0] = 20.0 - 61 - SLACK_SECONDS
+
+
 def send_differently(found):
     without(found[SENDER, 1], "sent", STEPS - 1)
 
@@ -206,6 +211,7 @@ def time_out_late(found):
         (lose_consumers, (), "0 consumers were harmed; the sender counts 1"),
         (count_wrongly, (), "do not add up"),
         (keep_memory, (), "process 1 of the sender has closed its stream and keeps 8 bytes"),
+        (close_late, (), "process 1 of the sender did not close its stream in 60.0 s"),
         (send_differently, (), "of different calls"),
         (time_out_on_one, (), "of different calls"),
         (time_out_late, (), "a timeout of 1.0 s took 32.0 s"),
@@ -313,3 +319,17 @@ def test_a_receiver_of_every_array_gets_each_as_a_step():
         spoiled = copy.deepcopy(found)
         spoil(spoiled["a", 0])
         assert any(words in sentence for sentence in violations(whole, spoiled, [])), words
+
+
+def test_a_partition_until_the_end_may_be_an_error_but_loses_nothing_uncounted():
+    parted = [(15.0, "part", "a", 0)]
+    found = histories((2, 3))
+    assert violations(schedule("drop_oldest"), found, parted) == []
+    drop_uncounted_by_the_consumer(found)
+    assert len(violations(schedule("drop_oldest"), found, parted)) == 2
+    for key in TWO:
+        replaced(found[key], "end", 19.0, "error", "Timeout", "")
+    assert violations(schedule("drop_oldest"), found, parted) == []
+    end_without_a_word(found)
+    sentences = violations(schedule("drop_oldest"), found, parted)
+    assert sentences == ["process 0 of a ended with None"]

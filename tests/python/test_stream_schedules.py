@@ -74,14 +74,25 @@ def draw(seed, case):
     harmed = {event.program for event in events if event.kind in stream_histories.HARMFUL}
     harmed |= {name for name, r in receivers.items() if r.leaves_after is not None}
     waited_for = sum(r.delay == 0 and name not in harmed for name, r in receivers.items())
+    policy = rng.choice(["block", "drop_oldest"])
+    close_seconds = PATIENCE_SECONDS / 2
+    may_part = [
+        name
+        for name, receiver in receivers.items()
+        if receiver.relayed and name not in harmed and (receiver.newest or policy != "block")
+    ]
+    if may_part and rng.random() < 0.5:
+        events.append(Event("part", rng.choice(may_part), 0, "got", rng.uniform(0, 1)))
+        close_seconds = 10.0
     sender = Sender(
         processes=processes,
         arrays=arrays,
-        policy=rng.choice(["block", "drop_oldest"]),
+        policy=policy,
         consumers=rng.randint(0, waited_for),
         queue_steps=rng.randint(1, 4),
         pathways=rng.randint(1, 3),
         timeout=rng.uniform(0.3, 2),
+        close_seconds=close_seconds,
         local=rng.random() < 0.7,
         pace=rng.choice([0.001, 0.005, 0.02]),
         sparse=rng.choice([None, list(arrays)[-1]]) if len(arrays) > 1 else None,
@@ -203,7 +214,7 @@ class Run:
         time.sleep(event.wait)
         if self.has_ended(name, rank):
             return
-        if event.kind in ("hold", "cut", "damage"):
+        if event.kind in ("hold", "part", "cut", "damage"):
             self._disturb(self._relays[name], event)
             return
         pid = of_kind(self.history(name, rank), "start")[0][2]
@@ -217,8 +228,8 @@ class Run:
 
     def _disturb(self, relay, event):
         done = time.monotonic()
-        if event.kind == "cut":
-            relay.cut()
+        if event.kind in ("cut", "part"):
+            getattr(relay, event.kind)()
         elif event.kind == "hold":
             relay.hold()
             time.sleep(event.seconds)
@@ -266,6 +277,9 @@ class Run:
                     done.result()
             self._await_progress()
             (self._place / "stop").touch()
+            self.until("end of the sender", lambda: SENDER in self._dead())
+            for relay in self._relays.values():
+                relay.join()
             self.until("end of all programs", lambda: len(self._dead()) == len(self._started))
         finally:
             self._signal_all(signal.SIGCONT)
@@ -279,7 +293,8 @@ class Run:
         """Wait until each process has ended, or goes on after all that was done."""
         begin = time.monotonic()
         harmed = {deed[2] for deed in self.deeds}
-        for name in self.schedule.receivers:
+        parted = {deed[2] for deed in self.deeds if deed[1] == "part"}
+        for name in self.schedule.receivers.keys() - parted:
             killed = {deed[3] for deed in self.deeds if deed[2] == name and "kill" in deed[1]}
             for rank in set(range(self.program(name).processes)) - killed:
                 self.until(
