@@ -171,12 +171,18 @@ def run_receiver(dm, history, comm, receiver, arrays, address, token):
         raise
 
 
+def shared_files():
+    """Return the files of MPI's shared memory, which stay if a process of it is killed."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return sorted({line.split()[5] for line in lines if " /dev/shm/" in line})
+
+
 def work(place, name, *way):
     """Run this program's part of the schedule."""
     schedule = pickle.loads((place / "schedule").read_bytes())
     program = schedule.sender if name == SENDER else schedule.receivers[name]
     comm = None
-    if program.processes > 1 or getattr(program, "in_place", False):
+    if program.processes > 1:
         from mpi4py import MPI
 
         comm = MPI.COMM_WORLD
@@ -189,7 +195,7 @@ def work(place, name, *way):
     stacks = open(place / f"{name}-{rank}.stacks", "w")  # noqa: SIM115
     signal.alarm(LIFE_SECONDS)
     faulthandler.register(signal.SIGUSR1, stacks)
-    history("start", os.getpid())
+    history("start", os.getpid(), shared_files())
     dm.set_timeout(PEER_SECONDS)
     try:
         if name == SENDER:

@@ -60,7 +60,7 @@ def draw(seed, case):
             },
             whole=whole,
             newest=rng.random() < 0.15,
-            in_place=not whole and rng.random() < 0.3,
+            in_place=processes > 1 and rng.random() < 0.5,
             local=rng.random() < 0.5,
             ahead=rng.choice([None, None, 1, 5]),
             relayed=rng.random() < 0.5,
@@ -288,6 +288,10 @@ class Run:
                 process.wait()
             for relay in self._relays.values():
                 relay.cut()
+            for history in self.histories().values():
+                for _, _, _, files in of_kind(history, "start"):
+                    for file in files:
+                        Path(file).unlink(missing_ok=True)
 
     def _await_progress(self):
         """Wait until each process has ended, or goes on after all that was done."""
