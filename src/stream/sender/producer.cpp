@@ -576,10 +576,12 @@ void Producer::send(const std::string& name, const SentPart& part,
     } catch (const Error& error) {
         // All processes know that nothing was packed: the array can be sent again.
         if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
-            error.code() == ErrorCode::invalid_state)
+            error.code() == ErrorCode::invalid_state) {
+            names_of_step_.erase(name);
             withdraw("the sending processes made different calls");
-        else
+        } else {
             abandon(sequence, number);
+        }
         throw;
     } catch (...) {
         abandon(sequence, number);
