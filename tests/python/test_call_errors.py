@@ -45,11 +45,11 @@ def test_what_was_given_and_what_should_have_been():
         "BlockCyclic.owner was called with (str, int); it is BlockCyclic.owner(block: int) -> int"
     )
     assert str(refused(cyclic.owner, "a", 3).value) == said
-    caught = refused(dm.BlockCyclic, (4,), distribution="(block)")
+    caught = refused(dm.BlockCyclic, shape=(4,))
     assert caught.type is dm.errors.WrongType
-    start = "BlockCyclic: missing required argument 'nprocs'; it is BlockCyclic(shape: int | "
+    start = "BlockCyclic: missing required argument 'distribution'; it is BlockCyclic(shape: int | "
     assert str(caught.value).startswith(start)
-    assert str(refused(dm.BlockCyclic, (4,), "(block)").value).startswith(start)
+    assert str(refused(dm.BlockCyclic, (4,)).value).startswith(start)
     unknown = refused(dm.BlockCyclic, (4,), "(block)", 2, color=1)
     assert str(unknown.value).startswith("BlockCyclic: unknown argument 'color'; it is BlockCyclic")
 
