@@ -80,9 +80,9 @@ def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
     parsed = {name: json.loads(data) for name, data in objects.items()}
     others = dict(objects)
     if ".zgroup" in objects:
-        root = others.pop(".zgroup")
+        last = others.pop(".zgroup")
         copies = {"zarr_consolidated_format": 1, "metadata": parsed}
-        return {**others, OBJECT: dumps(copies).encode(), ".zgroup": root}
+        return {**others, OBJECT: dumps(copies).encode(), ".zgroup": last}
     del others["zarr.json"]
     root = {key: value for key, value in parsed.pop("zarr.json").items() if key != KEY}
     members = {name.removesuffix("/zarr.json"): held for name, held in sorted(parsed.items())}
