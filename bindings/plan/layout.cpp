@@ -81,9 +81,16 @@ std::int64_t processes_of(nb::handle nprocs, nb::handle comm) {
                     "nprocs= and comm= are both given; one of them says how many processes");
     if (!nb::hasattr(comm, "Get_size"))
         bindings::refuse_type(comm, "comm", "a communicator of mpi4py");
+    const nb::dict modules = nb::module_::import_("sys").attr("modules");
+    if (modules.contains("mpi4py.MPI") &&
+        nb::cast<bool>(modules["mpi4py.MPI"].attr("Is_finalized")()))
+        throw Error(ErrorCode::mpi, "comm cannot be used: MPI has ended");
     try {
         return nb::cast<std::int64_t>(comm.attr("Get_size")());
-    } catch (const nb::python_error&) {
+    } catch (const nb::cast_error&) {
+        bindings::refuse_type(comm, "comm", "a communicator of mpi4py");
+    } catch (const nb::python_error& e) {
+        if (!e.matches(PyExc_Exception)) throw;  // an interrupt
         throw Error(ErrorCode::invalid_argument,
                     "comm has no processes: it is MPI.COMM_NULL, or was freed");
     }

@@ -346,6 +346,9 @@ def test_consolidated_metadata_that_others_left_out_of_date(bucket, tmp_path, za
 
 def whole(folder, output, zarr_format):
     make(folder / "of.zarr", 5 - zarr_format)
+    root = zarr.open_group(folder / "of.zarr", use_consolidated=False)
+    root.create_group("in/empty")
+    root.create_array("in/z", data=OLD)
     move(folder / "of.zarr", output, zarr_format=zarr_format)
 
 
@@ -356,7 +359,8 @@ def file(folder, output, zarr_format):
 
 
 def saved(folder, output, zarr_format):
-    state = {"g/u": (NEW, LINE), "v": (OLD, None), "nan": np.nan, "step": 7}
+    state = {"g/u": (NEW, LINE), "h/u": (NEW, LINE), "v": (OLD, None), "g/w": (OLD, None)}
+    state |= {"nan": np.nan, "step": 7}
     dm.save(output, state, comm=MPI.COMM_SELF, zarr_format=zarr_format)
 
 

@@ -796,3 +796,41 @@ def test_appends_that_are_refused(tmp_path, rng, said, words):
     said = {"output": "out.zarr", "along": "time", **said}
     with pytest.raises(dm.errors.Error, match=words):
         move(paths[1], tmp_path / said.pop("output"), append=True, **said)
+
+
+def with_odd_types(path, k, text):
+    """A file with elements besides the joined ones that are text in records, or not NumPy's."""
+    records(path, np.arange(2) + 2 * k)
+    kind = np.dtype([("name", h5py.string_dtype()), ("id", "i4")])
+    with h5py.File(path, "a") as file:
+        file.create_dataset("table", data=np.array([(text, 1)], kind))
+        space, stamp = h5py.h5s.create_simple((3,)), h5py.h5t.UNIX_D32LE.copy()
+        low = h5py.h5d.create(file.id, b"stamp", stamp, space)
+        low.write(space, space, np.frombuffer(b"abcdefghijkl", "V4").copy(), stamp)
+    return str(path)
+
+
+def test_types_that_are_not_numpys_are_compared(tmp_path):
+    paths = [with_odd_types(tmp_path / f"{k}.h5", k, "x" * 40) for k in range(2)]
+    move(paths, tmp_path / "c.h5", along="time")
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert file["table"][0]["name"] == b"x" * 40 and file["u"].shape == (4,)
+    paths[1] = with_odd_types(tmp_path / "other.h5", 1, "y" * 40)
+    with pytest.raises(dm.Mismatch, match="table"):
+        move(paths, tmp_path / "d.h5", along="time")
+    paths[1] = with_odd_types(tmp_path / "third.h5", 1, "x" * 40)
+    with h5py.File(paths[1], "a") as file:
+        low, space = file["stamp"].id, h5py.h5s.create_simple((3,))
+        low.write(space, space, np.frombuffer(b"abcdefghijkm", "V4").copy(), low.get_type())
+    with pytest.raises(dm.Mismatch, match="stamp"):
+        move(paths, tmp_path / "d.h5", along="time")
+    assert not (tmp_path / "d.h5").exists()
+
+
+def test_an_output_inside_an_input_is_refused(tmp_path):
+    paths = [records(tmp_path / f"{k}.nc", np.arange(2) + 2 * k) for k in range(2)]
+    for k in range(2):
+        move(paths[k], tmp_path / f"{k}.zarr")
+    inputs = [tmp_path / f"{k}.zarr" for k in range(2)]
+    with pytest.raises(dm.errors.InvalidArgument, match="is inside"):
+        move(inputs, tmp_path / "1.zarr/all.zarr", along="time")

@@ -232,6 +232,14 @@ def test_attributes_of_numbers_keep_their_types_if_they_can(tmp_path, caplog):
     assert caplog.messages == []
 
 
+def test_lists_of_several_lengths_are_no_numbers(tmp_path, caplog):
+    array = zarr.create_group(tmp_path / "a.zarr").create_array("u", shape=(4,), dtype="f4")
+    array.attrs["flag_values"] = [1, [2, 3]]
+    move(tmp_path / "a.zarr", tmp_path / "a.h5")
+    (words,) = caplog.messages
+    assert words.startswith(f"{tmp_path}/a.zarr/u: its attribute flag_values is left out")
+
+
 def test_files_of_old_netcdf_have_single_numbers(tmp_path):
     xarray.Dataset({"u": ("x", np.arange(4.0), {"k": 5.5})}).to_netcdf(
         tmp_path / "a.nc", engine="h5netcdf"

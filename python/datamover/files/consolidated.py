@@ -75,21 +75,27 @@ def write(group: str) -> None:
 def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
     """Add the copies to the metadata of a group and of all its contents, objects by name.
 
-    The object that makes the group visible stays or becomes the last one.
+    The object that makes the group visible stays or becomes the last one. zarr-python finds members
+    of a group only if they are next to each other.
     """
     parsed = {name: json.loads(data) for name, data in objects.items()}
     others = dict(objects)
+    for name, held in parsed.items():
+        if "/" in name and (name.endswith("/.zgroup") or held.get("node_type") == "group"):
+            held[KEY] = _inline({})  # or readers list an empty group
     if ".zgroup" in objects:
         last = others.pop(".zgroup")
-        copies = {"zarr_consolidated_format": 1, "metadata": parsed}
+        copies = {"zarr_consolidated_format": 1, "metadata": dict(sorted(parsed.items()))}
         return {**others, OBJECT: dumps(copies).encode(), ".zgroup": last}
     del others["zarr.json"]
-    root = {key: value for key, value in parsed.pop("zarr.json").items() if key != KEY}
+    root = parsed.pop("zarr.json")
     members = {name.removesuffix("/zarr.json"): held for name, held in sorted(parsed.items())}
-    for held in members.values():
-        held.pop(KEY, None)
-    root[KEY] = {"kind": "inline", "must_understand": False, "metadata": members}
+    root[KEY] = _inline(members)
     return {**others, "zarr.json": dumps(root).encode()}
+
+
+def _inline(members: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "inline", "must_understand": False, "metadata": members}
 
 
 def _remove(group: str, metadata: dict[str, Any]) -> bool:

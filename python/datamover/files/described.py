@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import math
 import os
 import sys
 import warnings
@@ -116,15 +117,33 @@ def _of_dataset(where: str, name: str, dataset: Any, as_stored: bool) -> Describ
     return Described(dataset, tuple(dataset.shape), dtype, tuple(dims), said, own)
 
 
-def digest_of(array: Any) -> bytes:
-    """Return a digest of all elements of an open HDF5 dataset or Zarr array."""
-    if not array.ndim or array.dtype.kind in "OT":
+def digest_of(one: Described) -> bytes:
+    """Return a digest of all elements of an array, while its file is open."""
+    array, is_opaque = one.array, one.kind is not None and hdf5_types.is_opaque(one.dtype)
+    if not is_opaque and (not array.ndim or array.dtype.hasobject or array.dtype.kind == "T"):
         found = np.ravel(np.asarray(array[()])).tolist()
         with np.printoptions(threshold=sys.maxsize, floatmode="unique"):  # lists in full
             return repr([w.decode() if isinstance(w, bytes) else w for w in found]).encode()
     digest = hashlib.sha256()
-    row_bytes = array.nbytes // max(1, array.shape[0])
-    rows = max(1, PIECE_BYTES // max(1, row_bytes))
-    for k in range(0, array.shape[0], rows):
-        digest.update(array[k : k + rows].tobytes())
+    count, *row = one.shape or (1,)
+    rows = max(1, PIECE_BYTES // max(1, math.prod(row) * one.dtype.itemsize))
+    for k in range(0, count, rows):
+        read = _stored_rows if is_opaque else _rows
+        digest.update(read(array, k, min(k + rows, count)).tobytes())
     return digest.digest()
+
+
+def _rows(array: Any, first: int, end: int) -> np.ndarray:
+    return array[first:end]
+
+
+def _stored_rows(dataset: Any, first: int, end: int) -> np.ndarray:
+    """Read rows of an HDF5 dataset as they are stored; of one without dimensions its element."""
+    low, kind, space = hdf5.h5py(), dataset.id.get_type(), dataset.id.get_space()
+    shape = (end - first, *dataset.shape[1:]) if dataset.shape else ()
+    if shape:
+        space.select_hyperslab((first, *(0 for _ in shape[1:])), shape)
+    memory = low.h5s.create_simple(shape) if shape else low.h5s.create(low.h5s.SCALAR)
+    found = np.zeros(shape, (np.void, kind.get_size()))
+    dataset.id.read(memory, space, found, kind)
+    return found

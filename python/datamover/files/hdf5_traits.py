@@ -104,7 +104,10 @@ def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
 
 def _like_elements(value: Any, dtype: np.dtype) -> Any:
     """Return an attribute of numbers with the type of the elements, if that has the same values."""
-    given = np.asarray(numbers(value, MISSING_VALUE))
+    try:
+        given = np.asarray(numbers(value, MISSING_VALUE))
+    except (ValueError, RecursionError):  # lists of several lengths, or too deep
+        return value
     if dtype.kind not in "iuf" or given.dtype.kind not in "iuf":
         return value
     with np.errstate(all="ignore"):

@@ -78,6 +78,8 @@ def _joined(paths: tuple[str, ...], output: str, options: MoveOptions) -> Way:
     for path in paths:
         if f"{path}/".startswith(f"{output}/"):
             raise InvalidArgument(f"input {path} is inside the output {output}")
+        if f"{output}/".startswith(f"{path}/"):
+            raise InvalidArgument(f"the output {output} is inside the input {path}")
     many = AppendToZarr if options.append else Many
     return type(many.__name__, (many, kind), {})(paths, output, options)
 
@@ -181,6 +183,7 @@ def intend(
         options = _settled(way, options, output)
         is_directory = _is_directory(output, options)
         with way.opened():
+            way.tell_of_left_out()
             each = _each(way, output, options)
             copied = _copied(way, options, is_directory)
             groups = 1 + len(list(way.groups))

@@ -138,7 +138,7 @@ class Many(Way):
 
     def _join(self) -> None:
         with contents(self.base, self._to_hdf5) as first:
-            digests = {n: digest_of(d.array) for n, d in first.items() if self._along not in d.dims}
+            digests = {n: digest_of(d) for n, d in first.items() if self._along not in d.dims}
         axes = {n: d.dims.index(self._along) for n, d in first.items() if self._along in d.dims}
         if not axes:
             known = sorted({dim for found in first.values() for dim in found.dims if dim})
@@ -240,16 +240,17 @@ class Many(Way):
                     raise Mismatch(f"{where} has {what} {here}, {there} in {self.base}")
             if one.kind and wanted.kind and one.kind != wanted.kind:
                 raise Mismatch(f"{where} has another HDF5 type than in {self.base}")
-            if name in digests and digest_of(one.array) != digests[name]:
+            if name in digests and digest_of(one) != digests[name]:
                 raise Mismatch(
                     f"{where} has other elements than in {self.base}"
-                    f"{self._way_of_difference(name, one.array[()])}; without the dimension "
+                    f"{self._way_of_difference(name, one)}; without the dimension "
                     f"{self._along!r} they must be the same"
                 )
 
-    def _way_of_difference(self, name: str, here: np.ndarray) -> str:
-        if np.asarray(here).dtype.hasobject:
+    def _way_of_difference(self, name: str, one: Described) -> str:
+        if one.kind is not None or one.dtype.hasobject:
             return ""
+        here = one.array[()]
         with contents(self.base, self._to_hdf5) as first:
             there = first[name].array[()]
         return ", in reverse order" if np.array_equal(np.flip(here), there) else ""

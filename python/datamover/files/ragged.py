@@ -42,10 +42,14 @@ def layouts_of_rows(address: int, arrays: Any) -> dict[str, Layout]:
         said = [len(found) for found in counts]
         raise Mismatch(f"the processes pass {said} arrays of rows, by rank; pass the same on all")
     by_name = np.array(counts, np.int64).T
-    return {
-        name: _layout(shape[1:], by_name[k].tolist())
-        for k, (name, shape) in enumerate(shapes.items())
-    }
+
+    def made() -> dict[str, Layout]:
+        return {
+            name: _layout(shape[1:], by_name[k].tolist())
+            for k, (name, shape) in enumerate(shapes.items())
+        }
+
+    return collectively(address, made)  # rows may differ between processes
 
 
 def shares(name: str, shape: Shape, nprocs: int) -> Layout:

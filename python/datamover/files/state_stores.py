@@ -138,11 +138,10 @@ class ZarrTarget:
 
     def publish(self) -> None:
         """Write all metadata at an address, which make the group visible."""
-        objects = self._late
+        objects: dict[str, bytes] = {}
         for name in self.specs:
-            held = self.open(self._path, name).held_metadata
-            objects = addresses.named_within(name, held) | objects
-        addresses.put_all(self._path, consolidated.with_copies(objects))
+            objects |= addresses.named_within(name, self.open(self._path, name).held_metadata)
+        addresses.put_all(self._path, consolidated.with_copies(objects | self._late))
 
 
 def _of_json(state: State) -> State:

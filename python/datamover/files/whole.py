@@ -79,6 +79,9 @@ class Way:
     def complete(self, place: str) -> None:
         """Do what remains when all arrays are moved. By the first process."""
 
+    def tell_of_left_out(self) -> None:
+        """Log the arrays that the output cannot have."""
+
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
 

@@ -66,6 +66,8 @@ class WholeHdf5(Way):
             self.groups = self.tree.groups
             self._look_at_datasets()
             self.check()
+            if self.left_out and not self.arrays and not self.copied:
+                raise Unsupported(next(iter(self.left_out.values())))
             self.require_arrays("has no datasets" + " that Zarr has" * bool(self.tree.datasets))
             yield
         self.file, self.tree = None, hdf5.Tree()
@@ -89,7 +91,7 @@ class WholeHdf5(Way):
                 self.arrays[name] = dataset.shape
 
     def tell_of_left_out(self) -> None:
-        """Log the datasets that are left out."""
+        """Log the datasets that the output cannot have."""
         for why in self.left_out.values():
             log.warning("%s; it is left out", why)
 
