@@ -78,7 +78,7 @@ std::int64_t processes_of(nb::handle nprocs, nb::handle comm) {
     }
     if (!nprocs.is_none())
         throw Error(ErrorCode::invalid_argument,
-                    "nprocs= and comm= are both given; one of them says how many processes");
+                    "nprocs= and comm= are both given; pass only one of them");
     if (!nb::hasattr(comm, "Get_size"))
         bindings::refuse_type(comm, "comm", "a communicator of mpi4py");
     const nb::dict modules = nb::module_::import_("sys").attr("modules");

@@ -23,23 +23,23 @@ public:
 
     /// The rounds of the next part; 0 where the turn has ended.
     std::int64_t next_rounds() {
-        if (has_begun_ && static_cast<double>(spent_ns_) >= most_ns_) return 0;
-        has_begun_ = true;
         const std::int64_t rounds = std::min(left_, part_);
         left_ -= rounds;
         part_ *= 2;
         return rounds;
     }
 
-    /// What the part took on the slowest process.
-    void add_ns(std::int64_t ns) { spent_ns_ += ns; }
+    /// Adds the time of a part on the slowest process; ends the turn once its time is spent.
+    void add_ns(std::int64_t ns) {
+        spent_ns_ += ns;
+        if (static_cast<double>(spent_ns_) >= most_ns_) left_ = 0;
+    }
 
 private:
     static constexpr std::int64_t first_part = 64;  ///< the first part has one of so many rounds
 
     double most_ns_;
     std::int64_t left_, part_, spent_ns_ = 0;
-    bool has_begun_ = false;
 };
 
 }  // namespace datamover

@@ -385,7 +385,7 @@ class TestMemory:
 
 
 class Processes:
-    """What layouts use of a communicator."""
+    """The method of a communicator that layouts call."""
 
     def Get_size(self):
         return 3

@@ -117,7 +117,7 @@ def drawn(monkeypatch, tmp_path):
 
 
 def pixels_of(figure, axes):
-    """What is seen within the frame of axes, as an array of rows, columns and colors."""
+    """Return the pixels within the frame of axes: an array of rows, columns and colors."""
     pixels = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3] / 255
     left, bottom, right, top = np.array(axes.get_window_extent().extents).round().astype(int)
     return pixels[bottom + 3 : top - 3, left + 3 : right - 3]
@@ -256,7 +256,7 @@ def test_bars_have_one_scale_before_and_after(drawn, n):
     assert [axes.get_xlim() for axes in larger] == [(0, 84), (0, 84)]
     ranks = [[text.get_text() for text in axes.texts] for axes in larger]
     assert ranks == [["0"], ["0", "1", "2", "3", "4", "0", "1", "2", "3", "4", "0", "1"]]
-    # What is too fine to be seen has the mean of the colors, and no rank.
+    # Blocks smaller than a pixel get the mean of their colors, and no rank.
     assert not after.texts and [text.get_text() for text in before.texts] == list("01234")
     mean = layout_picture.colors(5)(np.arange(5))[:, :3].mean(axis=0)
     np.testing.assert_allclose(pixels_of(figure, after).mean(axis=(0, 1)), mean, atol=0.02)

@@ -311,8 +311,8 @@ class Publication:
         self._path, self._objects = path, objects
 
     def publish(self) -> None:
-        """Write them, in their order. Raises IoFailed."""
-        put_all(self._path, self._objects)
+        """Write them, in their order, with consolidated metadata. Raises IoFailed."""
+        put_all(self._path, consolidated.with_copies(self._objects))
 
 
 def _place_of(address: str) -> str:

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from datamover.errors import IoFailed
 from datamover.files import addresses, zarr_group
 from datamover.files.json_values import dumps
 
@@ -55,21 +54,20 @@ def write(group: str) -> None:
     IoFailed
         Metadata in it cannot be read.
     """
-    names = ["", *(f"{name}/" for name, _ in zarr_group.nodes(group))]
-    is_format_2 = zarr_group.metadata(group).get("zarr_format") == 2
-    found = {
-        f"{name}{key}": data
-        for name in names
-        for key in ((".zarray", ".zgroup", ".zattrs") if is_format_2 else ("zarr.json",))
-        if (data := zarr_group.content_of(group, f"{name}{key}")) is not None
-    }
-    try:
-        written = with_copies(found)
-    except (ValueError, RecursionError) as e:
-        raise IoFailed(f"{group} has attributes that cannot be read: {e}") from e
-    for name, data in written.items():
-        if data != found.get(name):
-            _write(group, name, data)
+    root = zarr_group.metadata(group)
+    found: dict[str, dict[str, Any]] = {}
+    for name, held in (("", root), *zarr_group.nodes(group)):
+        prefix = f"{name}/" if name else ""
+        if held.get("zarr_format") != root.get("zarr_format"):
+            continue  # no reader of the group finds it
+        if held.get("zarr_format") != 2:
+            found[f"{prefix}zarr.json"] = held
+            continue
+        found[f"{prefix}.z{held.pop('node_type')}"] = held
+        attributes = zarr_group.object_in(group, f"{prefix}.zattrs", "attributes")
+        if attributes is not None:
+            found[f"{prefix}.zattrs"] = attributes
+    _write(group, *_with_copies(found))
 
 
 def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -78,20 +76,24 @@ def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
     The object that makes the group visible stays or becomes the last one. zarr-python finds members
     of a group only if they are next to each other.
     """
-    parsed = {name: json.loads(data) for name, data in objects.items()}
-    others = dict(objects)
-    for name, held in parsed.items():
+    name, copies = _with_copies({name: json.loads(data) for name, data in objects.items()})
+    last = ".zgroup" if name == OBJECT else name
+    found = {**objects, name: copies}
+    end = found.pop(last)
+    return {**found, last: end}
+
+
+def _with_copies(found: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
+    """Return the object with copies of metadata, by their objects; its name and content."""
+    for name, held in found.items():
         if "/" in name and (name.endswith("/.zgroup") or held.get("node_type") == "group"):
             held[KEY] = _inline({})  # or readers list an empty group
-    if ".zgroup" in objects:
-        last = others.pop(".zgroup")
-        copies = {"zarr_consolidated_format": 1, "metadata": dict(sorted(parsed.items()))}
-        return {**others, OBJECT: dumps(copies).encode(), ".zgroup": last}
-    del others["zarr.json"]
-    root = parsed.pop("zarr.json")
-    members = {name.removesuffix("/zarr.json"): held for name, held in sorted(parsed.items())}
-    root[KEY] = _inline(members)
-    return {**others, "zarr.json": dumps(root).encode()}
+    if ".zgroup" in found:
+        copies = {"zarr_consolidated_format": 1, "metadata": dict(sorted(found.items()))}
+        return OBJECT, dumps(copies).encode()
+    root = found.pop("zarr.json")
+    members = {name.removesuffix("/zarr.json"): held for name, held in sorted(found.items())}
+    return "zarr.json", dumps(root | {KEY: _inline(members)}).encode()
 
 
 def _inline(members: dict[str, Any]) -> dict[str, Any]:

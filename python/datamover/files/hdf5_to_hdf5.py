@@ -39,11 +39,11 @@ class Hdf5ToHdf5(WholeHdf5):
         """Return whether it has no elements of a fixed size, no shape, or was never written."""
         return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
 
-    def check_dataset(self, where: str, dataset: Any) -> None:
+    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
         """Reject a dataset that would mean something else in another file."""
         if native_attributes.has_references(dataset.id.get_type()):
             raise Unsupported(f"{where} refers to what is in the file")
-        if dataset.is_virtual and self.is_copied(dataset):
+        if dataset.is_virtual and is_copied:
             raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:

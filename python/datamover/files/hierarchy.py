@@ -16,14 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import (
-    address_place,
-    addresses,
-    consolidated,
-    formats,
-    zarr_format_2,
-    zarr_group,
-)
+from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, num_boxes
 from datamover.files.write_back import sync_file_system
@@ -156,10 +149,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
                 way.complete(place.path)
                 if not reports and not addresses.is_address(output):
                     sync_file_system(place.path)
-                objects = made | late
-                if addresses.is_address(output):
-                    objects = consolidated.with_copies(objects)
-                place.finish(address_place.Publication(output, objects))
+                place.finish(address_place.Publication(output, made | late))
     finally:
         place.give_back()
     found = _together(reports) if reports else _without_movers(comm, way)

@@ -47,6 +47,11 @@ class Part:
     convert: Callable[[np.ndarray], np.ndarray] | None = None
 
 
+def with_length(shape: tuple[Any, ...], axis: int, length: int) -> tuple[Any, ...]:
+    """Return a shape, or other values for each dimension, with another one along an axis."""
+    return (*shape[:axis], length, *shape[axis + 1 :])
+
+
 class JoinedArray(Reader):
     """An array of several files, one after the other along a dimension; a `Reader`.
 
@@ -72,16 +77,11 @@ class JoinedArray(Reader):
         self._options = options
         ends = np.cumsum([part.length for part in parts]).tolist()
         self._begins = [0, *ends[:-1]]
-        self.spec = dataclasses.replace(spec, shape=self._shape_of(ends[-1]))
+        self.spec = dataclasses.replace(spec, shape=with_length(spec.shape, axis, ends[-1]))
         self._lock = threading.Lock()
         self._open: dict[int, list[Any]] = {}  # [reader, users] by part, the last used at the end
         with self._opened(len(parts) - 1) as reader:
             self.granule: Shape = self._boxes(reader)
-
-    def _shape_of(self, length: int) -> Shape:
-        shape = list(self._first.shape)
-        shape[self._axis] = length
-        return tuple(shape)
 
     def _boxes(self, reader: Any) -> Shape:
         """Return the boxes that are read as a whole: chunks, or files if chunks end within them."""
@@ -146,7 +146,10 @@ class JoinedArray(Reader):
         part = self._parts[k]
         reader: Any = part.open(self._options)
         spec = reader.spec
-        if (spec.shape, spec.dtype) != (self._shape_of(part.length), self._first.dtype):
+        if (spec.shape, spec.dtype) != (
+            with_length(self._first.shape, self._axis, part.length),
+            self._first.dtype,
+        ):
             reader.close()
             raise IoFailed(f"{part.path} has changed since the move began")
         return reader

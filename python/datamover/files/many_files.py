@@ -26,7 +26,7 @@ from datamover.files import addresses, cf_time, foreign, formats, hdf5, names, z
 from datamover.files.described import MEANING, OF_BOUNDS, Described, contents, digest_of, named
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_output import GrowingOptions
-from datamover.files.joined import JoinedArray, Part
+from datamover.files.joined import JoinedArray, Part, with_length
 from datamover.files.whole import Way
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
 
@@ -112,7 +112,7 @@ class Many(Way):
             if name in self.copied:  # since it has no elements in the first file
                 self.arrays[name] = self.copied.pop(name).shape
             if name in self.arrays:  # not if it is another name of an array
-                self.arrays[name] = _with_length(self.arrays[name], axis, length)
+                self.arrays[name] = with_length(self.arrays[name], axis, length)
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output (inside `place`) and options of one array."""
@@ -121,7 +121,7 @@ class Many(Way):
             return source, output, said
         axis, parts = self._joined[name]
         if isinstance(said, GrowingOptions) and said.most and said.most[axis] is not None:
-            most = _with_length(said.most, axis, _total(parts))
+            most = with_length(said.most, axis, _total(parts))
             said = dataclasses.replace(said, most=most)
         variable = Variable(source)
         variable.file_format = dataclasses.replace(
@@ -339,10 +339,6 @@ def _total(parts: list[Part]) -> int:
     return sum(part.length for part in parts)
 
 
-def _with_length(shape: tuple[Any, ...], axis: int, length: int) -> tuple[Any, ...]:
-    return (*shape[:axis], length, *shape[axis + 1 :])
-
-
 def _long(spec: ArraySpec, axis: int, length: int) -> Any:
     """Return properties with longer chunks if they are small: a file may hold a single record."""
     chunks = spec.kept.chunks
@@ -350,7 +346,7 @@ def _long(spec: ArraySpec, axis: int, length: int) -> Any:
         return spec.kept
     times = DEFAULT_CHUNK_BYTES // max(1, math.prod(chunks) * spec.dtype.itemsize)
     longer = max(chunks[axis], min(length, chunks[axis] * max(1, times)))
-    return dataclasses.replace(spec.kept, chunks=_with_length(chunks, axis, longer))
+    return dataclasses.replace(spec.kept, chunks=with_length(chunks, axis, longer))
 
 
 def _length(path: str, found: dict[str, Described], axes: dict[str, int], along: str) -> int:

@@ -21,53 +21,59 @@ from datamover.mpi import collectively, gathered
 ROWS = "rows"
 
 
-def is_of_rows(value: Any) -> bool:
-    """Return whether this is a pair of an array and "rows"."""
-    return isinstance(value, tuple) and len(value) == 2 and _is_word(value[1])
+def is_rows(layout: Any) -> bool:
+    """Return whether this is the word in place of a layout."""
+    return isinstance(layout, str) and layout == ROWS
 
 
-def layouts_of_rows(address: int, arrays: Any) -> dict[str, Layout]:
-    """Return the layouts of arrays of rows, by name. Collective.
+class Rows:
+    """The shapes and numbers of rows of the arrays to save. Creating it is collective.
 
     Raises
     ------
     WrongType
         One is not an array with rows.
-    Mismatch
-        Processes pass different numbers of such arrays.
     """
-    shapes = collectively(address, lambda: _shapes(arrays))
-    counts = gathered(address, [shape[0] for shape in shapes.values()])
-    if len({len(found) for found in counts}) > 1:
-        said = [len(found) for found in counts]
-        raise Mismatch(f"the processes pass {said} arrays of rows, by rank; pass the same on all")
-    by_name = np.array(counts, np.int64).T
 
-    def made() -> dict[str, Layout]:
+    def __init__(self, address: int, arrays: Any):
+        self._shapes = collectively(address, lambda: _shapes(arrays))
+        self._counts = gathered(address, [shape[0] for shape in self._shapes.values()])
+
+    def layouts(self) -> dict[str, Layout]:
+        """Return the layouts, by name. Local; processes may raise different errors.
+
+        Raises
+        ------
+        Mismatch
+            Processes pass different numbers of such arrays.
+        Error
+            As for a layout of this shape.
+        """
+        said = [len(found) for found in self._counts]
+        if len(set(said)) > 1:
+            raise Mismatch(
+                f"the processes pass {said} arrays of rows, by rank; pass the same on all"
+            )
+        by_name = np.array(self._counts, np.int64).T
         return {
-            name: _layout(shape[1:], by_name[k].tolist())
-            for k, (name, shape) in enumerate(shapes.items())
+            name: _layout(shape, by_name[k].tolist())
+            for k, (name, shape) in enumerate(self._shapes.items())
         }
-
-    return collectively(address, made)  # rows may differ between processes
 
 
 def shares(name: str, shape: Shape, nprocs: int) -> Layout:
     """Return the layout of equal shares of the rows of a file, in order. Local."""
     if not shape:
         raise WrongType(f"{name!r} has no dimensions, and so no rows")
-    each, more = divmod(shape[0], nprocs)
-    return _layout(shape[1:], [each + (rank < more) for rank in range(nprocs)])
-
-
-def _is_word(layout: Any) -> bool:
-    return isinstance(layout, str) and layout == ROWS
+    if 0 in shape:
+        return _empty(shape, nprocs)
+    return FloorPlan.uniform(shape, (nprocs, *(1 for _ in shape[1:])), nprocs)
 
 
 def _shapes(arrays: Any) -> dict[str, Shape]:
     found = {}
     for name, value in sorted(arrays.items()) if isinstance(arrays, Mapping) else ():
-        if is_of_rows(value):
+        if isinstance(value, tuple) and len(value) == 2 and is_rows(value[1]):
             array = array_of(value[0], repr(name))
             if not isinstance(array, np.ndarray) or array.ndim == 0:
                 raise WrongType(
@@ -78,10 +84,16 @@ def _shapes(arrays: Any) -> dict[str, Shape]:
     return found
 
 
-def _layout(row: Shape, counts: list[int]) -> Layout:
-    shape = (sum(counts), *row)
-    if 0 in shape:  # a floor plan forgets the extents of empty regions
-        words = ", ".join(["block", *("*" for _ in row)])
-        return BlockCyclic(shape, f"({words})", len(counts))
+def _layout(own: Shape, counts: list[int]) -> Layout:
+    """Return the layout of an array of which this process's part has the shape `own`."""
+    shape = (sum(counts), *own[1:])
+    if 0 in shape:
+        return _empty(shape, len(counts))
     cuts = np.cumsum(counts[:-1]).tolist()
-    return FloorPlan.from_splits(shape, [cuts, *([] for _ in row)], len(counts))
+    return FloorPlan.from_splits(shape, [cuts, *([] for _ in own[1:])], len(counts))
+
+
+def _empty(shape: Shape, nprocs: int) -> Layout:
+    """Return a layout of no elements that keeps its shape, which floor plans do not."""
+    words = ", ".join(["block", *("*" for _ in shape[1:])])
+    return BlockCyclic(shape, f"({words})", nprocs)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from datamover.collective_calls import address_of, agreeing, refused_by
 from datamover.files import names
-from datamover.files.ragged import layouts_of_rows, shares
+from datamover.files.ragged import Rows, shares
 from datamover.files.staged_moves import MAX_BYTES, limit_of
 from datamover.files.state_items import (
     check_items,
@@ -145,10 +145,10 @@ def save(
     comm = communicator(comm, arrays)
     address = address_of(comm, agreeing, arrays)
 
-    of_rows = layouts_of_rows(address, arrays)
+    rows = Rows(address, arrays)
 
     def prepare() -> Save:
-        state = state_of(arrays, comm.size, of_rows)
+        state = state_of(arrays, comm.size, rows.layouts())
         found = Save(comm, address, names.place_of(path), state)
         check_items(found.state.items, comm)
         found.set_options(

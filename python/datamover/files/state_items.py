@@ -19,7 +19,7 @@ from datamover.arrays import Array, UserArrays
 from datamover.dlpack import array_of
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import ArraySpec, Shape
-from datamover.files.ragged import ROWS
+from datamover.files.ragged import is_rows
 from datamover.layouts import Layout, shape_of
 from datamover.mpi import collectively, core, gathered
 from datamover.mpi_modules import load_mpi4py
@@ -201,7 +201,7 @@ def targets_of(given: Any, rows_of: Callable[[str], Layout]) -> dict[str, Item |
     check_names(list(given))
     found: dict[str, Item | None] = {}
     for name, target in sorted(given.items()):
-        if isinstance(target, str) and target == ROWS:
+        if is_rows(target):
             target = rows_of(name)
         if target is None:
             found[name] = None

@@ -33,6 +33,7 @@ from datamover.files import (
     zarr_group,
 )
 from datamover.files.address_bytes import AddressBytes
+from datamover.files.address_place import Publication
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
@@ -141,7 +142,7 @@ class ZarrTarget:
         objects: dict[str, bytes] = {}
         for name in self.specs:
             objects |= addresses.named_within(name, self.open(self._path, name).held_metadata)
-        addresses.put_all(self._path, consolidated.with_copies(objects | self._late))
+        Publication(self._path, objects | self._late).publish()
 
 
 def _of_json(state: State) -> State:

@@ -79,13 +79,14 @@ class WholeHdf5(Way):
             where = f"{self.source}:/{name}"
             try:
                 dtype = hdf5_types.dtype_of(dataset.id.get_type(), where, self.as_stored)
-                self.check_dataset(where, dataset)
+                is_copied = self.is_copied(dataset)
+                self.check_dataset(where, dataset, is_copied)
             except Unsupported as e:
                 if not self.leaves_out:
                     raise
                 self.left_out[name] = str(e)
                 continue
-            if self.is_copied(dataset):
+            if is_copied:
                 self.copied[name] = ArraySpec(dataset.shape or (), dtype)
             else:
                 self.arrays[name] = dataset.shape
@@ -99,7 +100,7 @@ class WholeHdf5(Way):
         """Return the datasets that the output may have, by name."""
         return self.tree.datasets
 
-    def check_dataset(self, where: str, dataset: Any) -> None:
+    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
         """Reject a dataset that the output cannot have, by Unsupported."""
 
     def is_copied(self, dataset: Any) -> bool:
@@ -135,9 +136,9 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         """Return whether it has strings of any length."""
         return strings.is_of(dataset)
 
-    def check_dataset(self, where: str, dataset: Any) -> None:
+    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
         """Reject elements that Zarr does not have."""
-        if self.is_copied(dataset):
+        if is_copied:
             return
         if dataset.dtype.hasobject:
             raise Unsupported(f"{where} has elements without a fixed size, lists or references")

@@ -27,13 +27,13 @@ def metadata(path: str) -> dict[str, Any]:
         They cannot be read or are not a JSON object, or a server does not answer.
     """
     for name in ("zarr.json", ".zarray", ".zgroup"):
-        found = _object_in(path, name, "metadata")
+        found = object_in(path, name, "metadata")
         if found is not None:
             return found if name == "zarr.json" else {"node_type": name[2:], **found}
     return {}
 
 
-def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
+def object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     """Read a JSON object from a file of a node; return None if the file does not exist."""
     data = content_of(path, name)
     if data is None:
@@ -207,7 +207,7 @@ def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     said = metadata(path)
     found = said.get("consolidated_metadata")
     if said.get("zarr_format") == 2:
-        found = _object_in(path, ".zmetadata", "consolidated metadata")
+        found = object_in(path, ".zmetadata", "consolidated metadata")
     named = found.get("metadata") if isinstance(found, dict) else None
     if not isinstance(named, dict):
         raise Unsupported(
@@ -261,7 +261,7 @@ def attributes(path: str) -> dict[str, Any]:
     """
     found = metadata(path)
     if "attributes" not in found:
-        return _object_in(path, ".zattrs", "attributes") or {}
+        return object_in(path, ".zattrs", "attributes") or {}
     if not isinstance(found["attributes"], dict):
         raise IoFailed(f"{path} has attributes that are not a JSON object")
     return found["attributes"]
