@@ -2,6 +2,7 @@
 // Pieces between two blocks, element by element: one side is an index list, or flat and flipped.
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -180,10 +181,6 @@ class IndexMap {
 public:
     explicit IndexMap(const Redistribution& term) : frame_(term) {}
 
-    /// The shared coordinate of an index of the destination, flat.
-    std::int64_t flat_coordinate(const Point& destination) const {
-        return flatten(destination - frame_.destination_lo, frame_.extent);
-    }
     Point to_destination(const Point& source) const {
         Point index = frame_.destination_lo;
         for (int k = 0; k < index.dims(); ++k) {
@@ -233,42 +230,41 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
     });
 }
 
-struct IndexMatch {
-    std::int64_t t, source_flat, destination_flat;
-    auto operator<=>(const IndexMatch&) const = default;
-};
-
 /// What meets, by the other side's block.
 class IndexMatches {
 public:
-    void add(std::int64_t block, const IndexMatch& meeting) {
+    void add(std::int64_t block, std::int64_t source_flat, std::int64_t destination_flat) {
         if (last_ == by_block_.end() || last_->first != block)
             last_ = by_block_.try_emplace(block).first;
-        last_->second.push_back(meeting);
+        last_->second.source.push_back(source_flat);
+        last_->second.destination.push_back(destination_flat);
     }
 
-    /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
+    /// Calls visit(block, piece) by ascending block.
     template <class Visit>
     void for_each_piece(Visit&& visit) {
-        for (auto& [block, meetings] : by_block_) {
-            if (!std::ranges::is_sorted(meetings)) std::ranges::sort(meetings);
-            IndexPiece piece;
-            piece.source.reserve(meetings.size());
-            piece.destination.reserve(meetings.size());
-            for (const IndexMatch& m : meetings) {
-                piece.source.push_back(m.source_flat);
-                piece.destination.push_back(m.destination_flat);
-            }
+        for (auto& [block, piece] : by_block_) {
+            order_by_destination(piece);
             visit(block, std::move(piece));
         }
     }
 
 private:
-    std::map<std::int64_t, std::vector<IndexMatch>> by_block_;
-    std::map<std::int64_t, std::vector<IndexMatch>>::iterator last_ = by_block_.end();
+    std::map<std::int64_t, IndexPiece> by_block_;
+    std::map<std::int64_t, IndexPiece>::iterator last_ = by_block_.end();
 };
 
 }  // namespace
+
+void order_by_destination(IndexPiece& piece) {
+    if (std::ranges::is_sorted(piece.destination)) return;
+    std::vector<std::pair<std::int64_t, std::int64_t>> places(piece.source.size());
+    for (std::size_t i = 0; i < places.size(); ++i)
+        places[i] = {piece.destination[i], piece.source[i]};
+    std::ranges::sort(places);
+    for (std::size_t i = 0; i < places.size(); ++i)
+        std::tie(piece.destination[i], piece.source[i]) = places[i];
+}
 
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
@@ -280,20 +276,19 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
     const auto there = [&](const Point& i) { return map.to_destination(i); };
     const auto back = [&](const Point& i) { return map.to_source(i); };
     const bool all_go = term.reversed && !term.partial;
-    for_each_that_may_meet(
-        own, term.source_region, destination, all_go, there, back,
-        [&](const Point& global, std::int64_t flat) {
-            const Point index = map.to_destination(global);
-            find_holders(destination, index, receivers);
-            if (receivers.empty() && all_go)
-                refuse_missing(source, source_block, Side::source, index);
-            if (receivers.empty()) return;
-            find_holders(source, global, senders);
-            for (const Place& to : receivers)
-                if (sender(source, senders, destination.owner(to.block), nodes) ==
-                    Place{source_block, flat})
-                    found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
-        });
+    for_each_that_may_meet(own, term.source_region, destination, all_go, there, back,
+                           [&](const Point& global, std::int64_t flat) {
+                               const Point index = map.to_destination(global);
+                               find_holders(destination, index, receivers);
+                               if (receivers.empty() && all_go)
+                                   refuse_missing(source, source_block, Side::source, index);
+                               if (receivers.empty()) return;
+                               find_holders(source, global, senders);
+                               for (const Place& to : receivers)
+                                   if (sender(source, senders, destination.owner(to.block),
+                                              nodes) == Place{source_block, flat})
+                                       found.add(to.block, flat, to.flat);
+                           });
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         piece.source_block = source_block;
         piece.destination_block = block;
@@ -312,17 +307,17 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
     const auto there = [&](const Point& i) { return map.to_source(i); };
     const auto back = [&](const Point& i) { return map.to_destination(i); };
     const bool all_come = !term.reversed && !term.partial;
-    for_each_that_may_meet(
-        own, term.destination_region, source, all_come, there, back,
-        [&](const Point& global, std::int64_t flat) {
-            const Point index = map.to_source(global);
-            find_holders(source, index, senders);
-            if (senders.empty() && all_come)
-                refuse_missing(destination, destination_block, Side::destination, index);
-            if (senders.empty()) return;
-            const Place& from = sender(source, senders, receiver, nodes);
-            found.add(from.block, {map.flat_coordinate(global), from.flat, flat});
-        });
+    for_each_that_may_meet(own, term.destination_region, source, all_come, there, back,
+                           [&](const Point& global, std::int64_t flat) {
+                               const Point index = map.to_source(global);
+                               find_holders(source, index, senders);
+                               if (senders.empty() && all_come)
+                                   refuse_missing(destination, destination_block, Side::destination,
+                                                  index);
+                               if (senders.empty()) return;
+                               const Place& from = sender(source, senders, receiver, nodes);
+                               found.add(from.block, from.flat, flat);
+                           });
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         piece.source_block = block;
         piece.destination_block = destination_block;

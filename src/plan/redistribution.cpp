@@ -188,6 +188,7 @@ public:
     void visit(IndexPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
         std::swap(piece.source, piece.destination);
+        order_by_destination(piece);
         visitor_.visit(std::move(piece));
     }
     void visit(RangesPiece&& piece) override {

@@ -56,8 +56,12 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
                              Nodes nodes, PieceVisitor& visitor);
 
+/// Orders the elements of a piece by their place in the destination block: writing in order and
+/// reading at random takes half the time of the opposite.
+void order_by_destination(IndexPiece& piece);
+
 /// The same where one side is an index list, or ranges of the flattened array are flipped: element
-/// by element, ordered by t.
+/// by element.
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
                               PieceVisitor& visitor);

@@ -4,23 +4,29 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import datamover as dm
+from datamover.bench import debian
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.contest import Contest
 from datamover.errors import InvalidArgument
 
 CASES = """slabs-128x128 slabs-4096x2048 slabs-192x192x192 ghosts-1-1024x1024
-ghosts-2-192x192x192"""
+ghosts-2-192x192x192 mesh-1-96x9216 shuffled-16384 shuffled-1048576"""
+#: Of single elements, by their index.
+SCATTERED = ("mesh", "shuffled")
+#: As many of these are moved in a turn, at least.
+SCATTERED_ELEMS = 1 << 20
 
 
 def parse(name: str) -> Case:
-    """Return the case of a name: a depth of ghosts or none, and the extents of the array.
+    """Return the case of a name: its kind, a depth of ghosts or 0, and the extents of the array.
 
     Raises
     ------
@@ -31,22 +37,44 @@ def parse(name: str) -> Case:
     --------
     >>> from datamover.bench.doors import parse
     >>> parse("ghosts-2-64x32")
-    Case(name='ghosts-2-64x32', words=(2, (64, 32)))
+    Case(name='ghosts-2-64x32', words=('ghosts', 2, (64, 32)))
     """
-    found = re.fullmatch(r"(?:slabs|ghosts-([1-9]\d*))-([1-9]\d*(?:x[1-9]\d*)+)", name)
-    if found is None:
+    extent = r"[1-9]\d*"
+    found = re.fullmatch(
+        rf"(?:(slabs)|(ghosts|mesh)-({extent}))-({extent}(?:x{extent})+)|(shuffled)-({extent})",
+        name,
+    )
+    if found is None or (found[2] == "mesh" and found[4].count("x") != 1):
         raise InvalidArgument(
             f"{name!r} is not a case: pass slabs-SHAPE or ghosts-DEPTH-SHAPE, with a SHAPE such "
-            "as 64x32"
+            "as 64x32, mesh-DEPTH-PLANESxNODES, or shuffled-ELEMENTS"
         )
-    return Case(name, (int(found[1] or 0), tuple(map(int, found[2].split("x")))))
+    shape = tuple(map(int, (found[4] or found[6]).split("x")))
+    return Case(name, (found[1] or found[2] or found[5], int(found[3] or 0), shape))
+
+
+def _petsc_arguments(cases: Sequence[Case], seconds: float) -> list[str]:
+    words = [str(seconds)]
+    for case in cases:
+        _, depth, shape = case.words
+        words += [case.name, str(depth), str(shape[0]), str(shape[-1])]
+    return words
 
 
 def players(run: Run) -> Iterator[Player]:
-    """Give the program in which all contenders take turns."""
-    for package in BENCHMARK.references:
+    """Give the program in which all contenders in Python take turns, and PETSc's."""
+    for package in ("pylops-mpi", "mpi4py-fft"):
         run.has(package)
     yield run.python_player(measure)
+    yield from debian.player(
+        run,
+        "petsc",
+        ("petsc_scatter.cpp",),
+        "petsc-dev, pkg-config and openmpi-bin",
+        modules=("PETSc", "petsc"),
+        arguments=_petsc_arguments,
+        plays=lambda case: case.words[0] in SCATTERED,
+    )
 
 
 def _slabs(shape: list[int], axis: int, nprocs: int) -> dm.FloorPlan:
@@ -70,7 +98,7 @@ def _add(contest: Contest, name: str, work: Callable[[], np.ndarray], wanted: np
     )
 
 
-def measure(comm: Any, seconds: float, case: str, depth: int, shape: list[int]) -> None:
+def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: list[int]) -> None:
     """Measure one case, of an array in slabs along its first dimension, and print its rows.
 
     Parameters
@@ -78,10 +106,13 @@ def measure(comm: Any, seconds: float, case: str, depth: int, shape: list[int]) 
     comm : mpi4py.MPI.Comm
     seconds : float
     case : str
+    kind : {"slabs", "ghosts", "mesh", "shuffled"}
     depth : int
         Of the ghosts, which are not periodic; 0: redistribute, to slabs along the second dimension.
     shape : list of int
     """
+    if kind in SCATTERED:
+        return _measure_scattered(comm, seconds, case, depth, shape)
     rows, result = (_slabs(shape, axis, comm.size) for axis in (0, 1))
     if depth:
         width = (depth, *[0] * (len(shape) - 1))
@@ -133,13 +164,78 @@ def measure(comm: Any, seconds: float, case: str, depth: int, shape: list[int]) 
     contest.print_all()
 
 
+def _shuffled(first: int, end: int) -> np.ndarray:
+    """Return numbers in the order of their hashes (splitmix64), as `petsc_scatter.cpp` does."""
+    z = (np.arange(first, end, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return first + np.argsort(z ^ (z >> np.uint64(31)))
+
+
+def _share(total: int, rank: int, nprocs: int) -> tuple[int, int]:
+    return total * rank // nprocs, total * (rank + 1) // nprocs
+
+
+def _ghosts_of_mesh(depth: int, planes: int, nodes: int, nprocs: int) -> list[np.ndarray]:
+    """Return the nodes next to each slab of planes; those of a slab have shuffled numbers."""
+    near: list[list[np.ndarray]] = [[] for _ in range(nprocs)]
+    for owner in range(nprocs):
+        first, end = (nodes * plane for plane in _share(planes, owner, nprocs))
+        plane = _shuffled(first, end) // nodes
+        for rank in set(range(nprocs)) - {owner}:
+            lo, hi = _share(planes, rank, nprocs)
+            near[rank].append(first + np.flatnonzero((plane >= lo - depth) & (plane < hi + depth)))
+    return [np.concatenate([np.empty(0, np.int64), *parts]) for parts in near]
+
+
+def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: list[int]) -> None:
+    """Measure single elements: all of them in another order, or the ghosts of a mesh."""
+    elems = math.prod(shape)
+    if depth:
+        parts = _ghosts_of_mesh(depth, *shape, comm.size)
+        edges = [_share(shape[0], r, comm.size) for r in range(comm.size)]
+        regions = [dm.Region([lo * shape[1]], [hi * shape[1]]) for lo, hi in edges]
+        moved = 2 * depth * (comm.size - 1) * shape[1]
+    else:
+        order = _shuffled(0, elems)
+        edges = [_share(elems, r, comm.size) for r in range(comm.size)]
+        parts = [order[lo:hi] for lo, hi in edges]
+        regions = [dm.Region([lo], [hi]) for lo, hi in edges]
+        moved = elems
+    own = dm.FloorPlan(regions, owners=range(comm.size), nprocs=comm.size)
+    lists = dm.IndexList((elems,), parts)
+    plan = dm.redistribute(own, lists)
+    values, wanted = _values(regions[comm.rank], [elems]), parts[comm.rank].astype(np.float64)
+    contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * moved)
+    # So many in a turn, which the barrier before it does not disturb.
+    calls = max(1, SCATTERED_ELEMS // max(1, moved))
+
+    def add(name: str, source: Any, result: Any, received: np.ndarray) -> None:
+        mover = dm.Mover(plan, source, result, comm=comm)
+
+        def work() -> None:
+            for _ in range(calls):
+                mover()
+
+        contest.add(name, work, lambda: np.array_equal(received, wanted))
+
+    received = np.empty_like(wanted)
+    add("datamover", values, received, received)
+    source, result = (dm.Array(layout, np.float64, comm=comm) for layout in (own, lists))
+    source.local[...] = values
+    add("datamover:library", source, result, result.local)
+    contest.run()
+    for name in contest.works:
+        contest.print(name, calls)
+
+
 BENCHMARK = Benchmark(
     name="doors",
-    help="Redistribute slabs and fill their ghosts, as libraries of distributed arrays do.",
+    help="Redistribute and fill ghosts, as libraries of distributed arrays do.",
     options={"nprocs": 2, "seconds": 3.0},
     cases=lambda run: map(parse, CASES.split()),
     parse=parse,
     players=players,
-    references=("pylops-mpi", "mpi4py-fft"),
+    references=("pylops-mpi", "mpi4py-fft", "petsc"),
     quick={"seconds": 1.5},
 )
