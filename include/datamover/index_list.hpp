@@ -51,7 +51,7 @@ public:
 
     /// Return the holders of an index as (rank, position in its list), ascending. Throws
     /// out_of_range for an index outside the shape, unsupported if this process does not have the
-    /// holders of the index. O(log n).
+    /// holders of the index. O(1) where indices lie evenly, else O(log n).
     struct Holder {
         std::int64_t index, rank, position;
     };
@@ -65,7 +65,6 @@ public:
 
 private:
     struct Table;
-    void sort_holders(Table& table) const;
     Point shape_;
     std::shared_ptr<const Table> table_;
 };

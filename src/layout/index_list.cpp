@@ -3,11 +3,15 @@
 #include "datamover/index_list.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
 #include <tuple>
 
 #include "bounds.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
+#include "geometry/radix_sort.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -16,9 +20,31 @@ struct [[gnu::visibility("hidden")]] IndexList::Table {
     std::vector<std::int64_t> offsets;
     std::vector<std::int64_t> indices;
     std::vector<Holder> holders;  ///< sorted by index, rank, position
+    /// Where in `holders` the indices from first_index + (k << bucket_bits) on begin: mostly a few
+    /// of them are in one bucket.
+    std::vector<std::int64_t> buckets;
+    std::int64_t first_index = 0;
+    int bucket_bits = 0;
     std::int64_t digest = 0;
     std::int64_t known_rank = -1;      ///< whose list `indices` is; -1: they are all ranks'
     std::vector<std::int64_t> unheld;  ///< known to have no holder; only where known_rank is set
+
+    /// Takes `count` holders, those of one index in the order in which for_each(visit)
+    /// gives them whenever it is called. O(count) where indices lie evenly.
+    template <class ForEach>
+    void sort_holders(std::size_t count, ForEach&& for_each);
+    std::size_t bucket_of(std::int64_t index) const {
+        return static_cast<std::size_t>(index - first_index) >> bucket_bits;
+    }
+    /// The list of a rank, of lists that are all known.
+    std::span<const std::int64_t> list(std::size_t rank) const {
+        return std::span(indices).subspan(
+            static_cast<std::size_t>(offsets[rank]),
+            static_cast<std::size_t>(offsets[rank + 1] - offsets[rank]));
+    }
+    /// The first holder of an index that is `index` or larger. O(1) where indices lie evenly, else
+    /// O(log n).
+    std::vector<Holder>::const_iterator first_from(std::int64_t index) const;
 };
 
 namespace {
@@ -40,20 +66,19 @@ IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
         throw make_error(ErrorCode::mismatch,
                          "offsets of an index list must ascend from 0 to the number of indices, ",
                          indices.size());
-    const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
     layout::check_nprocs(static_cast<std::int64_t>(offsets.size()) - 1);
     auto table = std::make_shared<Table>();
     table->offsets.assign(offsets.begin(), offsets.end());
     table->indices.assign(indices.begin(), indices.end());
-    table->holders.reserve(indices.size());
-    for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
-        for (std::int64_t i = offsets[r]; i < offsets[r + 1]; ++i) {
-            const std::int64_t index = indices[static_cast<std::size_t>(i)];
-            check_index(index, n, static_cast<std::int64_t>(r));
-            table->holders.push_back({index, static_cast<std::int64_t>(r), i - offsets[r]});
+    for (std::size_t r = 0; r + 1 < offsets.size(); ++r)
+        check_indices(shape, static_cast<std::int64_t>(r), table->list(r));
+    table->sort_holders(indices.size(), [&](auto&& visit) {
+        for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+            std::int64_t position = 0;
+            for (const std::int64_t index : table->list(r))
+                visit(Holder{index, static_cast<std::int64_t>(r), position++});
         }
-    }
-    sort_holders(*table);
+    });
     geometry::WordDigest digest;
     digest.put_all(shape_.to_vector());
     digest.put_all(offsets);
@@ -70,11 +95,15 @@ IndexList::IndexList(const Point& shape, Part part) : shape_(shape) {
     for (const std::int64_t count : part.counts)
         table->offsets.push_back(geometry::add(table->offsets.back(), count));
     table->indices = std::move(part.own);
-    table->holders = std::move(part.holders);
     table->unheld = std::move(part.unheld);
     table->known_rank = part.rank;
     table->digest = part.digest;
-    sort_holders(*table);
+    const auto in_lists = [](const Holder& a, const Holder& b) {
+        return std::tie(a.rank, a.position) < std::tie(b.rank, b.position);
+    };
+    if (!std::ranges::is_sorted(part.holders, in_lists)) std::ranges::sort(part.holders, in_lists);
+    table->sort_holders(part.holders.size(),
+                        [&](auto&& visit) { std::ranges::for_each(part.holders, visit); });
     table_ = std::move(table);
 }
 
@@ -84,11 +113,42 @@ void IndexList::check_indices(const Point& shape, std::int64_t rank,
     for (const std::int64_t index : indices) check_index(index, n, rank);
 }
 
-void IndexList::sort_holders(Table& table) const {
-    const auto before = [](const Holder& a, const Holder& b) {
-        return std::tie(a.index, a.rank, a.position) < std::tie(b.index, b.rank, b.position);
-    };
-    if (!std::ranges::is_sorted(table.holders, before)) std::ranges::sort(table.holders, before);
+template <class ForEach>
+void IndexList::Table::sort_holders(std::size_t count, ForEach&& for_each) {
+    if (count == 0) return;
+    std::int64_t last_index = std::numeric_limits<std::int64_t>::min();
+    first_index = std::numeric_limits<std::int64_t>::max();
+    for_each([&](const Holder& h) {
+        first_index = std::min(first_index, h.index);
+        last_index = std::max(last_index, h.index);
+    });
+    const auto range = static_cast<std::uint64_t>(last_index - first_index);
+    while (range >> bucket_bits > count) ++bucket_bits;
+    // One entry ahead, so that each is where the next holder goes, and in the end its bucket's end.
+    buckets.resize(static_cast<std::size_t>(range >> bucket_bits) + 3);
+    for_each([&](const Holder& h) { ++buckets[bucket_of(h.index) + 2]; });
+    std::partial_sum(buckets.begin(), buckets.end(), buckets.begin());
+    holders.resize(count);
+    for_each([&](const Holder& h) {
+        holders[static_cast<std::size_t>(buckets[bucket_of(h.index) + 1]++)] = h;
+    });
+    if (bucket_bits == 0) return;
+    for (std::size_t b = 0; b + 2 < buckets.size(); ++b)
+        if (buckets[b + 1] - buckets[b] > 1)
+            geometry::sort_by(
+                std::span(holders).subspan(static_cast<std::size_t>(buckets[b]),
+                                           static_cast<std::size_t>(buckets[b + 1] - buckets[b])),
+                &Holder::index);
+}
+
+std::vector<IndexList::Holder>::const_iterator IndexList::Table::first_from(
+    std::int64_t index) const {
+    if (holders.empty() || index <= first_index) return holders.begin();
+    if (index > holders.back().index) return holders.end();
+    const std::size_t bucket = bucket_of(index);
+    return std::lower_bound(holders.begin() + buckets[bucket],
+                            holders.begin() + buckets[bucket + 1], index,
+                            [](const Holder& h, std::int64_t i) { return h.index < i; });
 }
 
 std::int64_t IndexList::nprocs() const {
@@ -102,10 +162,7 @@ std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
         throw make_error(ErrorCode::unsupported, "the list of rank ", rank,
                          " is known to that process alone");
     }
-    const auto r = static_cast<std::size_t>(rank);
-    const auto first = static_cast<std::size_t>(table_->offsets[r]);
-    const auto last = static_cast<std::size_t>(table_->offsets[r + 1]);
-    return {table_->indices.data() + first, last - first};
+    return table_->list(static_cast<std::size_t>(rank));
 }
 
 std::int64_t IndexList::count_of(std::int64_t rank) const {
@@ -120,16 +177,14 @@ bool IndexList::knows_all() const {
 
 std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) const {
     layout::check_number("index", flat_index, table_ ? shape_.product() : 0);
-    const auto& all = table_->holders;
-    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
-    const auto first = std::lower_bound(all.begin(), all.end(), flat_index, less);
+    const auto first = table_->first_from(flat_index), end = table_->holders.end();
     // Mostly one or two.
     auto last = first;
-    const auto near = first + std::min<std::ptrdiff_t>(4, all.end() - first);
-    while (last != near && last->index == flat_index) ++last;
-    if (last == near)
-        last = std::upper_bound(near, all.end(), flat_index,
-                                [](std::int64_t i, const Holder& h) { return i < h.index; });
+    for (int few = 4; last != end && last->index == flat_index; ++last)
+        if (--few == 0) {
+            last = table_->first_from(flat_index + 1);
+            break;
+        }
     if (first == last && !knows_all() && !std::ranges::binary_search(table_->unheld, flat_index))
         throw make_error(ErrorCode::unsupported, "rank ", table_->known_rank,
                          " does not know who holds index ", flat_index,
@@ -140,10 +195,8 @@ std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) c
 
 std::span<const IndexList::Holder> IndexList::holders_between(std::int64_t first,
                                                               std::int64_t end) const {
-    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
-    const auto& all = table_->holders;
-    const auto begin = std::lower_bound(all.begin(), all.end(), first, less);
-    return {begin, std::lower_bound(begin, all.end(), end, less)};
+    const auto begin = table_->first_from(first);
+    return {begin, std::max(begin, table_->first_from(end))};
 }
 
 std::int64_t IndexList::digest() const {

@@ -2,11 +2,12 @@
 // Pieces between two blocks, element by element: one side is an index list, or flat and flipped.
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "coverage.hpp"
+#include "geometry/radix_sort.hpp"
 #include "redistribution.hpp"
 
 namespace datamover::plan {
@@ -39,33 +40,68 @@ bool is_within(const Point& index, const Point& shape) {
     return true;
 }
 
-/// Every place that holds a global index, by ascending block; none beyond the layout's domain.
-void find_holders(const Layout& layout, const Point& index, std::vector<Place>& places) {
-    places.clear();
-    if (const BlockCyclic* bc = layout.block_cyclic()) {
-        if (!is_within(index, bc->shape())) return;
-        Point c = index;
-        for (int d = 0; d < index.dims(); ++d) c[d] = bc->coordinate_of_index(d, index[d]);
-        const std::int64_t first = bc->block_at(c), grid_size = bc->num_blocks() / bc->replicas();
-        const std::int64_t flat = flatten(bc->local_index(index), bc->block_extents(first));
-        for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
-            places.push_back({block, flat});
-    } else if (const FloorPlan* fp = layout.floor_plan()) {
-        const Point one = Point::filled(index.dims(), 1);
-        for (const std::int64_t block : fp->find(Region(index, index + one))) {
-            const Region r = fp->region(block);
-            places.push_back({block, flatten(index - r.lo(), r.shape())});
+/// Finds every place that holds a global index, by ascending block; none beyond the layout's
+/// domain.
+class HolderFinder {
+public:
+    explicit HolderFinder(const Layout& layout) : layout_(layout) {}
+
+    /// Valid until the next call.
+    const std::vector<Place>& operator()(const Point& index) {
+        places_.clear();
+        if (const FloorPlan* plan = layout_.floor_plan()) {
+            in_boxes(*plan, index);
+        } else if (const BlockCyclic* bc = layout_.block_cyclic()) {
+            if (is_within(index, bc->shape())) in_grid(*bc, index);
+        } else if (const FlatCyclic* flat = layout_.flat_cyclic()) {
+            if (!is_within(index, flat->shape())) return places_;
+            const auto place = flat->place_of(flatten(index, flat->shape()));
+            places_.push_back({place.block, place.position});
+        } else {
+            const IndexList* list = layout_.index_list();
+            if (!is_within(index, list->shape())) return places_;
+            for (const auto& h : list->holders(flatten(index, list->shape())))
+                places_.push_back({h.rank, h.position});
         }
-    } else if (const FlatCyclic* flat = layout.flat_cyclic()) {
-        if (!is_within(index, flat->shape())) return;
-        const auto place = flat->place_of(flatten(index, flat->shape()));
-        places.push_back({place.block, place.position});
-    } else {
-        const IndexList* list = layout.index_list();
-        if (!is_within(index, list->shape())) return;
-        for (const auto& h : list->holders(flatten(index, list->shape())))
-            places.push_back({h.rank, h.position});
+        return places_;
     }
+
+private:
+    void in_grid(const BlockCyclic& grid, const Point& index) {
+        Point c = index;
+        for (int d = 0; d < index.dims(); ++d) c[d] = grid.coordinate_of_index(d, index[d]);
+        const std::int64_t first = grid.block_at(c);
+        const std::int64_t flat = flatten(grid.local_index(index), grid.block_extents(first));
+        const std::int64_t grid_size = grid.num_blocks() / grid.replicas();
+        for (std::int64_t block = first; block < grid.num_blocks(); block += grid_size)
+            places_.push_back({block, flat});
+    }
+
+    /// Where no blocks overlap, the next index is mostly in the block of the one before.
+    void in_boxes(const FloorPlan& plan, const Point& index) {
+        if (last_block_ >= 0 && last_.contains(index) && plan.disjoint()) {
+            places_.push_back({last_block_, flatten(index - last_.lo(), last_.shape())});
+            return;
+        }
+        for (const std::int64_t block :
+             plan.find(Region(index, index + Point::filled(index.dims(), 1)))) {
+            last_block_ = block;
+            last_ = plan.region(block);
+            places_.push_back({block, flatten(index - last_.lo(), last_.shape())});
+        }
+    }
+
+    const Layout& layout_;
+    std::vector<Place> places_;
+    Region last_;
+    std::int64_t last_block_ = -1;
+};
+
+/// Whether no two places of a layout hold one element.
+bool holds_once(const Layout& layout) {
+    if (const BlockCyclic* bc = layout.block_cyclic()) return bc->replicas() == 1;
+    if (const FloorPlan* plan = layout.floor_plan()) return plan->disjoint();
+    return !layout.index_list();
 }
 
 /// Of the places that hold an element, the one that sends it to `receiver`.
@@ -258,12 +294,17 @@ private:
 
 void order_by_destination(IndexPiece& piece) {
     if (std::ranges::is_sorted(piece.destination)) return;
-    std::vector<std::pair<std::int64_t, std::int64_t>> places(piece.source.size());
+    struct Places {
+        std::int64_t source, destination;
+    };
+    std::vector<Places> places(piece.source.size());
     for (std::size_t i = 0; i < places.size(); ++i)
-        places[i] = {piece.destination[i], piece.source[i]};
-    std::ranges::sort(places);
-    for (std::size_t i = 0; i < places.size(); ++i)
-        std::tie(piece.destination[i], piece.source[i]) = places[i];
+        places[i] = {piece.source[i], piece.destination[i]};
+    geometry::sort_by(std::span(places), &Places::destination);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        piece.source[i] = places[i].source;
+        piece.destination[i] = places[i].destination;
+    }
 }
 
 void index_pieces_from_source(const Layout& source, const Layout& destination,
@@ -272,18 +313,23 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
     const IndexMap map(term);
     const BlockElements own(source, source_block);
     IndexMatches found;
-    std::vector<Place> senders, receivers;
+    HolderFinder sending(source), receiving(destination);
     const auto there = [&](const Point& i) { return map.to_destination(i); };
     const auto back = [&](const Point& i) { return map.to_source(i); };
-    const bool all_go = term.reversed && !term.partial;
+    const bool all_go = term.reversed && !term.partial, once = holds_once(source);
     for_each_that_may_meet(own, term.source_region, destination, all_go, there, back,
                            [&](const Point& global, std::int64_t flat) {
                                const Point index = map.to_destination(global);
-                               find_holders(destination, index, receivers);
+                               const std::vector<Place>& receivers = receiving(index);
                                if (receivers.empty() && all_go)
                                    refuse_missing(source, source_block, Side::source, index);
                                if (receivers.empty()) return;
-                               find_holders(source, global, senders);
+                               if (once) {
+                                   for (const Place& to : receivers)
+                                       found.add(to.block, flat, to.flat);
+                                   return;
+                               }
+                               const std::vector<Place>& senders = sending(global);
                                for (const Place& to : receivers)
                                    if (sender(source, senders, destination.owner(to.block),
                                               nodes) == Place{source_block, flat})
@@ -303,14 +349,14 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
     const BlockElements own(destination, destination_block);
     const std::int64_t receiver = destination.owner(destination_block);
     IndexMatches found;
-    std::vector<Place> senders;
+    HolderFinder sending(source);
     const auto there = [&](const Point& i) { return map.to_source(i); };
     const auto back = [&](const Point& i) { return map.to_destination(i); };
     const bool all_come = !term.reversed && !term.partial;
     for_each_that_may_meet(own, term.destination_region, source, all_come, there, back,
                            [&](const Point& global, std::int64_t flat) {
                                const Point index = map.to_source(global);
-                               find_holders(source, index, senders);
+                               const std::vector<Place>& senders = sending(index);
                                if (senders.empty() && all_come)
                                    refuse_missing(destination, destination_block, Side::destination,
                                                   index);

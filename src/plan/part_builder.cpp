@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "geometry/checked.hpp"
+#include "geometry/radix_sort.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -51,51 +52,18 @@ void BoxListBuilder::add(std::int64_t source_block, std::int64_t destination_blo
 
 namespace {
 
-using Block = std::int64_t PlacedBox::*;
-
 bool before(const PlacedBox& a, const PlacedBox& b) {
     return std::tie(a.source_block, a.destination_block) <
            std::tie(b.source_block, b.destination_block);
 }
 
-/// A stable sort by one of the two block numbers, digit by digit.
-void radix_sort(std::span<PlacedBox> boxes, Block block) {
-    constexpr int digit_bits = 16;
-    constexpr std::size_t buckets = std::size_t{1} << digit_bits;
-    const auto ascending = [&](const PlacedBox& a, const PlacedBox& b) {
-        return a.*block < b.*block;
-    };
-    if (std::ranges::is_sorted(boxes, ascending)) return;
-    const auto [least, most] = std::minmax_element(boxes.begin(), boxes.end(), ascending);
-    const std::int64_t base = (*least).*block;
-    const auto range = static_cast<std::uint64_t>((*most).*block - base);
-    std::vector<PlacedBox> other(boxes.size());
-    std::vector<std::size_t> start(buckets);
-    for (int shift = 0; shift < 64 && range >> shift != 0; shift += digit_bits) {
-        const auto digit = [&](const PlacedBox& b) {
-            return (static_cast<std::uint64_t>(b.*block - base) >> shift) & (buckets - 1);
-        };
-        std::ranges::fill(start, 0);
-        for (const PlacedBox& b : boxes) ++start[digit(b)];
-        std::size_t at = 0;
-        for (std::size_t& s : start) at += std::exchange(s, at);
-        for (const PlacedBox& b : boxes) other[start[digit(b)]++] = b;
-        std::copy(other.begin(), other.end(), boxes.begin());
-    }
-}
-
 }  // namespace
 
 void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
-    constexpr std::size_t least_digits_pay = 4096;
     const std::span<PlacedBox> some = std::span(boxes).subspan(first);
     if (std::ranges::is_sorted(some, before)) return;
-    if (some.size() < least_digits_pay) {
-        std::ranges::stable_sort(some, before);
-        return;
-    }
-    radix_sort(some, &PlacedBox::destination_block);
-    radix_sort(some, &PlacedBox::source_block);
+    geometry::sort_by(some, &PlacedBox::destination_block);
+    geometry::sort_by(some, &PlacedBox::source_block);
 }
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,

@@ -56,8 +56,8 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
                              Nodes nodes, PieceVisitor& visitor);
 
-/// Orders the elements of a piece by their place in the destination block: writing in order and
-/// reading at random takes half the time of the opposite.
+/// Orders the elements of a piece by their place in the destination block, those for one place as
+/// they are: writing in order and reading at random takes half the time of the opposite.
 void order_by_destination(IndexPiece& piece);
 
 /// The same where one side is an index list, or ranges of the flattened array are flipped: element
