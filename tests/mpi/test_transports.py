@@ -190,6 +190,21 @@ def test_who_copies_where_either_side_could(comm, name, op):
                 assert copies == (pair["sends"] == (word == "sender" and not op))
 
 
+def test_between_equals_receivers_copy_and_in_place_senders(comm):
+    """So that lines into which several processes send have one writer, and ghosts are pushed."""
+    n = comm.size
+    cyclic, cyclic_2 = (dm.BlockCyclic((n * n * 8,), f"(cyclic({k}))", n) for k in (1, 2))
+    apart = dm.redistribute(cyclic, cyclic_2)
+    x, y = dm.Array(cyclic, comm=comm), dm.Array(cyclic_2, comm=comm)
+    rows = dm.FloorPlan.uniform((8 * n, 8), (n, 1), n)
+    u = dm.Array(rows, ghost=1, comm=comm)
+    ghosts = dm.halo(rows, 1, periodic=True)
+    for mover, by_sender in ((dm.Mover(apart, x, y), False), (dm.Mover(ghosts, u, u), True)):
+        for pair in mover.explain():
+            if pair["transport"] == "shared":
+                assert (pair["kernel"] != "copied by the peer") == (pair["sends"] == by_sender)
+
+
 @pytest.mark.parametrize("name", ["p2p", "staged", "get", "put", "auto"])
 def test_no_message_is_longer_than_the_user_says(comm, name):
     plan = rows_to_columns(32 * comm.size, comm.size)

@@ -2,6 +2,8 @@
 // Index lists: find the holders of each index, and reject invalid lists.
 #include "datamover/index_list.hpp"
 
+#include <map>
+
 #include "layout_oracle.hpp"
 
 namespace datamover {
@@ -30,6 +32,45 @@ TEST(IndexList, HoldersAreThoseWhoseListsHoldTheIndex) {
             }
             ASSERT_EQ(found, expected);
         }
+    }
+}
+
+TEST(IndexList, FindsHoldersOfIndicesThatLieAnyhow) {
+    constexpr std::int64_t huge = std::int64_t{1} << 62;
+    for (std::int64_t i = 0; i < layout_oracle::cases(60); ++i) {
+        Random random(layout_oracle::seed_of(i));
+        const std::int64_t nprocs = random.integer(1, 4);
+        // Clusters, far apart, of indices close together.
+        Numbers offsets(1, 0), indices;
+        std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> expected;
+        for (std::int64_t rank = 0; rank < nprocs; ++rank) {
+            for (std::int64_t c = random.integer(0, 4); c > 0; --c) {
+                const std::int64_t n = random.integer(1, 1500), spread = 1 << random.integer(0, 12);
+                const std::int64_t first = random.integer(0, huge >> random.integer(0, 60));
+                for (std::int64_t k = 0; k < n; ++k)
+                    indices.push_back(std::min(first + random.integer(0, spread), huge - 1));
+            }
+            for (std::int64_t at = offsets.back(); at < std::ssize(indices); ++at)
+                expected[indices[static_cast<std::size_t>(at)]].emplace_back(rank,
+                                                                             at - offsets.back());
+            offsets.push_back(std::ssize(indices));
+        }
+        const IndexList lists(Point{huge}, offsets, indices);
+        std::size_t all = 0;
+        for (const auto& [index, places] : expected) {
+            std::vector<std::pair<std::int64_t, std::int64_t>> found;
+            for (const auto& h : lists.holders(index)) found.emplace_back(h.rank, h.position);
+            EXPECT_EQ(found, places);
+            for (const std::int64_t near : {index - 1, index + 1})
+                if (near >= 0 && near < huge) {
+                    EXPECT_EQ(lists.holders(near).empty(), !expected.contains(near));
+                }
+            EXPECT_EQ(std::ssize(lists.holders_between(0, index)),
+                      static_cast<std::ptrdiff_t>(all));
+            all += places.size();
+        }
+        EXPECT_EQ(lists.holders_between(0, huge).size(), indices.size());
+        EXPECT_TRUE(lists.holders_between(huge / 2, huge / 4).empty());
     }
 }
 

@@ -117,33 +117,37 @@ TEST_P(RedistributionBetween, BringsEveryElementInMessages) {
     check(Way::message);
 }
 
+void expect_same_pairs_on_both_sides(const MotionPlan& plan) {
+    std::map<std::pair<std::int64_t, std::int64_t>, PairPart> sent;
+    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
+        for (PeerPart& peer : plan.outgoing(rank)) sent[{rank, peer.rank}] = std::move(peer.part);
+    std::size_t received = 0;
+    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank) {
+        for (const PeerPart& peer : plan.incoming(rank)) {
+            ++received;
+            const auto found = sent.find({peer.rank, rank});
+            ASSERT_NE(found, sent.end());
+            const MemoryLayout from = dense_memory(plan.source(), peer.rank, 4);
+            const MemoryLayout to = dense_memory(plan.destination(), rank, 4);
+            const datamover::plan::RelationSide source{&plan.source(), &from, 4, peer.rank};
+            const datamover::plan::RelationSide destination{&plan.destination(), &to, 4, rank};
+            std::vector<std::int64_t> s1, d1, s2, d2;
+            datamover::plan::compile(found->second, source, destination).to_pairs(s1, d1);
+            datamover::plan::compile(peer.part, source, destination).to_pairs(s2, d2);
+            ASSERT_EQ(s1, s2);
+            ASSERT_EQ(d1, d2);
+        }
+    }
+    EXPECT_EQ(received, sent.size());
+}
+
 TEST_P(RedistributionBetween, BothSidesDeriveTheSamePairs) {
     for (std::int64_t i = 0; i < cases(60); ++i) {
+        SCOPED_TRACE(i);
         Random random(seed_of(i));
         const RedistributionCase c = draw(random);
-        const std::int64_t nprocs = c.plan.nprocs();
-        std::map<std::pair<std::int64_t, std::int64_t>, PairPart> sent;
-        for (std::int64_t rank = 0; rank < nprocs; ++rank)
-            for (PeerPart& peer : c.plan.outgoing(rank))
-                sent[{rank, peer.rank}] = std::move(peer.part);
-        std::size_t received = 0;
-        for (std::int64_t rank = 0; rank < nprocs; ++rank) {
-            for (const PeerPart& peer : c.plan.incoming(rank)) {
-                ++received;
-                const auto found = sent.find({peer.rank, rank});
-                ASSERT_NE(found, sent.end()) << "case " << i;
-                const MemoryLayout from = dense_memory(c.source, peer.rank, 4);
-                const MemoryLayout to = dense_memory(c.destination, rank, 4);
-                const plan::RelationSide source{&c.source, &from, 4, peer.rank};
-                const plan::RelationSide destination{&c.destination, &to, 4, rank};
-                std::vector<std::int64_t> s1, d1, s2, d2;
-                plan::compile(found->second, source, destination).to_pairs(s1, d1);
-                plan::compile(peer.part, source, destination).to_pairs(s2, d2);
-                ASSERT_EQ(s1, s2) << "case " << i;
-                ASSERT_EQ(d1, d2) << "case " << i;
-            }
-        }
-        EXPECT_EQ(received, sent.size()) << "case " << i;
+        expect_same_pairs_on_both_sides(c.plan);
+        expect_same_pairs_on_both_sides(c.plan.adjoint());
     }
 }
 
