@@ -20,6 +20,9 @@ RADIUS = 2
 class Kernel:
     """A tile of the grid with ghosts in `padded`, and of the result in `out`."""
 
+    #: The inverse of the distance between points, by which the weights are multiplied.
+    scale = 1
+
     def __init__(self, extent):
         self.extent, self.counts = extent, MPI.Compute_dims(COMM.size, 2)
         self.tiles = dm.FloorPlan.uniform((extent, extent), self.counts, COMM.size)
@@ -38,7 +41,7 @@ class Kernel:
         """Fill the ghosts, add the stencil's values, and change the grid."""
         self.fill_ghosts()
         for distance in range(1, RADIUS + 1):
-            weight = 1 / (2 * distance * RADIUS)
+            weight = self.scale / (2 * distance * RADIUS)
             for dim in (0, 1):
                 self.out[self.active] += weight * self._shifted(dim, distance)
                 self.out[self.active] -= weight * self._shifted(dim, -distance)
