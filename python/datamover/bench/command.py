@@ -122,8 +122,8 @@ def add_command(benchmark: Benchmark) -> None:
 
 
 #: Modules with the benchmarks, in the order of the page.
-MODULES = """latency halo redistribute doors transports distribute applications overlap flat stream
-plan relations model files"""
+MODULES = """latency halo redistribute doors fft transports distribute applications overlap flat
+stream plan relations model files"""
 BENCHMARKS: tuple[Benchmark, ...] = tuple(
     importlib.import_module(f"datamover.bench.{name}").BENCHMARK for name in MODULES.split()
 )
