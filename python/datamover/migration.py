@@ -41,7 +41,7 @@ class _Moving:
         self.given = Arrays(columns)
         self.columns = self.given.columns(plan.elems)
         self.outputs = self.given.outputs(out)
-        self.raw: list[np.ndarray] = []
+        self.raw: Any = None  # the arrived bytes of each column, without destinations
         self.arguments: list[Any] = [[c.described for c in self.columns]]
         if self.outputs is not None:
             pairs = zip(self.outputs, self.columns, strict=True)
@@ -247,10 +247,7 @@ class Migration:
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
         moving = self._prepared(lambda: _Moving(self, columns, out))
-        if moving.outputs is None:
-            moving.raw = self._core.move(*moving.arguments)
-        else:
-            self._core.move_into(*moving.arguments)
+        moving.raw = self._core.move(*moving.arguments)
         return moving.results()
 
     def _refuse_start(self, error: BaseException) -> NoReturn:
@@ -308,10 +305,8 @@ class Migration:
             self._moving = moving  # first, so that the columns stay alive after an interrupt
             if isinstance(moving, Exception):
                 self._core.start_refused(*told(moving))
-            elif moving.outputs is None:
-                moving.raw = self._core.start(*moving.arguments)
             else:
-                self._core.start_into(*moving.arguments)
+                moving.raw = self._core.start(*moving.arguments)
         finally:
             if not self._core.in_flight:
                 self._moving = None

@@ -51,8 +51,6 @@ __all__ = [
 for _class in (HaloExchange, MotionPlan, Redistribution, SectionCopy):
     _class.__module__ = __name__
 
-_add_section = MotionPlan.copy
-
 
 def add_section(
     self: MotionPlan,
@@ -105,8 +103,7 @@ def add_section(
     >>> plan.outgoing(0)
     {0: 5}
     """
-    _add_section(
-        self,
+    term = SectionCopy(
         source_block,
         _required(source_region, "source_region"),
         destination_block,
@@ -116,6 +113,7 @@ def add_section(
         destination_step,
         flip,
     )
+    self.add(term)
 
 
 @refused_by(agreeing)
