@@ -24,6 +24,10 @@
 
 namespace datamover::bindings {
 
+static mpi::ProcessGroupPtr group_at(std::uintptr_t comm_address) {
+    return mpi::ProcessGroup::of(comm_at(comm_address));
+}
+
 void bind_groups(nb::module_& m) {
     using Released = nb::call_guard<Unlocked>;
     // Raises where MPI may not be called. Local.
@@ -35,7 +39,7 @@ void bind_groups(nb::module_& m) {
         [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
             std::optional<Error> mine;
             if (code) mine = Error(error_code_from_name(*code), message);
-            mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
+            group_at(comm)->agree(mine);
         },
         "comm_address"_a, "code"_a.none(), "message"_a, Released());
     nb::enum_<stream::Ends>(m, "StreamEnds", "What ends where a sending process fails.")
@@ -49,7 +53,7 @@ void bind_groups(nb::module_& m) {
            const std::string& verb) {
             std::vector<mpi::PassedValue> values;
             for (const auto& [what, value] : passed) values.push_back({what, value});
-            mpi::require_same(*mpi::ProcessGroup::of(comm_at(comm)), values, verb);
+            mpi::require_same(*group_at(comm), values, verb);
         },
         "comm_address"_a, "passed"_a, "verb"_a, Released());
     // Raises an error on all processes, the others of which send over a stream, end its step
@@ -58,7 +62,7 @@ void bind_groups(nb::module_& m) {
         "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,
            stream::Ends ends) {
-            io::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
+            io::GroupTogether together(group_at(comm));
             stream::end_by_failure(together, Error(error_code_from_name(code), message), ends);
         },
         "comm_address"_a, "code"_a, "message"_a, "ends"_a, Released());
@@ -66,7 +70,7 @@ void bind_groups(nb::module_& m) {
     m.def(
         "fail",
         [](std::uintptr_t comm, const std::string& message) {
-            mpi::ProcessGroup::of(comm_at(comm))->fail(Error(ErrorCode::peer_failed, message));
+            group_at(comm)->fail(Error(ErrorCode::peer_failed, message));
         },
         "comm_address"_a, "message"_a, Released());
     // The same on all communicators that the library has used. Nothing where MPI has ended.
@@ -81,7 +85,7 @@ void bind_groups(nb::module_& m) {
     m.def(
         "together",
         [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
-            return std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
+            return std::make_shared<io::GroupTogether>(group_at(comm));
         },
         "comm_address"_a, Released());
     // Every process's int64 numbers, in order of rank; waits as movers do. Collective.
@@ -89,7 +93,7 @@ void bind_groups(nb::module_& m) {
         "gather",
         [](std::uintptr_t comm, nb::object numbers) {
             const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
-            auto all = unlocked([&] { return mpi::ProcessGroup::of(comm_at(comm))->gather(mine); });
+            auto all = unlocked([&] { return group_at(comm)->gather(mine); });
             nb::list arrays;
             for (auto& values : all) arrays.append(array_of(std::move(values)));
             return arrays;
@@ -100,16 +104,14 @@ void bind_groups(nb::module_& m) {
     m.def(
         "duplicate",
         [](std::uintptr_t comm, std::uintptr_t made) {
-            *reinterpret_cast<MPI_Comm*>(made) = mpi::ProcessGroup::of(comm_at(comm))->duplicate();
+            *reinterpret_cast<MPI_Comm*>(made) = group_at(comm)->duplicate();
         },
         "comm_address"_a, "made_address"_a, Released());
     // By which a process has the others stop. See agreement.py.
     nb::class_<mpi::Alarm>(m, "Alarm")
         .def(
             "__init__",
-            [](mpi::Alarm* self, std::uintptr_t comm) {
-                new (self) mpi::Alarm(mpi::ProcessGroup::of(comm_at(comm)));
-            },
+            [](mpi::Alarm* self, std::uintptr_t comm) { new (self) mpi::Alarm(group_at(comm)); },
             "comm_address"_a, Released())
         // Tells all others. Local.
         .def("ring", &mpi::Alarm::ring, Released())

@@ -113,9 +113,9 @@ void bind_movers(nb::module_& m) {
         // Does what can be done now; True when complete here.
         .def("test", &Mover::test, Released())
         // Returns when complete here.
-        .def("wait", &Mover::wait, "timeout_seconds"_a.none() = nb::none(), Released())
+        .def("wait", &Mover::wait, "timeout_seconds"_a = nb::none(), Released())
         // start and wait.
-        .def("__call__", &Mover::operator(), "timeout_seconds"_a.none() = nb::none(), Released())
+        .def("__call__", &Mover::operator(), "timeout_seconds"_a = nb::none(), Released())
         // Whether started and not yet complete.
         .def_prop_ro("in_flight", &Mover::in_flight)
         // Bytes of buffers besides the arrays.

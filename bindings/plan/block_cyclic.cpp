@@ -78,8 +78,8 @@ BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::han
 
 void bind_scalapack(nb::class_<BlockCyclic>& c) {
     c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
-                 "nprocs"_a.none() = nb::none(), "grid_order"_a.none() = "C",
-                 "ranks"_a.none() = nb::none(), nb::kw_only(), "comm"_a.none() = nb::none(),
+                 "nprocs"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
+                 nb::kw_only(), "comm"_a = nb::none(),
                  nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
                          "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
                          "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
@@ -229,10 +229,9 @@ Examples
                 point_or_none(first_process, "first_process"), text_of(grid_order, "grid_order"),
                 ranks, integer_of(replicas, "replicas")));
         },
-        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a.none() = nb::none(),
-        "grid"_a.none() = nb::none(), "first_process"_a.none() = nb::none(),
-        "grid_order"_a.none() = "C", "ranks"_a.none() = nb::none(), "replicas"_a.none() = 1,
-        nb::kw_only(), "comm"_a.none() = nb::none(),
+        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a = nb::none(), "grid"_a = nb::none(),
+        "first_process"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
+        "replicas"_a.none() = 1, nb::kw_only(), "comm"_a = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
                 "nprocs: int | None = None, "
                 "grid: int | collections.abc.Sequence[int] | None = None, "

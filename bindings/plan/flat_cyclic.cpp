@@ -70,14 +70,14 @@ void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
             new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
                                   processes_of(nprocs, comm), given_owners(owners));
         },
-        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a.none() = nb::none(),
-        "owners"_a.none() = nb::none(), nb::kw_only(), "comm"_a.none() = nb::none(),
+        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a = nb::none(), "owners"_a = nb::none(),
+        nb::kw_only(), "comm"_a = nb::none(),
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
                 "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
                 "comm: typing.Any = None) -> None"));
     c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
-                 "nprocs"_a.none() = nb::none(), "owners"_a.none() = nb::none(), nb::kw_only(),
-                 "comm"_a.none() = nb::none(),
+                 "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
+                 "comm"_a = nb::none(),
                  nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
                          "block_bytes: int, dtype: numpy.typing.DTypeLike, "
                          "nprocs: int | None = None, "

@@ -111,8 +111,8 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
              return FloorPlan::uniform(all, in_dims_of(all, grid, "grid"),
                                        processes_of(nprocs, comm));
          },
-         "domain"_a.none(), "grid"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
-         "comm"_a.none() = nb::none(),
+         "domain"_a.none(), "grid"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
+         "comm"_a = nb::none(),
          nb::sig("def uniform(domain: Region | int | collections.abc.Sequence[int], "
                  "grid: int | collections.abc.Sequence[int], nprocs: int | None = None, *, "
                  "comm: typing.Any = None) -> FloorPlan"),
@@ -136,8 +136,8 @@ Examples
                 return FloorPlan::tiles(all, in_dims_of(all, tile, "tile"),
                                         processes_of(nprocs, comm), text_of(mapping, "mapping"));
             },
-            "domain"_a.none(), "tile"_a.none(), "nprocs"_a.none() = nb::none(),
-            "mapping"_a.none() = "block", nb::kw_only(), "comm"_a.none() = nb::none(),
+            "domain"_a.none(), "tile"_a.none(), "nprocs"_a = nb::none(),
+            "mapping"_a.none() = "block", nb::kw_only(), "comm"_a = nb::none(),
             nb::sig("def tiles(domain: Region | int | collections.abc.Sequence[int], "
                     "tile: int | collections.abc.Sequence[int], nprocs: int | None = None, "
                     "mapping: str = 'block', *, comm: typing.Any = None) -> FloorPlan"),
@@ -154,8 +154,8 @@ possible. Raises InvalidArgument, Mismatch (dimensions).
                     value_of<Splits>(splits, "splits", "a list of integers for each dimension"),
                     processes_of(nprocs, comm));
             },
-            "domain"_a.none(), "splits"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
-            "comm"_a.none() = nb::none(),
+            "domain"_a.none(), "splits"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
+            "comm"_a = nb::none(),
             nb::sig("def from_splits(domain: Region | int | collections.abc.Sequence[int], "
                     "splits: collections.abc.Sequence[collections.abc.Sequence[int]], "
                     "nprocs: int | None = None, *, comm: typing.Any = None) -> FloorPlan"),
@@ -246,8 +246,8 @@ Examples
            nb::handle comm) {
             new (self) FloorPlan(make_floor_plan(regions, owners, nprocs, comm));
         },
-        "regions"_a.none(), "owners"_a.none(), "nprocs"_a.none() = nb::none(), nb::kw_only(),
-        "comm"_a.none() = nb::none(),
+        "regions"_a.none(), "owners"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
+        "comm"_a = nb::none(),
         nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
                 "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
                 "nprocs: int | None = None, *, comm: typing.Any = None) -> None"));
@@ -259,8 +259,8 @@ Examples
         .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
         .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
                      "All regions as an (n, 2, dims) array (int64), a copy.")
-        .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a.none() = nb::none(),
-             nb::kw_only(), "comm"_a.none() = nb::none(),
+        .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
+             "comm"_a = nb::none(),
              R"doc(The same blocks with other owners, as after balancing the load anew.
 
 `owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner

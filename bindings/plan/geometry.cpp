@@ -43,6 +43,12 @@ int dims_of(nb::handle dims) {
     return static_cast<int>(std::clamp<std::int64_t>(integer_of(dims, "dims"), -most, most));
 }
 
+/// A method of regions that takes a number for each dimension, or one for all.
+template <Region (Region::*method)(const Point&) const>
+Region in_all_dims_by(const Region& region, const Point& numbers) {
+    return (region.*method)(in_all_dims(numbers, region.dims()));
+}
+
 nb::tuple slices(const Region& region, const Point& origin) {
     nb::list result;
     const Point zero =
@@ -132,7 +138,7 @@ Region((2, 2), (4, 6))
                 const Point below = in_all_dims(width, r.dims());
                 return r.grown(below, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : below);
             },
-            "width"_a, "upper"_a.none() = nb::none(),
+            "width"_a, "upper"_a = nb::none(),
             R"doc(The region grown on both sides of each dimension.
 
 Parameters
@@ -148,12 +154,8 @@ Examples
 >>> dm.Region((0, 0), (4, 4)).grown(1, (0, 2))
 Region((-1, -1), (4, 6))
 )doc")
-        .def(
-            "shifted",
-            [](const Region& r, const Point& offset) {
-                return r.shifted(in_all_dims(offset, r.dims()));
-            },
-            "offset"_a, "The region moved by an offset (one number: in all dimensions).")
+        .def("shifted", &in_all_dims_by<&Region::shifted>, "offset"_a,
+             "The region moved by an offset (one number: in all dimensions).")
         .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
         .def("__and__", &Region::intersected, "other"_a, nb::is_operator())
         .def("bounding", &Region::bounding, "other"_a,
@@ -161,21 +163,12 @@ Region((-1, -1), (4, 6))
         .def("__or__", &Region::bounding, "other"_a, nb::is_operator())
         .def("subtracted", &Region::subtracted, "other"_a,
              "The points that are not in `other`, as at most 2 * dims disjoint regions.")
+        .def("coarsened", &in_all_dims_by<&Region::coarsened>, "ratio"_a,
+             "The coarse cells, of `ratio` points in each dimension, that the region touches.")
+        .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a,
+             "The fine points of these coarse cells.")
         .def(
-            "coarsened",
-            [](const Region& r, const Point& ratio) {
-                return r.coarsened(in_all_dims(ratio, r.dims()));
-            },
-            "ratio"_a,
-            "The coarse cells, of `ratio` points in each dimension, that the region touches.")
-        .def(
-            "refined",
-            [](const Region& r, const Point& ratio) {
-                return r.refined(in_all_dims(ratio, r.dims()));
-            },
-            "ratio"_a, "The fine points of these coarse cells.")
-        .def(
-            "slices", &slices, "origin"_a.none() = nb::none(),
+            "slices", &slices, "origin"_a = nb::none(),
             nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
                     "-> tuple[slice, ...]"),
             R"doc(The slices that select this region in an array whose first element is at `origin`.

@@ -100,7 +100,7 @@ begin_bytes, end_bytes : int
         field("end_bytes", &MemoryLayout::end_bytes, "One past the highest address."));
 
     m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
-          "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());
+          "ghost"_a = 0, "ghost_upper"_a = nb::none());
 }
 
 }  // namespace datamover::bindings

@@ -47,15 +47,15 @@ std::int64_t rank_or_any(std::optional<std::int64_t> rank) {
     return rank.value_or(plan::any_rank);
 }
 
-/// Elements by peer.
-nb::dict sizes_of(const std::vector<PeerPart>& parts) {
+/// Elements by peer, of what a rank sends or receives. `nodes`: the number of each rank's node.
+template <auto parts>
+nb::dict sizes_by_peer(const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
+    std::vector<std::int64_t> numbers;
+    if (!nodes.is_none()) numbers = Integers(nodes, "nodes").to_vector();
     nb::dict sizes;
-    for (const PeerPart& peer : parts) sizes[nb::int_(peer.rank)] = peer.part.size();
+    for (const PeerPart& peer : (plan.*parts)(rank, numbers))
+        sizes[nb::int_(peer.rank)] = peer.part.size();
     return sizes;
-}
-
-std::vector<std::int64_t> node_numbers(nb::handle nodes) {
-    return nodes.is_none() ? std::vector<std::int64_t>{} : Integers(nodes, "nodes").to_vector();
 }
 
 std::int64_t counted(const MotionPlan& plan, std::int64_t i) {
@@ -225,11 +225,7 @@ Unsupported
             },
             "All sections; see `sections`.")
         .def(
-            "outgoing",
-            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
-                return sizes_of(plan.outgoing(rank, node_numbers(nodes)));
-            },
-            "rank"_a, "nodes"_a.none() = nb::none(),
+            "outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
             nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
                     "dict[int, int]"),
             R"doc(Number of elements that a rank sends to each peer, itself included.
@@ -247,18 +243,13 @@ Examples
 {0: 6, 1: 6}
 )doc")
         .def(
-            "incoming",
-            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
-                return sizes_of(plan.incoming(rank, node_numbers(nodes)));
-            },
-            "rank"_a, "nodes"_a.none() = nb::none(),
+            "incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
             nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
                     "dict[int, int]"),
             "Number of elements that a rank receives from each peer, itself included; see "
             "`outgoing`.")
         .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
-             "order"_a = "C", "source_memory"_a.none() = nb::none(),
-             "destination_memory"_a.none() = nb::none(),
+             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
              R"doc(Which address goes to which address, for what one rank sends to another.
 
 Parameters

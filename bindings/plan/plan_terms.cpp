@@ -56,8 +56,8 @@ flip : sequence of bool, optional
                                     flip_of(flip)};
          },
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-         "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
-         "destination_step"_a.none() = nb::none(), "flip"_a = nb::none())
+         "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none(),
+         "flip"_a = nb::none())
         .def("__hash__",
              [](const SectionCopy& s) {
                  return nb::hash(nb::make_tuple(s.source_block, s.source_region.lo(),

@@ -187,7 +187,7 @@ keeps the arrays alive; they must stay where they are (no `resize`).
 void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c) {
     bind_bound_copy(m);
     c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
-          "buffer"_a = nb::none(), "op"_a.none() = nb::none(),
+          "buffer"_a = nb::none(), "op"_a = nb::none(),
           nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
                   "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
           R"doc(Check arrays once, to move between them many times.
@@ -225,7 +225,7 @@ Examples
 >>> b
 array([7., 5., 3.])
 )doc");
-    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a.none() = nb::none(),
+    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
           nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
                   "op: typing.Any = None) -> None"),
           R"doc(Move every element from one memory to the other.
@@ -275,7 +275,7 @@ Raises
 As `copy` does.
 )doc")
         .def(
-            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a.none() = nb::none(),
+            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
                     "op: typing.Any = None) -> None"),
             R"doc(Disassemble a message: the elements of a buffer, in order, go to the destinations.
@@ -298,7 +298,7 @@ Raises
 As `copy` does; WrongType too for bare bytes where elements of source and destination differ in
 size.
 )doc");
-    m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a.none() = nb::none(),
+    m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
           "around_caches"_a = false,
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
                   "op: typing.Any = None, around_caches: bool = False) -> None"));

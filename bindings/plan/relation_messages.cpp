@@ -126,7 +126,7 @@ Examples
 >>> b
 array([ 0., 12.,  0., 10.])
 )doc")
-        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a.none() = nb::none(),
+        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
                     nb::sig("def accept_put(message: typing.Any, destination: typing.Any, "
                             "op: typing.Any = None) -> None"),
                     R"doc(Write the elements of a put message where it says.

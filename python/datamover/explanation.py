@@ -102,13 +102,8 @@ class Pairs:
     @classmethod
     def of(cls, table: dict[str, np.ndarray], elem_bytes: int) -> Pairs:
         """Convert a table of the C++ side from elements to bytes."""
-        return cls(
-            table["source"],
-            table["destination"],
-            table["elems"] * elem_bytes,
-            table["encoding"],
-            table["relation_bytes"],
-        )
+        columns = dict(table)
+        return cls(bytes=columns.pop("elems") * elem_bytes, **columns)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -35,8 +35,6 @@ LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
 
 PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
 UNHELD = "#eceff2"
-#: The ticks of all axes.
-TICKS: Any = {"length": 2, "labelsize": 7.5, "labelcolor": FAINT, "color": FAINT}
 
 
 def colors(nprocs: int) -> Any:
@@ -429,7 +427,7 @@ def _show(axes: Any, picture: np.ndarray, width: int, height: int) -> None:
 def _ticks(axis: Any, lo: int, extent: int) -> None:
     """Mark both ends with the array's indices; those of the picture begin at 0."""
     axis.set_ticks([0, extent], labels=[f"{lo:,}", f"{lo + extent:,}"])
-    axis.set_tick_params(**TICKS)
+    axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
 
 
 def frame(axes: Any) -> None:

@@ -17,17 +17,7 @@ from datamover import _plan
 from datamover.counted import counted
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.explanation_tables import message_sizes, peer_words
-from datamover.layout_picture import (
-    ACCENT,
-    FAINT,
-    INK,
-    PAPER,
-    SIDE,
-    TICKS,
-    Painter,
-    frame,
-    text_color,
-)
+from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +110,7 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
     if not logarithmic:
         bar.ax.yaxis.set_major_locator(_byte_locator(5))
     bar.ax.yaxis.set_major_formatter(_tick_bytes)
-    bar.ax.tick_params(**TICKS)
+    bar.ax.tick_params(labelsize=7.5, labelcolor=FAINT, color=FAINT, length=2)
     bar.ax.minorticks_off()
 
 
@@ -155,7 +145,7 @@ def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
         labels = ["0", f"{bounds[groups // 2]:,}", f"{bounds[-1] - 1:,}"]
     axes.set_xticks(ticks, labels=labels)
     axes.set_yticks(ticks, labels=labels)
-    axes.tick_params(**TICKS)
+    axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
 
 
 def _draw_peers(axes: Any, e: Explanation) -> None:
@@ -192,7 +182,7 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
     axes.set_xticks(list(few), labels=[f"{rank:,}" for rank in few])
     axes.yaxis.set_major_locator(_byte_locator(8))
     axes.yaxis.set_major_formatter(_tick_bytes)
-    axes.tick_params(**TICKS)
+    axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
     axes.set_xlabel("peer", fontsize=9, color=INK)
     axes.set_box_aspect(1)
     for side in ("top", "right"):
