@@ -99,14 +99,6 @@ void bind_groups(nb::module_& m) {
             return arrays;
         },
         "comm_address"_a, "numbers"_a);
-    // Makes a communicator of the same processes, to be freed by the caller, and puts its
-    // handle at an address; waits as movers do. Collective.
-    m.def(
-        "duplicate",
-        [](std::uintptr_t comm, std::uintptr_t made) {
-            *reinterpret_cast<MPI_Comm*>(made) = group_at(comm)->duplicate();
-        },
-        "comm_address"_a, "made_address"_a, Released());
     // By which a process has the others stop. See agreement.py.
     nb::class_<mpi::Alarm>(m, "Alarm")
         .def(

@@ -118,8 +118,6 @@ void bind_movers(nb::module_& m) {
         .def("__call__", &Mover::operator(), "timeout_seconds"_a = nb::none(), Released())
         // Whether started and not yet complete.
         .def_prop_ro("in_flight", &Mover::in_flight)
-        // Bytes of buffers besides the arrays.
-        .def_prop_ro("extra_bytes", &Mover::extra_bytes)
         // What one round moves and what has been done so far. Local.
         .def("counters", &mover_counters)
         // How each pair is carried. Local.
@@ -140,9 +138,7 @@ void bind_movers(nb::module_& m) {
         .def(nb::init<>())
         // Whether it also carries messages.
         .def_prop_ro("carries_messages", &ProgressThread::carries_messages);
-    // Seconds after which waits give up. Local.
-    m.def("default_timeout", &default_timeout);
-    // Sets it; None: never. Local.
+    // Sets the seconds after which waits give up; None: never. Local.
     m.def("set_default_timeout", &set_default_timeout, "seconds"_a.none());
     // All transports, in order of preference, and whether each needs a common node. Local.
     m.def("transports", [] {

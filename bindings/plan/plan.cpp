@@ -299,11 +299,10 @@ void bind_level(nb::module_& m, const char* name, LevelBuilder* build) {
     m.def(
         name,
         [build](const Layout& read, const Layout& reading, const Point& factor, const Point& lower,
-                const Point& upper, const Region& periodic, const Flip& wraps, bool partial) {
-            const int dims = reading.dims();
-            return build(read, reading, in_all_dims(factor, dims),
-                         {in_all_dims(lower, dims), in_all_dims(upper, dims), periodic,
-                          flip_of(wraps), partial});
+                const Point& upper, const Region& periodic, const std::vector<bool>& wraps,
+                bool partial) {
+            return build(read, reading, in_all_dims(factor, reading.dims()),
+                         {lower, upper, periodic, wraps, partial});
         },
         "read"_a, "reading"_a, "factor"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a,
         "partial"_a);
@@ -323,23 +322,13 @@ void bind_builders(nb::module_& m) {
         },
         "source"_a, "destination"_a, "axes"_a = nb::none(), "source_region"_a = nb::none(),
         "destination_region"_a = nb::none(), "partial"_a = false, "flip"_a = nb::none());
-    m.def(
-        "halo",
-        [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,
-           const Flip& wraps, bool corners, std::int64_t colors, std::int64_t color) {
-            return halo(layout, in_all_dims(lower, layout.dims()),
-                        in_all_dims(upper, layout.dims()), periodic, flip_of(wraps), corners,
-                        colors, color);
-        },
-        "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true,
-        "colors"_a = 1, "color"_a = 0);
+    m.def("halo", &halo, "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a, "corners"_a,
+          "colors"_a, "color"_a);
     m.def(
         "axis_halo",
         [](const Layout& layout, const Point& lower, const Point& upper, std::int64_t axis,
-           const Region& periodic, const Flip& wraps) {
-            return axis_halo(layout, in_all_dims(lower, layout.dims()),
-                             in_all_dims(upper, layout.dims()), dimension_of(axis), periodic,
-                             flip_of(wraps));
+           const Region& periodic, const std::vector<bool>& wraps) {
+            return axis_halo(layout, lower, upper, dimension_of(axis), periodic, wraps);
         },
         "layout"_a, "lower"_a, "upper"_a, "axis"_a, "periodic"_a, "wraps"_a);
     m.def(

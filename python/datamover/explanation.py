@@ -327,14 +327,9 @@ def _relations(tables: list[Pairs]) -> list[Relations]:
         return []
     encoding = np.concatenate([t.encoding for t in tables])
     nbytes = np.concatenate([t.relation_bytes for t in tables])
-    names = _plan.encoding_names()
-    return [
-        Relations(
-            names[e],
-            int((encoding == e).sum()),
-            int(nbytes[encoding == e].min()),
-            int(nbytes[encoding == e].max()),
-            int(nbytes[encoding == e].sum()),
-        )
-        for e in np.unique(encoding).tolist()
-    ]
+    names, found = _plan.encoding_names(), []
+    for e in np.unique(encoding).tolist():
+        sizes = nbytes[encoding == e]
+        bounds = int(sizes.min()), int(sizes.max())
+        found.append(Relations(names[e], len(sizes), *bounds, int(sizes.sum())))
+    return found

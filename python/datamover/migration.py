@@ -19,7 +19,7 @@ from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
 from .mover_pairs import table
-from .mpi import collectively, comm_address, core, gathered, take_part_with, told
+from .mpi import collectively, comm_address, core, gathered, join_as_failed, told
 from .targets import NO_TARGET, TargetMap
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Migration:
             self._refuse(error)
 
     def _refuse(self, error: BaseException) -> NoReturn:
-        take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
+        join_as_failed(self._core.refuse, error)
 
     @property
     def elems(self) -> int:
