@@ -80,9 +80,8 @@ class ArrayMemory {
 public:
     /// `name` stands for the array in messages. Throws wrong_type where there is no such memory,
     /// for masked arrays, and for Python objects as elements.
-    ArrayMemory(nanobind::handle array, std::string name)
-        : name_(std::move(name)), array_(as_array(nanobind::borrow(array))) {
-        namespace nb = nanobind;
+    ArrayMemory(nb::handle array, std::string name)
+        : name_(std::move(name)), array_(as_array(nb::borrow(array))) {
         if (read_buffer()) {
             stretch();
             return;
@@ -110,7 +109,7 @@ public:
     }
 
     std::byte* data() const { return data_; }
-    nanobind::handle object() const { return array_; }
+    nb::handle object() const { return array_; }
     const std::string& name() const { return name_; }
     const std::string& typestr() const { return typestr_; }
     std::int64_t elem_bytes() const { return elem_bytes_; }
@@ -163,8 +162,7 @@ private:
     }
 
     /// A NumPy array over the same memory. Scalars of NumPy are buffers too, and read-only.
-    nanobind::object as_array(const nanobind::object& object) const {
-        namespace nb = nanobind;
+    nb::object as_array(const nb::object& object) const {
         refuse_mask(object, name_);
         const nb::module_ numpy = nb::module_::import_("numpy");
         if (nb::isinstance(object, numpy.attr("ndarray"))) return object;
@@ -200,7 +198,7 @@ private:
     }
 
     std::string name_, typestr_;
-    nanobind::object array_;
+    nb::object array_;
     std::byte* data_ = nullptr;
     bool read_only_ = false;
     std::int64_t elem_bytes_ = 0, begin_bytes_ = 0, end_bytes_ = 0;

@@ -22,7 +22,6 @@ inline std::array<vectorcallfunc, 16> called_by{};
 
 /// Replaces the error that is set, if it is that of arguments which fit nothing.
 inline void say_in_a_line() {
-    namespace nb = nanobind;
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
     nb::python_error error;
     try {
@@ -52,14 +51,14 @@ constexpr std::array<vectorcallfunc, sizeof...(i)> all_callers(std::index_sequen
 
 /// What Python calls an object by. The headers of the stable interface lack the question; every
 /// version of Python answers it.
-inline vectorcallfunc caller_of(nanobind::handle object) {
+inline vectorcallfunc caller_of(nb::handle object) {
     static const auto ask = reinterpret_cast<vectorcallfunc (*)(PyObject*)>(
         dlsym(RTLD_DEFAULT, "PyVectorcall_Function"));
     return ask == nullptr ? nullptr : ask(object.ptr());
 }
 
 /// Has a function of nanobind say its errors in a line; nothing for other objects.
-inline void say_errors_of(nanobind::handle object) {
+inline void say_errors_of(nb::handle object) {
     static constexpr auto callers = all_callers(std::make_index_sequence<called_by.size()>{});
     const vectorcallfunc caller = caller_of(object);
     if (caller == nullptr) return;
@@ -75,8 +74,7 @@ inline void say_errors_of(nanobind::handle object) {
 }
 
 /// To be called at the end of a module: for all its functions, and the methods of its classes.
-inline void say_call_errors(nanobind::module_& m) {
-    namespace nb = nanobind;
+inline void say_call_errors(nb::module_& m) {
     const auto is_of_nanobind = [](nb::handle object) {
         return nb::hasattr(object, "__nb_signature__");
     };

@@ -134,16 +134,8 @@ private:
 
 namespace datamover::bindings {
 
-/// Lets an aggregate be pickled, as the tuple of its members.
-template <class Kind, class... Member>
-void add_state(nanobind::class_<Kind>& c, Member Kind::*... members) {
-    c.def("__getstate__", [members...](const Kind& kind) {
-         return nanobind::make_tuple(kind.*members...);
-     }).def("__setstate__", [](Kind& self, const nanobind::tuple& state) {
-        std::size_t i = 0;
-        new (&self) Kind{nanobind::cast<Member>(state[i++])...};
-    });
-}
+namespace nb = nanobind;
+using namespace nb::literals;
 
 /// One number stands for that number in each dimension.
 inline Point in_all_dims(const Point& p, int dims) {
@@ -199,23 +191,23 @@ inline ElementOrder element_order(const std::string& order) {
 // lists signatures.
 
 /// An object in a line; one that is long by its type.
-inline std::string shown(nanobind::handle object) {
+inline std::string shown(nb::handle object) {
     constexpr std::size_t most_shown = 80;
-    const std::string text = nanobind::repr(object).c_str();
+    const std::string text = nb::repr(object).c_str();
     if (text.size() <= most_shown && text.find('\n') == std::string::npos) return text;
-    return std::string("a ") + nanobind::type_name(object.type()).c_str();
+    return std::string("a ") + nb::type_name(object.type()).c_str();
 }
 
 /// Throws wrong_type: "NAME is OBJECT, it must be WANTED".
-[[noreturn]] inline void refuse_type(nanobind::handle object, const std::string& name,
+[[noreturn]] inline void refuse_type(nb::handle object, const std::string& name,
                                      const std::string& wanted) {
     throw Error(ErrorCode::wrong_type, name + " is " + shown(object) + ", it must be " + wanted);
 }
 
 /// Throws wrong_type, and out_of_range beyond 64 bits.
-inline std::int64_t integer_of(nanobind::handle object, const char* name) {
+inline std::int64_t integer_of(nb::handle object, const char* name) {
     if (!PyIndex_Check(object.ptr())) refuse_type(object, name, "an integer");
-    const nanobind::object number = nanobind::steal(PyNumber_Index(object.ptr()));
+    const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
     if (!number.is_valid()) {
         PyErr_Clear();  // of an array of several numbers
         refuse_type(object, name, "an integer");
@@ -228,7 +220,7 @@ inline std::int64_t integer_of(nanobind::handle object, const char* name) {
 }
 
 /// Throws wrong_type if it is not a string, and invalid_argument if the string is not valid text.
-inline std::string text_of(nanobind::handle object, const char* name) {
+inline std::string text_of(nb::handle object, const char* name) {
     if (!PyUnicode_Check(object.ptr())) refuse_type(object, name, "a string");
     Py_ssize_t bytes = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &bytes);
@@ -241,31 +233,31 @@ inline std::string text_of(nanobind::handle object, const char* name) {
 }
 
 /// Throws wrong_type, and as the caster of points does.
-inline Point point_of(nanobind::handle object, const char* name,
+inline Point point_of(nb::handle object, const char* name,
                       const char* wanted = "an integer or a sequence of integers") {
-    nanobind::detail::make_caster<Point> caster;
+    nb::detail::make_caster<Point> caster;
     if (object.is_none() || !caster.from_python(object, 0, nullptr))
         refuse_type(object, name, wanted);
     return caster.operator Point();
 }
 
 /// The same; a point of no dimensions for None.
-inline Point point_or_none(nanobind::handle object, const char* name) {
+inline Point point_or_none(nb::handle object, const char* name) {
     return object.is_none() ? Point{} : point_of(object, name);
 }
 
 /// Converts an object by nanobind, for example a list to a vector. Throws wrong_type.
 template <class Value>
-Value value_of(nanobind::handle object, const char* name, const char* wanted) {
+Value value_of(nb::handle object, const char* name, const char* wanted) {
     Value value;
-    if (!nanobind::try_cast(object, value)) refuse_type(object, name, wanted);
+    if (!nb::try_cast(object, value)) refuse_type(object, name, wanted);
     return value;
 }
 
 /// Throws wrong_type.
-inline Region region_of(nanobind::handle object, const std::string& name) {
-    if (!nanobind::isinstance<Region>(object)) refuse_type(object, name, "a Region");
-    return nanobind::cast<Region>(object);
+inline Region region_of(nb::handle object, const std::string& name) {
+    if (!nb::isinstance<Region>(object)) refuse_type(object, name, "a Region");
+    return nb::cast<Region>(object);
 }
 
 }  // namespace datamover::bindings

@@ -15,11 +15,13 @@
 
 namespace datamover::bindings {
 
+namespace nb = nanobind;
+using namespace nb::literals;
+
 /// Sets the Python exception of a code, found by name in datamover.errors at the time of the error,
 /// so that no module has to be imported before another. An exception that is set stays: a signal
 /// handler raised it in a wait within the call (Ctrl-C), whatever error that wait ended in.
 inline void set_python_error(ErrorCode code, const char* message) {
-    namespace nb = nanobind;
     if (PyErr_Occurred() != nullptr) return;
     try {
         const nb::object type =
@@ -40,7 +42,7 @@ inline ErrorCode error_code_from_name(const std::string& name) {
 /// To be called once by every module whose functions throw datamover::Error. Memory that the
 /// standard library did not get is an error of the library's, too.
 inline void register_error_translator() {
-    nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
+    nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
         } catch (const Error& e) {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,15 +18,26 @@
 
 namespace datamover::bindings {
 
+namespace nb = nanobind;
+using namespace nb::literals;
+
 template <class T>
-using NumpyArray = nanobind::ndarray<nanobind::numpy, T, nanobind::c_contig>;
+using NumpyArray = nb::ndarray<nb::numpy, T, nb::c_contig>;
+
+/// A NumPy array over memory that an object keeps.
+template <class T, class Keeper>
+NumpyArray<T> array_over(T* data, std::initializer_list<std::size_t> shape, Keeper&& keeper) {
+    using Kept = std::remove_cvref_t<Keeper>;
+    auto* kept = new Kept(std::forward<Keeper>(keeper));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Kept*>(p); });
+    return NumpyArray<T>(data, shape, owner);
+}
 
 /// A NumPy array of the given shape that takes over a vector.
 template <class T>
 NumpyArray<T> array_of(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nanobind::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return NumpyArray<T>(kept->data(), shape, owner);
+    T* const data = values.data();
+    return array_over(data, shape, std::move(values));
 }
 
 template <class T>
@@ -40,8 +52,7 @@ inline NumpyArray<std::int64_t> array_of(std::span<const std::int64_t> values) {
 
 /// Throws wrong_type for a masked array, of which only the elements would be looked at; `name`
 /// stands for it in the message.
-inline void refuse_mask(nanobind::handle object, const std::string& name) {
-    namespace nb = nanobind;
+inline void refuse_mask(nb::handle object, const std::string& name) {
     const nb::module_ numpy = nb::module_::import_("numpy");
     if (object.type().is(numpy.attr("ndarray"))) return;
     if (nb::isinstance(object, numpy.attr("ma").attr("MaskedArray")))
@@ -56,8 +67,7 @@ inline void refuse_mask(nanobind::handle object, const std::string& name) {
 class Integers {
 public:
     /// Throws wrong_type when they are no integers; `what` names them in the message.
-    Integers(nanobind::handle object, const char* what) {
-        namespace nb = nanobind;
+    Integers(nb::handle object, const char* what) {
         refuse_mask(object, what);
         const nb::module_ numpy = nb::module_::import_("numpy");
         nb::object array = numpy.attr("asarray")(object);
@@ -77,12 +87,11 @@ public:
     std::vector<std::int64_t> to_vector() const { return {values().begin(), values().end()}; }
 
 private:
-    using Array = nanobind::ndarray<const std::int64_t, nanobind::c_contig, nanobind::device::cpu>;
+    using Array = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 
     /// Unsigned numbers beyond would become negative ones.
-    static void require_64_bits(const nanobind::object& array, const std::string& kind,
+    static void require_64_bits(const nb::object& array, const std::string& kind,
                                 const char* what) {
-        namespace nb = nanobind;
         if (kind != "u" || nb::cast<std::int64_t>(array.attr("size")) == 0) return;
         const auto largest = nb::cast<std::uint64_t>(nb::int_(array.attr("max")()));
         if (largest > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))

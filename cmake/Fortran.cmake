@@ -24,7 +24,8 @@ file(GLOB fortran_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/fortran/*
 add_library(datamover_fortran STATIC ${fortran_sources})
 set_target_properties(datamover_fortran PROPERTIES EXPORT_NAME fortran LINKER_LANGUAGE CXX
                       Fortran_MODULE_DIRECTORY "${modules}")
-target_include_directories(datamover_fortran PUBLIC $<BUILD_INTERFACE:${modules}>
+target_include_directories(datamover_fortran PRIVATE "${PROJECT_SOURCE_DIR}/src"
+                           PUBLIC $<BUILD_INTERFACE:${modules}>
                            $<INSTALL_INTERFACE:${modules_installed}>)
 target_link_libraries(datamover_fortran PUBLIC datamover)
 target_compile_options(datamover_fortran PRIVATE -Wall -Wextra

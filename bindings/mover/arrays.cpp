@@ -19,11 +19,9 @@
 #include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
 #include "errors.hpp"
+#include "geometry/make_error.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace datamover::bindings {
 namespace {
@@ -32,12 +30,6 @@ ScalarType scalar_from_name(const std::string& name) {
     for (int i = 0; i < scalar_type_count; ++i)
         if (name == scalar_name(static_cast<ScalarType>(i))) return static_cast<ScalarType>(i);
     return ScalarType::opaque;
-}
-
-ElementOrder order_from_name(const std::string& order) {
-    if (order == "C") return ElementOrder::row_major;
-    if (order == "F") return ElementOrder::column_major;
-    throw Error(ErrorCode::invalid_argument, "order \"" + order + "\" is neither \"C\" nor \"F\"");
 }
 
 /// One of the user's arrays: its shape, with ghosts, and where it lies.
@@ -52,9 +44,8 @@ void check_extents(const UserArray& user, const Layout& layout) {
     const bool same_dims = extents.dims() == user.shape.dims() && lower.dims() == extents.dims();
     const Point wanted = same_dims ? extents + lower + user.place.ghost_upper : extents;
     if (!same_dims || !(user.shape == wanted))
-        throw Error(ErrorCode::mismatch, "the array for block " + std::to_string(user.place.block) +
-                                             " has shape " + user.shape.to_string() +
-                                             ", its layout asks for " + wanted.to_string());
+        throw make_error(ErrorCode::mismatch, "the array for block ", user.place.block,
+                         " has shape ", user.shape, ", its layout asks for ", wanted);
 }
 
 /// From (number, address, shape, byte strides, ghost_lower, ghost_upper).
@@ -81,10 +72,10 @@ std::shared_ptr<const void> kept_alive(nb::object object) {
 }
 
 /// All bytes of an array's memory on this process as a NumPy array that keeps them alive.
-nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const Array& array) {
-    auto* kept = new ArrayPart(array.part());
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ArrayPart*>(p); });
-    return {kept->base, {static_cast<std::size_t>(kept->memory.end_bytes)}, owner};
+NumpyArray<std::uint8_t> bytes_of(const Array& array) {
+    ArrayPart part = array.part();
+    auto* const base = reinterpret_cast<std::uint8_t*>(part.base);
+    return array_over(base, {static_cast<std::size_t>(part.memory.end_bytes)}, std::move(part));
 }
 
 /// Keeps the memory known.
@@ -95,39 +86,44 @@ struct WindowMemory {
 }  // namespace
 
 void bind_arrays(nb::module_& m) {
-    nb::class_<ArrayPart>(m, "ArrayPart", "One process's part of an array, as movers bind it.");
-    nb::class_<Array>(m, "XArray", "The memory of a distributed array made by the library.")
+    // One process's part of an array, as movers bind it.
+    nb::class_<ArrayPart>(m, "ArrayPart");
+    // The memory of a distributed array made by the library.
+    nb::class_<Array>(m, "XArray")
         .def(
             "__init__",
             [](Array* self, std::uintptr_t comm, const Layout& layout, std::int64_t elem_bytes,
                const std::string& type, const std::string& order, const Point& ghost_lower,
                const Point& ghost_upper) {
-                const ArrayOptions options{scalar_from_name(type), order_from_name(order),
+                const ArrayOptions options{scalar_from_name(type), element_order(order),
                                            ghost_lower, ghost_upper};
                 new (self) Array(comm_at(comm), layout, elem_bytes, options);
             },
-            nb::arg("comm_address"), nb::arg("layout"), nb::arg("elem_bytes"), nb::arg("type"),
-            nb::arg("order"), nb::arg("ghost_lower"), nb::arg("ghost_upper"),
-            nb::call_guard<Unlocked>())
-        .def_prop_ro("shared", &Array::shared, "Whether the node's other processes can reach it.")
-        .def("part", &Array::part, "The part of this process.")
-        .def("bytes", &bytes_of, "All bytes of this process's memory, uint8, kept alive.")
-        .def(
-            "blocks",
-            [](const Array& a) {
-                nb::list blocks;
-                for (const BlockMemory& b : a.part().memory.blocks) {
-                    const Point shape =
-                        b.valid.empty() ? a.layout().block_extents(b.block) : b.valid.shape();
-                    blocks.append(nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes,
-                                                 b.valid.lo(), shape));
-                }
-                return blocks;
-            },
-            "For every local block: number, byte offset of local index 0, byte strides, lowest "
-            "legal "
-            "local index, shape with ghosts (blocks without elements have none).")
-        .def("free", &Array::close, "Drops the reference to the memory. Local.");
+            "comm_address"_a, "layout"_a, "elem_bytes"_a, "type"_a, "order"_a, "ghost_lower"_a,
+            "ghost_upper"_a, nb::call_guard<Unlocked>())
+        // Whether the node's other processes can reach it.
+        .def_prop_ro("shared", &Array::shared)
+        // The part of this process.
+        .def("part", &Array::part)
+        // All bytes of this process's memory, uint8, kept alive.
+        .def("bytes", &bytes_of)
+        // For every local block: number, byte offset of local index 0, byte strides, lowest legal
+        // local index, shape with ghosts (blocks without elements have none).
+        .def("blocks",
+             [](const Array& a) {
+                 nb::list blocks;
+                 for (const BlockMemory& b : a.part().memory.blocks) {
+                     const Point shape =
+                         b.valid.empty() ? a.layout().block_extents(b.block) : b.valid.shape();
+                     blocks.append(nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes,
+                                                  b.valid.lo(), shape));
+                 }
+                 return blocks;
+             })
+        // Drops the reference to the memory. Local.
+        .def("free", &Array::close);
+    // The part that arrays of the user make up; blocks are (number, address, shape, byte
+    // strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.
     m.def(
         "user_part",
         [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,
@@ -143,21 +139,20 @@ void bind_arrays(nb::module_& m) {
             part.owner = kept_alive(std::move(owner));
             return part;
         },
-        nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"),
-        nb::arg("writable"), nb::arg("owner"),
-        "The part that arrays of the user make up; blocks are (number, address, shape, byte "
-        "strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.");
-    nb::class_<WindowMemory>(m, "WindowMemory", "Memory of a shared window, known as such.");
+        "layout"_a, "blocks"_a, "elem_bytes"_a, "type"_a, "writable"_a, "owner"_a);
+    // Memory of a shared window, known as such.
+    nb::class_<WindowMemory>(m, "WindowMemory");
+    // Makes known that bytes of this process lie in a shared window. Local.
     m.def(
         "in_window",
         [](std::uintptr_t window, std::uintptr_t address, std::int64_t bytes) {
             return WindowMemory{in_window(*reinterpret_cast<MPI_Win*>(window),
                                           reinterpret_cast<void*>(address), bytes)};
         },
-        "window_address"_a, "address"_a, "bytes"_a,
-        "Makes known that bytes of this process lie in a shared window. Local.");
+        "window_address"_a, "address"_a, "bytes"_a);
     // Handles lie at addresses (mpi4py's MPI._addressof): that of the element's type, 0 for bytes,
     // and that of the handle to be set.
+    // Set a datatype's handle to one side of a relation. Local.
     m.def(
         "make_relation_datatype",
         [](const AddressRelation& relation, const std::string& side, std::uintptr_t element,
@@ -167,8 +162,7 @@ void bind_arrays(nb::module_& m) {
             *reinterpret_cast<MPI_Datatype*>(result) =
                 relation_datatype(relation, side_of(side), elem);
         },
-        "relation"_a, "side"_a, "element"_a, "result"_a,
-        "Set a datatype's handle to one side of a relation. Local.");
+        "relation"_a, "side"_a, "element"_a, "result"_a);
 }
 
 }  // namespace datamover::bindings

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of migrations of single elements, and of index lists made by all processes.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +11,7 @@
 
 #include "array_memory.hpp"
 #include "casters.hpp"
+#include "class_members.hpp"
 #include "datamover/index_lists.hpp"
 #include "datamover/migration.hpp"
 #include "datamover/targets.hpp"
@@ -21,13 +19,8 @@
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace datamover::bindings {
 namespace {
-
-using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
 /// (address, element bytes, stride bytes, type, name of the type) of a column.
 ElementColumn column_of(const nb::handle& described) {
@@ -51,11 +44,10 @@ ElementBuffer buffer_of(const nb::handle& described) {
             {}};
 }
 
-Bytes bytes_of(ElementBuffer&& buffer) {
-    auto* kept = new ElementBuffer(std::move(buffer));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ElementBuffer*>(p); });
-    return Bytes(reinterpret_cast<std::uint8_t*>(kept->data),
-                 {static_cast<std::size_t>(kept->bytes)}, owner);
+NumpyArray<std::uint8_t> bytes_of(ElementBuffer&& buffer) {
+    auto* const data = reinterpret_cast<std::uint8_t*>(buffer.data);
+    const auto bytes = static_cast<std::size_t>(buffer.bytes);
+    return array_over(data, {bytes}, std::move(buffer));
 }
 
 nb::list arrays_of(std::vector<ElementBuffer>&& buffers) {
@@ -64,10 +56,19 @@ nb::list arrays_of(std::vector<ElementBuffer>&& buffers) {
     return arrays;
 }
 
-std::vector<ElementBuffer> buffers_of(const nb::list& described) {
+std::vector<ElementBuffer> buffers_of(const nb::object& described) {
     std::vector<ElementBuffer> buffers;
     for (const nb::handle h : described) buffers.push_back(buffer_of(h));
     return buffers;
+}
+
+template <class Carry>
+nb::object carried(const nb::list& described, const nb::object& memory, Carry&& carry) {
+    const auto columns = columns_of(described);
+    if (memory.is_none()) return arrays_of(unlocked([&] { return carry(columns); }));
+    const auto results = buffers_of(memory);
+    unlocked([&] { carry(columns, results); });
+    return nb::none();
 }
 
 ArrivedBy arrived_by(const std::string& name) {
@@ -80,21 +81,10 @@ ArrivedBy arrived_by(const std::string& name) {
 
 nb::dict counters_of(const Migration& migration) {
     const MigrationCounters c = migration.counters();
-    nb::dict d;
-    d["moves"] = c.moves;
-    d["plan_bytes"] = c.plan_bytes;
-    d["staged_bytes"] = c.staged_bytes;
-    d["messages"] = c.messages;
-    d["elems_kept"] = c.elems_kept;
-    d["elems_sent"] = c.elems_sent;
-    d["elems_dropped"] = c.elems_dropped;
-    d["rounds"] = c.rounds;
-    d["method"] = c.method;
-    return d;
-}
-
-NumpyArray<std::int64_t> copy_of(std::span<const std::int64_t> counts) {
-    return array_of(std::vector<std::int64_t>(counts.begin(), counts.end()));
+    return dict_of(
+        "moves"_a = c.moves, "plan_bytes"_a = c.plan_bytes, "staged_bytes"_a = c.staged_bytes,
+        "messages"_a = c.messages, "elems_kept"_a = c.elems_kept, "elems_sent"_a = c.elems_sent,
+        "elems_dropped"_a = c.elems_dropped, "rounds"_a = c.rounds, "method"_a = c.method);
 }
 
 template <class Number>
@@ -138,7 +128,8 @@ void evaluate_targets(const TargetMap& map, const nb::tuple& described, std::uin
 }  // namespace
 
 void bind_migration(nb::module_& m) {
-    nb::class_<Migration>(m, "Distribution", "A plan that takes every element to its process.")
+    // A plan that takes every element to its process.
+    nb::class_<Migration>(m, "Distribution")
         .def(
             "__init__",
             [](Migration* self, std::uintptr_t comm, std::int64_t elems, std::uintptr_t address,
@@ -160,47 +151,41 @@ void bind_migration(nb::module_& m) {
                 const Unlocked released;
                 new (self) Migration(comm_at(comm), targets, {max_bytes, {method, stable}});
             },
-            nb::arg("comm_address"), nb::arg("elems"), nb::arg("address"), nb::arg("typestr"),
-            nb::arg("stride_bytes"), nb::arg("per_elem"), nb::arg("row_starts").none(),
-            nb::arg("max_bytes"), nb::arg("method"), nb::arg("stable"))
-        .def_prop_ro("elems", &Migration::elems, "Elements that this process gives.")
-        .def_prop_ro("received", &Migration::received, "Elements that arrive here.")
-        .def(
-            "send_counts", [](const Migration& d) { return copy_of(d.send_counts()); },
-            "Elements to each rank.")
-        .def(
-            "receive_counts", [](const Migration& d) { return copy_of(d.receive_counts()); },
-            "Elements from each rank.")
+            "comm_address"_a, "elems"_a, "address"_a, "typestr"_a, "stride_bytes"_a, "per_elem"_a,
+            "row_starts"_a.none(), "max_bytes"_a, "method"_a, "stable"_a)
+        // Elements that this process gives.
+        .def_prop_ro("elems", &Migration::elems)
+        // Elements that arrive here.
+        .def_prop_ro("received", &Migration::received)
+        // Elements to each rank.
+        .def("send_counts", [](const Migration& d) { return array_of(d.send_counts()); })
+        // Elements from each rank.
+        .def("receive_counts", [](const Migration& d) { return array_of(d.receive_counts()); })
+        // Moves columns. In `results`, what arrives goes to memory of (address, bytes) each;
+        // without them it comes in pooled memory, which is returned.
         .def(
             "move",
-            [](Migration& d, const nb::list& described) {
-                const auto columns = columns_of(described);
-                return arrays_of(unlocked([&] { return d.move(columns); }));
+            [](Migration& d, const nb::list& columns, const nb::object& results) {
+                return carried(columns, results, [&](auto&... given) { return d.move(given...); });
             },
-            nb::arg("columns"), "Moves described columns into pooled memory.")
+            "columns"_a, "results"_a = nb::none())
+        // Begins the same.
         .def(
             "start",
-            [](Migration& d, const nb::list& described) {
-                const auto columns = columns_of(described);
-                return arrays_of(unlocked([&] { return d.start(columns); }));
+            [](Migration& d, const nb::list& columns, const nb::object& results) {
+                return carried(columns, results, [&](auto&... given) { return d.start(given...); });
             },
-            nb::arg("columns"), "Begins the same.")
-        .def(
-            "start_into",
-            [](Migration& d, const nb::list& described, const nb::list& memory) {
-                const auto columns = columns_of(described);
-                const auto results = buffers_of(memory);
-                const Unlocked released;
-                d.start(columns, results);
-            },
-            nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
-        .def("start_refused", refusing(&Migration::start_refused), nb::arg("code"),
-             nb::arg("message"), nb::call_guard<Unlocked>(), "Begins as one that cannot.")
-        .def("test", &Migration::test, nb::call_guard<Unlocked>(),
-             "Whether what was started is complete.")
-        .def("wait", &Migration::wait, nb::arg("timeout_seconds").none(),
-             nb::call_guard<Unlocked>(), "Completes what was started.")
-        .def_prop_ro("in_flight", &Migration::in_flight, "Between start and wait.")
+            "columns"_a, "results"_a = nb::none())
+        // Begins as one that cannot.
+        .def("start_refused", refusing(&Migration::start_refused), "code"_a, "message"_a,
+             nb::call_guard<Unlocked>())
+        // Whether what was started is complete.
+        .def("test", &Migration::test, nb::call_guard<Unlocked>())
+        // Completes what was started.
+        .def("wait", &Migration::wait, "timeout_seconds"_a.none(), nb::call_guard<Unlocked>())
+        // Between start and wait.
+        .def_prop_ro("in_flight", &Migration::in_flight)
+        // Moves one column in stable order, whatever was asked for.
         .def(
             "move_stably",
             [](Migration& d, const nb::object& described) {
@@ -209,16 +194,8 @@ void bind_migration(nb::module_& m) {
                     unlocked([&] { return d.move({&column, 1}, CarryOptions{"partition", true}); });
                 return bytes_of(std::move(results.front()));
             },
-            nb::arg("column"), "Moves one column in stable order, whatever was asked for.")
-        .def(
-            "move_into",
-            [](Migration& d, const nb::list& described, const nb::list& memory) {
-                const auto columns = columns_of(described);
-                const auto results = buffers_of(memory);
-                const Unlocked released;
-                d.move(columns, results);
-            },
-            nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
+            "column"_a)
+        // Replaces the elements of a buffer by those that arrive.
         .def(
             "move_in_place",
             [](Migration& d, const nb::object& described, std::int64_t capacity_elems,
@@ -227,8 +204,8 @@ void bind_migration(nb::module_& m) {
                 const Unlocked released;
                 d.move_in_place(buffer, capacity_elems, CarryOptions{method, stable});
             },
-            nb::arg("buffer"), nb::arg("capacity_elems"), nb::arg("method"), nb::arg("stable"),
-            "Replaces the elements of a buffer by those that arrive.")
+            "buffer"_a, "capacity_elems"_a, "method"_a, "stable"_a)
+        // Takes values of received elements back to where the elements came from.
         .def(
             "reverse",
             [](Migration& d, const nb::list& described, const nb::list& memory,
@@ -240,40 +217,42 @@ void bind_migration(nb::module_& m) {
                 const Unlocked released;
                 d.reverse(values, results, combine, by);
             },
-            nb::arg("values"), nb::arg("results"), nb::arg("op"), nb::arg("after"),
-            "Takes values of received elements back to where the elements came from.")
-        .def("refuse", refusing(&Migration::refuse), nb::arg("code"), nb::arg("message"),
-             nb::call_guard<Unlocked>(),
-             "Takes part in what the others call as one that cannot; all throw. Collective.")
-        .def(
-            "measured_methods",
-            [](const Migration& d) {
-                nb::list rows;
-                for (const MethodTime& t : unlocked([&] { return d.measured_methods(); }))
-                    rows.append(nb::make_tuple(t.method, t.in_place, t.elem_bytes, t.seconds));
-                return rows;
-            },
-            "(method, in place, element bytes, seconds) of each sample. Collective.")
+            "values"_a, "results"_a, "op"_a, "after"_a)
+        // Takes part in what the others call as one that cannot; all throw. Collective.
+        .def("refuse", refusing(&Migration::refuse), "code"_a, "message"_a,
+             nb::call_guard<Unlocked>())
+        // (method, in place, element bytes, seconds) of each sample. Collective.
+        .def("measured_methods",
+             [](const Migration& d) {
+                 nb::list rows;
+                 for (const MethodTime& t : unlocked([&] { return d.measured_methods(); }))
+                     rows.append(nb::make_tuple(t.method, t.in_place, t.elem_bytes, t.seconds));
+                 return rows;
+             })
+        // What "auto" takes. Collective.
         .def(
             "chosen_method",
             [](const Migration& d, std::int64_t elem_bytes, bool in_place) {
                 const Unlocked released;
                 return d.chosen_method(elem_bytes, in_place);
             },
-            nb::arg("elem_bytes"), nb::arg("in_place"), "What \"auto\" takes. Collective.")
+            "elem_bytes"_a, "in_place"_a)
+        // Pooled memory, as bytes.
         .def(
             "allocate",
             [](const Migration& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
-            nb::arg("bytes"), "Pooled memory, as bytes.")
-        .def("counters", &counters_of, "What it does on this process, in figures. Local.");
-    nb::class_<TargetMap>(m, "TargetMap", "A map from keys to target ranks.")
+            "bytes"_a)
+        // What it does on this process, in figures. Local.
+        .def("counters", &counters_of);
+    // A map from keys to target ranks.
+    nb::class_<TargetMap>(m, "TargetMap")
         .def(
             "__init__",
             [](TargetMap* self, const std::string& kind, const nb::tuple& parameters,
                std::int64_t nprocs) { new (self) TargetMap(map_of(kind, parameters, nprocs)); },
-            nb::arg("kind"), nb::arg("parameters"), nb::arg("nprocs"))
-        .def("evaluate", &evaluate_targets, nb::arg("keys"), nb::arg("result_address"),
-             "Writes the target ranks of all keys to memory for as many int64.");
+            "kind"_a, "parameters"_a, "nprocs"_a)
+        // Writes the target ranks of all keys to memory for as many int64.
+        .def("evaluate", &evaluate_targets, "keys"_a, "result_address"_a);
 }
 
 }  // namespace datamover::bindings
@@ -300,7 +279,8 @@ std::vector<IndexList> make(std::uintptr_t comm, const OwnLists& own) {
 /// Arguments are read first, before anything collective begins. If they are wrong, Python passes
 /// the error to the other processes by refuse_index_lists.
 void bind_index_lists(nb::module_& m) {
-    nb::class_<OwnLists>(m, "OwnLists", "This process's lists, and the layouts that they meet.")
+    // This process's lists, and the layouts that they meet.
+    nb::class_<OwnLists>(m, "OwnLists")
         .def(
             "__init__",
             [](OwnLists* self, const Point& shape, const nb::list& lists,
@@ -311,16 +291,17 @@ void bind_index_lists(nb::module_& m) {
                 new (self) OwnLists{shape, std::move(read), partners};
             },
             "shape"_a, "lists"_a, "partners"_a)
+        // The layouts. Collective.
         .def(
             "make", [](const OwnLists& own, std::uintptr_t comm) { return make(comm, own); },
-            "comm_address"_a, "The layouts. Collective.");
+            "comm_address"_a);
+    // Takes part in a making of index lists as one that cannot. Collective.
     m.def(
         "refuse_index_lists",
         [](std::uintptr_t comm, const std::string& code, const std::string& message) {
             refuse_index_lists(comm_at(comm), Error(error_code_from_name(code), message));
         },
-        "comm_address"_a, "code"_a, "message"_a, nb::call_guard<Unlocked>(),
-        "Takes part in a making of index lists as one that cannot. Collective.");
+        "comm_address"_a, "code"_a, "message"_a, nb::call_guard<Unlocked>());
 }
 
 }  // namespace datamover::bindings

@@ -22,98 +22,95 @@
 #include "numpy_arrays.hpp"
 #include "stream/sender/producer.hpp"
 
-namespace nb = nanobind;
-
 namespace datamover::bindings {
+
+static mpi::ProcessGroupPtr group_at(std::uintptr_t comm_address) {
+    return mpi::ProcessGroup::of(comm_at(comm_address));
+}
 
 void bind_groups(nb::module_& m) {
     using Released = nb::call_guard<Unlocked>;
-    m.def("check_running", &mpi::check_running, "Raises where MPI may not be called. Local.");
+    // Raises where MPI may not be called. Local.
+    m.def("check_running", &mpi::check_running);
+    // Raises on all processes the error that the lowest of them brings; none brings: returns.
+    // Collective.
     m.def(
         "agree",
         [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
             std::optional<Error> mine;
             if (code) mine = Error(error_code_from_name(*code), message);
-            mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
+            group_at(comm)->agree(mine);
         },
-        nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"), Released(),
-        "Raises on all processes the error that the lowest of them brings; none brings: returns. "
-        "Collective.");
+        "comm_address"_a, "code"_a.none(), "message"_a, Released());
     nb::enum_<stream::Ends>(m, "StreamEnds", "What ends where a sending process fails.")
         .value("STREAM", stream::Ends::stream)
         .value("ALL_STREAMS", stream::Ends::all_streams);
+    // Raises Mismatch on all processes if they differ in a pair of (what, value), naming two
+    // processes and their values. Collective.
     m.def(
         "require_same",
         [](std::uintptr_t comm, const std::vector<std::pair<std::string, std::string>>& passed,
            const std::string& verb) {
             std::vector<mpi::PassedValue> values;
             for (const auto& [what, value] : passed) values.push_back({what, value});
-            mpi::require_same(*mpi::ProcessGroup::of(comm_at(comm)), values, verb);
+            mpi::require_same(*group_at(comm), values, verb);
         },
-        nb::arg("comm_address"), nb::arg("passed"), nb::arg("verb"), Released(),
-        "Raises Mismatch on all processes if they differ in a pair of (what, value), naming two "
-        "processes and their values. Collective.");
+        "comm_address"_a, "passed"_a, "verb"_a, Released());
+    // Raises an error on all processes, the others of which send over a stream, end its step
+    // or close it; and ends that stream for all, or all streams of its manager. Collective.
     m.def(
         "end_sending",
         [](std::uintptr_t comm, const std::string& code, const std::string& message,
            stream::Ends ends) {
-            io::GroupTogether together(mpi::ProcessGroup::of(comm_at(comm)));
+            io::GroupTogether together(group_at(comm));
             stream::end_by_failure(together, Error(error_code_from_name(code), message), ends);
         },
-        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), nb::arg("ends"), Released(),
-        "Raises an error on all processes, the others of which send over a stream, end its step or "
-        "close it; and ends that stream for all, or all streams of its manager. Collective.");
+        "comm_address"_a, "code"_a, "message"_a, "ends"_a, Released());
+    // Has all processes raise peer_failed in whatever they do together from now on. Local.
     m.def(
         "fail",
         [](std::uintptr_t comm, const std::string& message) {
-            mpi::ProcessGroup::of(comm_at(comm))->fail(Error(ErrorCode::peer_failed, message));
+            group_at(comm)->fail(Error(ErrorCode::peer_failed, message));
         },
-        nb::arg("comm_address"), nb::arg("message"), Released(),
-        "Has all processes raise peer_failed in whatever they do together from now on. Local.");
+        "comm_address"_a, "message"_a, Released());
+    // The same on all communicators that the library has used. Nothing where MPI has ended.
+    // Local.
     m.def(
         "fail_all",
         [](const std::string& message) {
             mpi::ProcessGroup::fail_all(Error(ErrorCode::peer_failed, message));
         },
-        nb::arg("message"),
-        "The same on all communicators that the library has used. Nothing where MPI has ended. "
-        "Local.");
+        "message"_a);
+    // The processes of a communicator, as a stream's sending ones. Collective as `agree`.
     m.def(
         "together",
         [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
-            return std::make_shared<io::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
+            return std::make_shared<io::GroupTogether>(group_at(comm));
         },
-        nb::arg("comm_address"), Released(),
-        "The processes of a communicator, as a stream's sending ones. Collective as `agree`.");
+        "comm_address"_a, Released());
+    // Every process's int64 numbers, in order of rank; waits as movers do. Collective.
     m.def(
         "gather",
         [](std::uintptr_t comm, nb::object numbers) {
             const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
-            auto all = unlocked([&] { return mpi::ProcessGroup::of(comm_at(comm))->gather(mine); });
+            auto all = unlocked([&] { return group_at(comm)->gather(mine); });
             nb::list arrays;
             for (auto& values : all) arrays.append(array_of(std::move(values)));
             return arrays;
         },
-        nb::arg("comm_address"), nb::arg("numbers"),
-        "Every process's int64 numbers, in order of rank; waits as movers do. Collective.");
-    m.def(
-        "duplicate",
-        [](std::uintptr_t comm, std::uintptr_t made) {
-            *reinterpret_cast<MPI_Comm*>(made) = mpi::ProcessGroup::of(comm_at(comm))->duplicate();
-        },
-        nb::arg("comm_address"), nb::arg("made_address"), Released(),
-        "Makes a communicator of the same processes, to be freed by the caller, and puts its "
-        "handle at an address; waits as movers do. Collective.");
-    nb::class_<mpi::Alarm>(m, "Alarm", "By which a process has the others stop. See agreement.py.")
+        "comm_address"_a, "numbers"_a);
+    // By which a process has the others stop. See agreement.py.
+    nb::class_<mpi::Alarm>(m, "Alarm")
         .def(
             "__init__",
-            [](mpi::Alarm* self, std::uintptr_t comm) {
-                new (self) mpi::Alarm(mpi::ProcessGroup::of(comm_at(comm)));
-            },
-            nb::arg("comm_address"), Released())
-        .def("ring", &mpi::Alarm::ring, Released(), "Tells all others. Local.")
-        .def("rings", &mpi::Alarm::rings, Released(), "Whether another has failed. Local.")
-        .def("settle", &mpi::Alarm::settle, Released(), "Takes in what was sent. Collective.");
+            [](mpi::Alarm* self, std::uintptr_t comm) { new (self) mpi::Alarm(group_at(comm)); },
+            "comm_address"_a, Released())
+        // Tells all others. Local.
+        .def("ring", &mpi::Alarm::ring, Released())
+        // Whether another has failed. Local.
+        .def("rings", &mpi::Alarm::rings, Released())
+        // Takes in what was sent. Collective.
+        .def("settle", &mpi::Alarm::settle, Released());
 }
 
 }  // namespace datamover::bindings

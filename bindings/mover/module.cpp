@@ -43,15 +43,13 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     nb::register_exception_translator(translate_interrupted);
     datamover::mpi::set_interrupt_check(signal_handler_raised);
     m.doc() = "Arrays and movers: the rooms of datamover that need MPI.";
-    m.def(
-        "mpi_library_version",
-        [] {
-            char text[MPI_MAX_LIBRARY_VERSION_STRING];
-            int length = 0;
-            MPI_Get_library_version(text, &length);
-            return std::string(text, static_cast<std::size_t>(length));
-        },
-        "The MPI library that this module is linked with, in its own words. Local.");
+    // The MPI library that this module is linked with, in its own words. Local.
+    m.def("mpi_library_version", [] {
+        char text[MPI_MAX_LIBRARY_VERSION_STRING];
+        int length = 0;
+        MPI_Get_library_version(text, &length);
+        return std::string(text, static_cast<std::size_t>(length));
+    });
     m.attr("comm_handle_bytes") = sizeof(MPI_Comm);
     datamover::bindings::bind_arrays(m);
     datamover::bindings::bind_groups(m);

@@ -9,11 +9,13 @@
 
 namespace datamover::bindings {
 
-void bind_arrays(nanobind::module_& m);
-void bind_groups(nanobind::module_& m);
-void bind_movers(nanobind::module_& m);
-void bind_migration(nanobind::module_& m);
-void bind_index_lists(nanobind::module_& m);
+namespace nb = nanobind;
+
+void bind_arrays(nb::module_& m);
+void bind_groups(nb::module_& m);
+void bind_movers(nb::module_& m);
+void bind_migration(nb::module_& m);
+void bind_index_lists(nb::module_& m);
 
 /// The communicator whose handle lies at an address (mpi4py's MPI._addressof).
 inline MPI_Comm comm_at(std::uintptr_t address) {

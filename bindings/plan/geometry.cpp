@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of Region, MemoryLayout and BlockMemory; points are tuples.
-#include <nanobind/nanobind.h>
-#include <nanobind/operators.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
+// Python bindings of Region; points are tuples.
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "casters.hpp"
-#include "datamover/memory_layout.hpp"
+#include "class_members.hpp"
 #include "datamover/region.hpp"
+#include "geometry/make_error.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace datamover;
-using bindings::in_all_dims;
-using bindings::integer_of;
-using bindings::point_of;
+namespace datamover::bindings {
 
 namespace {
 
@@ -52,6 +43,12 @@ int dims_of(nb::handle dims) {
     return static_cast<int>(std::clamp<std::int64_t>(integer_of(dims, "dims"), -most, most));
 }
 
+/// A method of regions that takes a number for each dimension, or one for all.
+template <Region (Region::*method)(const Point&) const>
+Region in_all_dims_by(const Region& region, const Point& numbers) {
+    return (region.*method)(in_all_dims(numbers, region.dims()));
+}
+
 nb::tuple slices(const Region& region, const Point& origin) {
     nb::list result;
     const Point zero =
@@ -59,29 +56,19 @@ nb::tuple slices(const Region& region, const Point& origin) {
     const Region local = region.shifted(-zero);
     for (int d = 0; d < local.dims(); ++d) {
         if (!region.empty() && local.lo()[d] < 0)
-            throw datamover::Error(datamover::ErrorCode::out_of_range,
-                                   "region " + region.to_string() + " begins before the origin " +
-                                       zero.to_string() + ": slices cannot say that");
+            throw make_error(ErrorCode::out_of_range, "region ", region,
+                             " begins before the origin ", zero, ": slices cannot say that");
         result.append(nb::slice(local.lo()[d], local.hi()[d]));
     }
     return nb::tuple(result);
 }
 
-std::string repr(const Region& r) {
-    return "Region(" + nb::cast<std::string>(nb::repr(nb::cast(r.lo()))) + ", " +
-           nb::cast<std::string>(nb::repr(nb::cast(r.hi()))) + ")";
-}
-
 }  // namespace
 
 void bind_geometry(nb::module_& m) {
-    nb::class_<PointIterator>(m, "PointIterator", "The points of a region, one by one.")
-        .def(
-            "__iter__", [](nb::handle self) { return nb::borrow(self); },
-            nb::sig("def __iter__(self) -> PointIterator"))
-        .def("__next__", &PointIterator::next);
+    bind_iterator<PointIterator>(m, "PointIterator", "The points of a region, one by one.");
 
-    nb::class_<Region>(m, "Region", R"doc(A box of index space: all points p with lo <= p < hi.
+    nb::class_<Region> c(m, "Region", R"doc(A box of index space: all points p with lo <= p < hi.
 
 Every box without points equals the one empty region of its number of dimensions. A value: it is
 never changed, every method is local and takes time in the number of dimensions.
@@ -112,16 +99,16 @@ Region((2, 2), (4, 6))
 (8, True, False)
 >>> a.subtracted(b)
 [Region((0, 0), (2, 6)), Region((2, 0), (4, 2))]
-)doc")
-        .def(
-            "__init__",
-            [](Region* self, nb::handle lo, nb::handle hi) {
-                const Point lowest = point_of(lo, "lo"), end = point_of(hi, "hi");
-                new (self) Region(lowest, end);
-            },
-            "lo"_a.none(), "hi"_a.none(),
-            nb::sig("def __init__(self, lo: int | collections.abc.Sequence[int], "
-                    "hi: int | collections.abc.Sequence[int]) -> None"))
+)doc");
+    c.def(
+         "__init__",
+         [](Region* self, nb::handle lo, nb::handle hi) {
+             const Point lowest = point_of(lo, "lo"), end = point_of(hi, "hi");
+             new (self) Region(lowest, end);
+         },
+         "lo"_a.none(), "hi"_a.none(),
+         nb::sig("def __init__(self, lo: int | collections.abc.Sequence[int], "
+                 "hi: int | collections.abc.Sequence[int]) -> None"))
         .def_static(
             "from_shape",
             [](nb::handle shape) { return Region::from_shape(point_of(shape, "shape")); },
@@ -151,7 +138,7 @@ Region((2, 2), (4, 6))
                 const Point below = in_all_dims(width, r.dims());
                 return r.grown(below, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : below);
             },
-            "width"_a, "upper"_a.none() = nb::none(),
+            "width"_a, "upper"_a = nb::none(),
             R"doc(The region grown on both sides of each dimension.
 
 Parameters
@@ -167,12 +154,8 @@ Examples
 >>> dm.Region((0, 0), (4, 4)).grown(1, (0, 2))
 Region((-1, -1), (4, 6))
 )doc")
-        .def(
-            "shifted",
-            [](const Region& r, const Point& offset) {
-                return r.shifted(in_all_dims(offset, r.dims()));
-            },
-            "offset"_a, "The region moved by an offset (one number: in all dimensions).")
+        .def("shifted", &in_all_dims_by<&Region::shifted>, "offset"_a,
+             "The region moved by an offset (one number: in all dimensions).")
         .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
         .def("__and__", &Region::intersected, "other"_a, nb::is_operator())
         .def("bounding", &Region::bounding, "other"_a,
@@ -180,21 +163,12 @@ Region((-1, -1), (4, 6))
         .def("__or__", &Region::bounding, "other"_a, nb::is_operator())
         .def("subtracted", &Region::subtracted, "other"_a,
              "The points that are not in `other`, as at most 2 * dims disjoint regions.")
+        .def("coarsened", &in_all_dims_by<&Region::coarsened>, "ratio"_a,
+             "The coarse cells, of `ratio` points in each dimension, that the region touches.")
+        .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a,
+             "The fine points of these coarse cells.")
         .def(
-            "coarsened",
-            [](const Region& r, const Point& ratio) {
-                return r.coarsened(in_all_dims(ratio, r.dims()));
-            },
-            "ratio"_a,
-            "The coarse cells, of `ratio` points in each dimension, that the region touches.")
-        .def(
-            "refined",
-            [](const Region& r, const Point& ratio) {
-                return r.refined(in_all_dims(ratio, r.dims()));
-            },
-            "ratio"_a, "The fine points of these coarse cells.")
-        .def(
-            "slices", &slices, "origin"_a.none() = nb::none(),
+            "slices", &slices, "origin"_a = nb::none(),
             nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
                     "-> tuple[slice, ...]"),
             R"doc(The slices that select this region in an array whose first element is at `origin`.
@@ -224,112 +198,11 @@ array([[4, 5],
         .def("__bool__", [](const Region& r) { return !r.empty(); })
         .def(nb::self == nb::self)
         .def("__hash__", [](const Region& r) { return nb::hash(nb::make_tuple(r.lo(), r.hi())); })
-        .def("__repr__", &repr)
-        .def("__getstate__", [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); })
-        .def("__setstate__", [](Region& r, const nb::tuple& state) {
-            new (&r) Region(nb::cast<Point>(state[0]), nb::cast<Point>(state[1]));
-        });
+        .def("__repr__",
+             [](const Region& r) { return formatted("Region({}, {})", r.lo(), r.hi()); });
+    add_pickling(
+        c, [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); },
+        [](const nb::tuple& s) { return Region(nb::cast<Point>(s[0]), nb::cast<Point>(s[1])); });
 }
 
-// Python bindings of memory layouts. As MemoryLayout and BlockMemory.
-
-namespace {
-
-MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
-                   const std::string& order, const Point& ghost, const Point& ghost_upper) {
-    const Point lower = in_all_dims(ghost, layout.dims());
-    const Point upper = ghost_upper.dims() > 0 ? in_all_dims(ghost_upper, layout.dims()) : lower;
-    const bool none = lower == Point::filled(layout.dims(), 0) && upper == lower;
-    return dense_memory(layout, rank, elem_bytes, bindings::element_order(order),
-                        none ? Point{} : lower, none ? Point{} : upper);
-}
-
-}  // namespace
-
-void bind_memory_layout(nb::module_& m) {
-    nb::class_<BlockMemory> c(m, "BlockMemory",
-                              R"doc(Where one block lies in the memory of its process.
-
-Parameters
-----------
-block : int
-    The block's number.
-offset_bytes : int
-    Of the element with local index zero, from the array's base.
-strides_bytes : sequence of int
-    Bytes from one index to the next, for each dimension.
-valid : Region
-    The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
-)doc");
-    c.def(
-         "__init__",
-         [](BlockMemory* self, nb::handle block, nb::handle offset_bytes, nb::handle strides_bytes,
-            nb::handle valid) {
-             const BlockMemory given{integer_of(block, "block"),
-                                     integer_of(offset_bytes, "offset_bytes"),
-                                     bindings::point_of(strides_bytes, "strides_bytes"),
-                                     bindings::region_of(valid, "valid")};
-             if (given.strides_bytes.dims() != given.valid.dims())
-                 throw Error(ErrorCode::mismatch,
-                             "strides " + given.strides_bytes.to_string() + " for a block of " +
-                                 std::to_string(given.valid.dims()) + " dimensions");
-             new (self) BlockMemory(given);
-         },
-         "block"_a.none(), "offset_bytes"_a.none(), "strides_bytes"_a.none(), "valid"_a.none(),
-         nb::sig("def __init__(self, block: int, offset_bytes: int, "
-                 "strides_bytes: int | collections.abc.Sequence[int], valid: Region) -> None"))
-        .def_ro("block", &BlockMemory::block, "The block's number.")
-        .def_ro("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base.")
-        .def_prop_ro(
-            "strides_bytes", [](const BlockMemory& b) { return b.strides_bytes; },
-            "Bytes from one index to the next.")
-        .def_ro("valid", &BlockMemory::valid, "The local indices that exist, ghosts included.")
-        .def(nb::self == nb::self)
-        .def("__repr__", [](const BlockMemory& b) {
-            return "<BlockMemory of block " + std::to_string(b.block) + ": " + b.valid.to_string() +
-                   ", strides " + b.strides_bytes.to_string() + " bytes from byte " +
-                   std::to_string(b.offset_bytes) + ">";
-        });
-    bindings::add_state(c, &BlockMemory::block, &BlockMemory::offset_bytes,
-                        &BlockMemory::strides_bytes, &BlockMemory::valid);
-
-    nb::class_<MemoryLayout> layout(m, "MemoryLayout",
-                                    R"doc(The memory of one process: where each of its blocks lies.
-
-Parameters
-----------
-blocks : sequence of BlockMemory
-    Ascending by number.
-begin_bytes, end_bytes : int
-    The lowest address that they touch, from the base, and one past the highest.
-)doc");
-    layout
-        .def(
-            "__init__",
-            [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
-                auto blocks = bindings::value_of<std::vector<BlockMemory>>(
-                    given, "blocks", "a sequence of BlockMemory");
-                const auto before = [](const BlockMemory& a, const BlockMemory& b) {
-                    return a.block < b.block;
-                };
-                std::sort(blocks.begin(), blocks.end(), before);
-                new (self) MemoryLayout{std::move(blocks), integer_of(begin_bytes, "begin_bytes"),
-                                        integer_of(end_bytes, "end_bytes")};
-            },
-            "blocks"_a.none(), "begin_bytes"_a.none(), "end_bytes"_a.none(),
-            nb::sig("def __init__(self, blocks: collections.abc.Sequence[BlockMemory], "
-                    "begin_bytes: int, end_bytes: int) -> None"))
-        .def_ro("blocks", &MemoryLayout::blocks, "The blocks, ascending by number.")
-        .def_ro("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base.")
-        .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")
-        .def(nb::self == nb::self)
-        .def("__repr__", [](const MemoryLayout& l) {
-            return "<MemoryLayout of " + std::to_string(l.blocks.size()) + " blocks in bytes " +
-                   std::to_string(l.begin_bytes) + " to " + std::to_string(l.end_bytes) + ">";
-        });
-    bindings::add_state(layout, &MemoryLayout::blocks, &MemoryLayout::begin_bytes,
-                        &MemoryLayout::end_bytes);
-
-    m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
-          "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());
-}
+}  // namespace datamover::bindings

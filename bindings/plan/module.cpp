@@ -5,10 +5,11 @@
 #include "errors.hpp"
 #include "relation/copy_loops.hpp"
 
-namespace nb = nanobind;
+namespace datamover::bindings {
 
 void bind_geometry(nb::module_& m);
-void bind_layout(nb::module_& m);
+void bind_block_cyclic(nb::module_& m);
+void bind_index_list(nb::module_& m);
 void bind_floor_plan(nb::module_& m);
 void bind_flat_cyclic(nb::module_& m);
 void bind_memory_layout(nb::module_& m);
@@ -20,14 +21,18 @@ void bind_recompute_model(nb::module_& m);
 void bind_explain(nb::module_& m);
 void bind_stream(nb::module_& m);
 
+}  // namespace datamover::bindings
+
 NB_MODULE(DATAMOVER_MODULE, m) {
+    using namespace datamover::bindings;
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     m.doc() = "Geometry, layouts, plans and relations of datamover; needs no MPI.";
     m.attr("__version__") = DATAMOVER_VERSION;
     m.attr("instruction_set") = datamover::copy_loops().level;
-    datamover::bindings::register_error_translator();
+    register_error_translator();
     bind_geometry(m);
-    bind_layout(m);
+    bind_block_cyclic(m);
+    bind_index_list(m);
     bind_floor_plan(m);
     bind_flat_cyclic(m);
     bind_memory_layout(m);
@@ -38,5 +43,5 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     bind_recompute_model(m);
     bind_explain(m);
     bind_stream(m);
-    datamover::bindings::say_call_errors(m);
+    say_call_errors(m);
 }

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python bindings of MotionPlan and its terms.
-#include <nanobind/nanobind.h>
-#include <nanobind/operators.h>
+// Python bindings of MotionPlan and of the functions that build plans.
 #include <nanobind/stl/function.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <functional>
 #include <limits>
@@ -14,244 +9,15 @@
 #include <utility>
 
 #include "casters.hpp"
+#include "class_members.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
 #include "plan/compile.hpp"
 #include "plan/section_cursor.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace datamover;
-using bindings::Axes;
-using bindings::axes_of;
-using bindings::Flip;
-using bindings::flip_of;
-using bindings::in_all_dims;
-using bindings::step_of;
-
-namespace {
-
-nb::object axes_object(const std::vector<int>& axes) {
-    if (axes.empty()) return nb::none();
-    return nb::tuple(nb::cast(axes));
-}
-
-std::string text_of(nb::handle object) {
-    return nb::cast<std::string>(nb::repr(object));
-}
-
-nb::object step_object(const Point& step) {
-    return step.dims() == 0 ? nb::object(nb::none()) : nb::cast(step);
-}
-
-std::string step_text(const char* name, const Point& step) {
-    return step.dims() == 0 ? "" : std::string(", ") + name + "=" + text_of(step_object(step));
-}
-
-std::string axes_text(const std::vector<int>& axes) {
-    return axes.empty() ? "" : ", axes=" + text_of(axes_object(axes));
-}
-
-nb::object flip_object(const std::vector<bool>& flip) {
-    if (flip.empty()) return nb::none();
-    return nb::tuple(nb::cast(flip));
-}
-
-std::string flip_text(const std::vector<bool>& flip) {
-    return flip.empty() ? "" : ", flip=" + text_of(flip_object(flip));
-}
-
-void bind_section_copy(nb::module_& m) {
-    nb::class_<SectionCopy> c(m, "SectionCopy", R"doc(One section that goes from a block to a block.
-
-Parameters
-----------
-source_block : int
-    Number of the block in the source layout.
-source_region : Region
-    What is read, in global indices.
-destination_block : int
-    Number of the block in the destination layout.
-destination_region : Region
-    What is written, in global indices.
-axes : sequence of int, optional
-    Dimension k of the destination region is dimension axes[k] of the source region, as in
-    `numpy.transpose`. Without it regions of different shapes, but equally many points, are both
-    walked with the last dimension fastest.
-source_step, destination_step : int or sequence of int, optional
-    Only every step-th index of a region takes part, from its lower corner on.
-flip : sequence of bool, optional
-    The dimensions of the destination region that get the source's indices in descending order, as
-    in `numpy.flip`.
-)doc");
-    c.def(
-         "__init__",
-         [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
-            std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-            const Point& source_step, const Point& destination_step, const Flip& flip) {
-             new (self) SectionCopy{source_block,
-                                    source_region,
-                                    destination_block,
-                                    destination_region,
-                                    axes_of(axes),
-                                    step_of(source_step, source_region.dims()),
-                                    step_of(destination_step, destination_region.dims()),
-                                    flip_of(flip)};
-         },
-         "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-         "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
-         "destination_step"_a.none() = nb::none(), "flip"_a = nb::none())
-        .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
-        .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
-        .def_ro("destination_block", &SectionCopy::destination_block,
-                "Number of the block that is written.")
-        .def_ro("destination_region", &SectionCopy::destination_region,
-                "What is written, in global indices.")
-        .def_prop_ro(
-            "axes", [](const SectionCopy& s) { return axes_object(s.axes); },
-            nb::sig("def axes(self) -> tuple[int, ...] | None"),
-            "How dimensions are permuted on the way, or None.")
-        .def_prop_ro(
-            "source_step", [](const SectionCopy& s) { return step_object(s.source_step); },
-            nb::sig("def source_step(self) -> tuple[int, ...] | None"),
-            "Every so many-th index that is read, per dimension; None: all.")
-        .def_prop_ro(
-            "destination_step",
-            [](const SectionCopy& s) { return step_object(s.destination_step); },
-            nb::sig("def destination_step(self) -> tuple[int, ...] | None"),
-            "Every so many-th index that is written, per dimension; None: all.")
-        .def_prop_ro(
-            "flip", [](const SectionCopy& s) { return flip_object(s.flip); },
-            nb::sig("def flip(self) -> tuple[bool, ...] | None"),
-            "Which dimensions of the destination get descending indices, or None.")
-        .def(nb::self == nb::self)
-        .def("__hash__",
-             [](const SectionCopy& s) {
-                 return nb::hash(nb::make_tuple(s.source_block, s.source_region.lo(),
-                                                s.destination_block, s.destination_region.lo()));
-             })
-        .def("__repr__", [](const SectionCopy& s) {
-            return "SectionCopy(" + std::to_string(s.source_block) + ", " +
-                   text_of(nb::cast(s.source_region)) + ", " + std::to_string(s.destination_block) +
-                   ", " + text_of(nb::cast(s.destination_region)) + axes_text(s.axes) +
-                   step_text("source_step", s.source_step) +
-                   step_text("destination_step", s.destination_step) + flip_text(s.flip) + ")";
-        });
-    bindings::add_state(c, &SectionCopy::source_block, &SectionCopy::source_region,
-                        &SectionCopy::destination_block, &SectionCopy::destination_region,
-                        &SectionCopy::axes, &SectionCopy::source_step,
-                        &SectionCopy::destination_step, &SectionCopy::flip);
-}
-
-void bind_redistribution(nb::module_& m) {
-    nb::class_<Redistribution> c(
-        m, "Redistribution",
-        R"doc(A whole region of the source layout that goes to a region of the destination layout.
-
-A term of a plan that stands for all its sections, whoever owns them. `redistribute` makes plans of
-one such term.
-
-Parameters
-----------
-source_region, destination_region : Region
-    In global indices, inside the domain of each layout. Towards an `IndexList` a region may reach
-    beyond the domain, where no block holds anything.
-axes : sequence of int, optional
-    Dimension k of the destination is dimension axes[k] of the source.
-partial : bool
-    Whether elements of the destination that no block of the source holds stay as they are; else
-    they are an error where the plan is bound.
-flip : sequence of bool, optional
-    The dimensions of the destination that get the source's indices in descending order.
-)doc");
-    c.def(
-         "__init__",
-         [](Redistribution* self, const Region& source_region, const Region& destination_region,
-            const Axes& axes, bool partial, const Flip& flip) {
-             new (self)
-                 Redistribution{source_region, destination_region, axes_of(axes), partial, false,
-                                false,         flip_of(flip)};
-         },
-         "source_region"_a, "destination_region"_a, "axes"_a = nb::none(), "partial"_a = false,
-         "flip"_a = nb::none())
-        .def_ro("source_region", &Redistribution::source_region, "What is read.")
-        .def_ro("destination_region", &Redistribution::destination_region, "What is written.")
-        .def_prop_ro(
-            "axes", [](const Redistribution& r) { return axes_object(r.axes); },
-            nb::sig("def axes(self) -> tuple[int, ...] | None"),
-            "How dimensions are permuted on the way, or None.")
-        .def_ro("partial", &Redistribution::partial,
-                "Whether elements that no block of the source holds stay as they are.")
-        .def_ro("reversed", &Redistribution::reversed,
-                "Whether it is the source of which all must be held by the destination.")
-        .def_ro("adjoint", &Redistribution::adjoint,
-                "Whether this is the term of an adjoint plan: all copies of an element send.")
-        .def_prop_ro(
-            "flip", [](const Redistribution& r) { return flip_object(r.flip); },
-            nb::sig("def flip(self) -> tuple[bool, ...] | None"),
-            "Which dimensions of the destination get descending indices, or None.")
-        .def(nb::self == nb::self)
-        .def("__hash__",
-             [](const Redistribution& r) {
-                 return nb::hash(nb::make_tuple(r.source_region.lo(), r.destination_region.lo(),
-                                                r.destination_region.hi()));
-             })
-        .def("__repr__", [](const Redistribution& r) {
-            return "Redistribution(" + text_of(nb::cast(r.source_region)) + ", " +
-                   text_of(nb::cast(r.destination_region)) + axes_text(r.axes) +
-                   (r.partial ? ", partial=True" : "") + flip_text(r.flip) + ")" +
-                   (r.reversed ? " reversed" : "") + (r.adjoint ? " adjoint" : "");
-        });
-    bindings::add_state(c, &Redistribution::source_region, &Redistribution::destination_region,
-                        &Redistribution::axes, &Redistribution::partial, &Redistribution::reversed,
-                        &Redistribution::adjoint, &Redistribution::flip);
-}
-
-void bind_halo_exchange(nb::module_& m) {
-    nb::class_<HaloExchange> c(
-        m, "HaloExchange",
-        R"doc(The ghosts of all blocks of a floor plan, filled from the interiors.
-
-A term of a plan that stands for all its sections; made by `halo`.
-)doc");
-    c.def_prop_ro(
-         "lower", [](const HaloExchange& h) { return h.lower; },
-         "Ghosts on the lower side of each dimension.")
-        .def_prop_ro(
-            "upper", [](const HaloExchange& h) { return h.upper; },
-            "Ghosts on the upper side of each dimension.")
-        .def_ro("domain", &HaloExchange::domain, "The extents that wrap around.")
-        .def_ro("periodic", &HaloExchange::periodic, "Which dimensions wrap around.")
-        .def_ro("corners", &HaloExchange::corners, "Whether edges and corners are filled too.")
-        .def_ro("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors.")
-        .def_ro("colors", &HaloExchange::colors, "Into how many colors points fall; 1: all move.")
-        .def_ro("color", &HaloExchange::color, "The color of the points that move.")
-        .def(nb::self == nb::self)
-        .def("__hash__",
-             [](const HaloExchange& h) {
-                 return nb::hash(nb::make_tuple(h.lower, h.upper, h.corners, h.reversed));
-             })
-        .def("__repr__", [](const HaloExchange& h) {
-            return "<HaloExchange, " + h.lower.to_string() + " below and " + h.upper.to_string() +
-                   " above" + (h.corners ? "" : ", no corners") +
-                   (h.colors == 1 ? ""
-                                  : ", color " + std::to_string(h.color) + " of " +
-                                        std::to_string(h.colors)) +
-                   (h.reversed ? ", reversed>" : ">");
-        });
-    bindings::add_state(c, &HaloExchange::lower, &HaloExchange::upper, &HaloExchange::domain,
-                        &HaloExchange::periodic, &HaloExchange::corners, &HaloExchange::reversed,
-                        &HaloExchange::colors, &HaloExchange::color);
-}
-
-}  // namespace
-
-void bind_plan_terms(nb::module_& m) {
-    bind_section_copy(m);
-    bind_redistribution(m);
-    bind_halo_exchange(m);
-}
+namespace datamover::bindings {
 
 namespace {
 
@@ -277,26 +43,25 @@ private:
 
 std::int64_t rank_or_any(std::optional<std::int64_t> rank) {
     if (rank && *rank < 0)
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(*rank) + " is negative");
+        throw make_error(ErrorCode::out_of_range, "rank ", *rank, " is negative");
     return rank.value_or(plan::any_rank);
 }
 
-/// Elements by peer.
-nb::dict sizes_of(const std::vector<PeerPart>& parts) {
+/// Elements by peer, of what a rank sends or receives. `nodes`: the number of each rank's node.
+template <auto parts>
+nb::dict sizes_by_peer(const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
+    std::vector<std::int64_t> numbers;
+    if (!nodes.is_none()) numbers = Integers(nodes, "nodes").to_vector();
     nb::dict sizes;
-    for (const PeerPart& peer : parts) sizes[nb::int_(peer.rank)] = peer.part.size();
+    for (const PeerPart& peer : (plan.*parts)(rank, numbers))
+        sizes[nb::int_(peer.rank)] = peer.part.size();
     return sizes;
-}
-
-std::vector<std::int64_t> node_numbers(nb::handle nodes) {
-    return nodes.is_none() ? std::vector<std::int64_t>{}
-                           : bindings::Integers(nodes, "nodes").to_vector();
 }
 
 std::int64_t counted(const MotionPlan& plan, std::int64_t i) {
     if (i < -plan.size() || i >= plan.size())
-        throw Error(ErrorCode::out_of_range, "term " + std::to_string(i) + " of a plan with " +
-                                                 std::to_string(plan.size()) + " terms");
+        throw make_error(ErrorCode::out_of_range, "term ", i, " of a plan with ", plan.size(),
+                         " terms");
     return i < 0 ? i + plan.size() : i;
 }
 
@@ -304,16 +69,22 @@ AddressRelation relation_of(const MotionPlan& plan, std::int64_t source_rank,
                             std::int64_t destination_rank, std::int64_t elem_bytes,
                             const std::string& order, const MemoryLayout* source_memory,
                             const MemoryLayout* destination_memory) {
-    const ElementOrder element_order = bindings::element_order(order);
-    const MemoryLayout from =
-        source_memory ? *source_memory
-                      : dense_memory(plan.source(), source_rank, elem_bytes, element_order);
+    const ElementOrder elements = element_order(order);
+    const MemoryLayout from = source_memory
+                                  ? *source_memory
+                                  : dense_memory(plan.source(), source_rank, elem_bytes, elements);
     const MemoryLayout to = destination_memory ? *destination_memory
                                                : dense_memory(plan.destination(), destination_rank,
-                                                              elem_bytes, element_order);
+                                                              elem_bytes, elements);
     return plan::compile(plan.part(source_rank, destination_rank),
                          {&plan.source(), &from, elem_bytes, source_rank},
                          {&plan.destination(), &to, elem_bytes, destination_rank});
+}
+
+nb::tuple state_of_plan(const MotionPlan& plan) {
+    nb::list terms;
+    for (std::int64_t i = 0; i < plan.size(); ++i) terms.append(nb::cast(plan[i]));
+    return nb::make_tuple(plan.source(), plan.destination(), terms);
 }
 
 MotionPlan plan_from(const nb::tuple& state) {
@@ -333,23 +104,9 @@ MotionPlan filtered(MotionPlan plan, const std::function<nb::object(const Sectio
 }
 
 void bind_editing(nb::class_<MotionPlan>& c) {
-    c.def(
-         "copy",
-         [](MotionPlan& plan, std::int64_t source_block, const Region& source_region,
-            std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-            const Point& source_step, const Point& destination_step, const Flip& flip) {
-             plan.add_section(source_block, source_region, destination_block, destination_region,
-                              axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
-                              bindings::step_of(destination_step, plan.destination().dims()),
-                              flip_of(flip));
-         },
-         "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-         "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
-         "destination_step"_a.none() = nb::none(), "flip"_a = nb::none(),
-         "Add a section; datamover.plans.add_section, which calls this, describes the arguments.")
-        .def("add", &MotionPlan::add, "term"_a,
-             "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as "
-             "`add_section`.")
+    c.def("add", &MotionPlan::add, "term"_a,
+          "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as "
+          "`add_section`.")
         .def("__len__", &MotionPlan::size)
         .def(
             "__getitem__",
@@ -468,11 +225,7 @@ Unsupported
             },
             "All sections; see `sections`.")
         .def(
-            "outgoing",
-            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
-                return sizes_of(plan.outgoing(rank, node_numbers(nodes)));
-            },
-            "rank"_a, "nodes"_a.none() = nb::none(),
+            "outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
             nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
                     "dict[int, int]"),
             R"doc(Number of elements that a rank sends to each peer, itself included.
@@ -490,18 +243,13 @@ Examples
 {0: 6, 1: 6}
 )doc")
         .def(
-            "incoming",
-            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
-                return sizes_of(plan.incoming(rank, node_numbers(nodes)));
-            },
-            "rank"_a, "nodes"_a.none() = nb::none(),
+            "incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
             nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
                     "dict[int, int]"),
             "Number of elements that a rank receives from each peer, itself included; see "
             "`outgoing`.")
         .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
-             "order"_a = "C", "source_memory"_a.none() = nb::none(),
-             "destination_memory"_a.none() = nb::none(),
+             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
              R"doc(Which address goes to which address, for what one rank sends to another.
 
 Parameters
@@ -537,16 +285,11 @@ Examples
 )doc");
 }
 
-std::vector<bool> wrapping(const std::optional<std::vector<bool>>& wraps) {
-    return wraps.value_or(std::vector<bool>{});
-}
-
 /// A number that may be of a dimension or axis; whether it is, the builders tell.
 int dimension_of(std::int64_t number) {
     if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
-        throw Error(ErrorCode::out_of_range, "axis " + std::to_string(number) +
-                                                 "; layouts have at most " +
-                                                 std::to_string(max_dims) + " dimensions");
+        throw make_error(ErrorCode::out_of_range, "axis ", number, "; layouts have at most ",
+                         max_dims, " dimensions");
     return static_cast<int>(number);
 }
 
@@ -556,12 +299,10 @@ void bind_level(nb::module_& m, const char* name, LevelBuilder* build) {
     m.def(
         name,
         [build](const Layout& read, const Layout& reading, const Point& factor, const Point& lower,
-                const Point& upper, const Region& periodic,
-                const std::optional<std::vector<bool>>& wraps, bool partial) {
-            const int dims = reading.dims();
-            return build(read, reading, in_all_dims(factor, dims),
-                         {in_all_dims(lower, dims), in_all_dims(upper, dims), periodic,
-                          wrapping(wraps), partial});
+                const Point& upper, const Region& periodic, const std::vector<bool>& wraps,
+                bool partial) {
+            return build(read, reading, in_all_dims(factor, reading.dims()),
+                         {lower, upper, periodic, wraps, partial});
         },
         "read"_a, "reading"_a, "factor"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a,
         "partial"_a);
@@ -581,24 +322,13 @@ void bind_builders(nb::module_& m) {
         },
         "source"_a, "destination"_a, "axes"_a = nb::none(), "source_region"_a = nb::none(),
         "destination_region"_a = nb::none(), "partial"_a = false, "flip"_a = nb::none());
-    m.def(
-        "halo",
-        [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,
-           const std::optional<std::vector<bool>>& wraps, bool corners, std::int64_t colors,
-           std::int64_t color) {
-            return halo(layout, in_all_dims(lower, layout.dims()),
-                        in_all_dims(upper, layout.dims()), periodic, wrapping(wraps), corners,
-                        colors, color);
-        },
-        "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true,
-        "colors"_a = 1, "color"_a = 0);
+    m.def("halo", &halo, "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a, "corners"_a,
+          "colors"_a, "color"_a);
     m.def(
         "axis_halo",
         [](const Layout& layout, const Point& lower, const Point& upper, std::int64_t axis,
-           const Region& periodic, const std::optional<std::vector<bool>>& wraps) {
-            return axis_halo(layout, in_all_dims(lower, layout.dims()),
-                             in_all_dims(upper, layout.dims()), dimension_of(axis), periodic,
-                             wrapping(wraps));
+           const Region& periodic, const std::vector<bool>& wraps) {
+            return axis_halo(layout, lower, upper, dimension_of(axis), periodic, wraps);
         },
         "layout"_a, "lower"_a, "upper"_a, "axis"_a, "periodic"_a, "wraps"_a);
     m.def(
@@ -614,12 +344,7 @@ void bind_builders(nb::module_& m) {
 }  // namespace
 
 void bind_plan(nb::module_& m) {
-    nb::class_<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.")
-        .def(
-            "__iter__", [](nb::handle self) { return nb::borrow(self); },
-            nb::sig("def __iter__(self) -> SectionIterator"))
-        .def("__next__", &SectionIterator::next);
-
+    bind_iterator<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.");
     nb::class_<MotionPlan> c(
         m, "MotionPlan",
         R"doc(Which section of which block goes where: a sum of terms between two layouts.
@@ -657,22 +382,12 @@ Examples
     c.def(nb::init<Layout, Layout>(), "source"_a, "destination"_a);
     bind_editing(c);
     bind_asking(c);
-    c.def(nb::self == nb::self)
-        .def("__repr__",
-             [](const MotionPlan& plan) {
-                 return "<MotionPlan of " + std::to_string(plan.size()) +
-                        (plan.size() == 1 ? " term from " : " terms from ") +
-                        plan.source().describe() + " to " + plan.destination().describe() + ">";
-             })
-        .def("__getstate__",
-             [](const MotionPlan& plan) {
-                 nb::list terms;
-                 for (std::int64_t i = 0; i < plan.size(); ++i) terms.append(nb::cast(plan[i]));
-                 return nb::make_tuple(plan.source(), plan.destination(), terms);
-             })
-        .def("__setstate__", [](MotionPlan& self, const nb::tuple& state) {
-            new (&self) MotionPlan(plan_from(state));
-        });
+    c.def(nb::self == nb::self).def("__repr__", [](const MotionPlan& plan) {
+        return concat("<MotionPlan of ", plan.size(),
+                      plan.size() == 1 ? " term from " : " terms from ", plan.source().describe(),
+                      " to ", plan.destination().describe(), ">");
+    });
+    add_pickling(c, &state_of_plan, &plan_from);
     c.def(
          "to_bytes",
          [](const MotionPlan& plan) {
@@ -717,3 +432,5 @@ replaced. Nothing is left behind by a failure. Raises IoFailed.
     c.attr("__hash__") = nb::none();
     bind_builders(m);
 }
+
+}  // namespace datamover::bindings

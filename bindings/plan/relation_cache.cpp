@@ -2,35 +2,26 @@
 // Python bindings of RelationCache and RecomputeModel.
 #include "datamover/advanced/relation_cache.hpp"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "class_members.hpp"
 #include "datamover/advanced/recompute_model.hpp"
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace datamover;
+namespace datamover::bindings {
 
 namespace {
 
 nb::dict statistics_of(const RelationCache& cache) {
     const RelationCacheStatistics s = cache.statistics();
-    nb::dict d;
-    d["hits"] = s.hits;
-    d["misses"] = s.misses;
-    d["evictions"] = s.evictions;
-    d["relations"] = s.relations;
-    d["held_bytes"] = s.held_bytes;
-    d["limit_bytes"] = s.limit_bytes;
-    return d;
+    return dict_of("hits"_a = s.hits, "misses"_a = s.misses, "evictions"_a = s.evictions,
+                   "relations"_a = s.relations, "held_bytes"_a = s.held_bytes,
+                   "limit_bytes"_a = s.limit_bytes);
 }
 
 /// An empty hint ties nothing.
@@ -42,9 +33,8 @@ AddressRelation made_by(const std::function<nb::object()>& make) {
     const nb::object made = make();
     AddressRelation relation;
     if (!nb::try_cast(made, relation))
-        throw Error(ErrorCode::wrong_type, std::string("make gave a ") +
-                                               nb::type_name(made.type()).c_str() +
-                                               ", it must give an AddressRelation");
+        throw make_error(ErrorCode::wrong_type, "make gave a ", nb::type_name(made.type()).c_str(),
+                         ", it must give an AddressRelation");
     return relation;
 }
 
@@ -134,9 +124,8 @@ WrongType
                      "limit_bytes.")
         .def("__repr__", [](const RelationCache& cache) {
             const RelationCacheStatistics s = cache.statistics();
-            return "<RelationCache of " + std::to_string(s.relations) + " relations, " +
-                   std::to_string(s.held_bytes) + " of " + std::to_string(s.limit_bytes) +
-                   " bytes>";
+            return concat("<RelationCache of ", s.relations, " relations, ", s.held_bytes, " of ",
+                          s.limit_bytes, " bytes>");
         });
 }
 
@@ -211,7 +200,10 @@ Examples
         .def_prop_ro("ultimate_speedup", &RecomputeModel::ultimate_speedup,
                      "How many times quicker decoding is in the end.")
         .def("__repr__", [](const nb::handle& model) {
-            return nb::str("<RecomputeModel: {:.3g} s to recompute, {:.3g} s to decode an element>")
-                .attr("format")(model.attr("recompute_seconds"), model.attr("decode_seconds"));
+            return formatted(
+                "<RecomputeModel: {:.3g} s to recompute, {:.3g} s to decode an element>",
+                model.attr("recompute_seconds"), model.attr("decode_seconds"));
         });
 }
+
+}  // namespace datamover::bindings

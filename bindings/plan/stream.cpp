@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Python bindings of streams. The two ends of a stream, and what tests and pages compute as they
 // do.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <unistd.h>
 
@@ -26,7 +21,9 @@
 
 #include "array_memory.hpp"
 #include "casters.hpp"
+#include "class_members.hpp"
 #include "errors.hpp"
+#include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/sender/places.hpp"
@@ -35,12 +32,8 @@
 #include "stream/wire/endpoints.hpp"
 #include "stream/wire/plan_between.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace datamover;
-using bindings::refusing;
-using bindings::Unlocked;
-using bindings::unlocked;
+namespace datamover::bindings {
+
 using stream::Consumer;
 using stream::Producer;
 
@@ -70,13 +63,13 @@ struct MemorySpan {
 std::pair<std::byte*, AddressBounds> memory_of(nb::handle object, const char* name, bool writes) {
     const MemorySpan* span = nullptr;
     if (nb::try_cast(object, span) && span != nullptr) return {span->begin, {0, span->bytes}};
-    const bindings::ArrayMemory memory(object, name);
+    const ArrayMemory memory(object, name);
     if (writes) memory.require_writable();
-    return {memory.data(), bindings::bounds_of(memory)};
+    return {memory.data(), bounds_of(memory)};
 }
 
-/// Where an array of NumPy lies. Others are asked whether they lie there too, which takes less time
-/// than to find out where.
+/// Where an array of NumPy lies, which is not kept alive. Others are asked whether they lie there
+/// too, which takes less time than to find out where.
 class ArrayPlace {
 public:
     /// Throws wrong_type where the array is no buffer.
@@ -164,17 +157,14 @@ stream::Audience& audience_of(const Producer& producer) {
 
 nb::dict counters(const Producer& producer) {
     const StreamCounters found = producer.counters();
-    nb::dict counts;
-    counts["bytes_kept"] = found.bytes_kept;
-    counts["bytes_held"] = found.bytes_held;
-    counts["bytes_sent"] = found.bytes_sent;
-    counts["connections_refused"] = found.connections_refused;
-    if (!producer.is_first()) return counts;
-    counts["consumers"] = found.consumers;
-    counts["consumers_came"] = found.consumers_came;
-    counts["consumers_left"] = found.consumers_left;
-    counts["consumers_lost"] = found.consumers_lost;
-    counts["steps_dropped"] = found.steps_dropped;
+    nb::dict counts = dict_of("bytes_kept"_a = found.bytes_kept, "bytes_held"_a = found.bytes_held,
+                              "bytes_sent"_a = found.bytes_sent,
+                              "connections_refused"_a = found.connections_refused);
+    if (producer.is_first())
+        counts.update(dict_of(
+            "consumers"_a = found.consumers, "consumers_came"_a = found.consumers_came,
+            "consumers_left"_a = found.consumers_left, "consumers_lost"_a = found.consumers_lost,
+            "steps_dropped"_a = found.steps_dropped));
     return counts;
 }
 
@@ -224,87 +214,67 @@ void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
     consumer.unpack(name, {begin, &memory, bounds});
 }
 
-using NewBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
-
-NewBytes unpack_new(Consumer& consumer, const std::string& name, std::int64_t elem_bytes,
-                    std::size_t bytes) {
+NumpyArray<std::uint8_t> unpack_new(Consumer& consumer, const std::string& name,
+                                    std::int64_t elem_bytes, std::size_t bytes) {
     auto memory = unlocked([&] { return consumer.unpack_new(name, elem_bytes); });
-    std::byte* const begin = memory.get();
-    auto kept = std::make_unique<std::shared_ptr<std::byte>>(std::move(memory));
-    const nb::capsule owner(
-        kept.get(), [](void* at) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(at); });
-    static_cast<void>(kept.release());
-    return NewBytes(begin, {bytes}, owner);
+    auto* const begin = reinterpret_cast<std::uint8_t*>(memory.get());
+    return array_over(begin, {bytes}, std::move(memory));
 }
 
 nb::dict source_counters(const Consumer& consumer) {
     const StreamSourceCounters found = consumer.counters();
-    nb::dict counts;
-    counts["bytes_received"] = found.bytes_received;
-    counts["checksum_errors"] = found.checksum_errors;
-    counts["connections"] = found.connections;
-    counts["connections_local"] = found.connections_local;
-    counts["steps_dropped"] = found.steps_dropped;
-    return counts;
+    return dict_of("bytes_received"_a = found.bytes_received,
+                   "checksum_errors"_a = found.checksum_errors, "connections"_a = found.connections,
+                   "connections_local"_a = found.connections_local,
+                   "steps_dropped"_a = found.steps_dropped);
 }
 
 void bind_consumer(nb::module_& m) {
-    nb::class_<Consumer> c(m, "Consumer",
-                           R"doc(The receiving end of a stream: see datamover.stream.connect.
-
-Parameters
-----------
-together : Together or None
-    None: this process alone, without MPI.
-address, token, timeout, ahead, local, newest
-    As those of datamover.stream.connect.
-)doc");
+    // The receiving end of a stream, with the arguments of datamover.stream.connect. `together`
+    // None: this process alone, without MPI.
+    nb::class_<Consumer> c(m, "Consumer");
     using Released = nb::call_guard<Unlocked>;
     c.def("__init__", &make_consumer, "together"_a.none(), "address"_a, "token"_a.none(),
           "timeout"_a.none(), "ahead"_a, "local"_a, "newest"_a)
-        .def("arrays", &arrays_of, "timeout"_a.none(),
-             nb::sig("def arrays(self, timeout: float | None) -> list[tuple[str, str, object]]"),
-             "Names, dtypes as JSON and layouts of what was sent so far. Collective.")
-        .def("subscribe", &subscribe, "wanted"_a,
-             nb::sig("def subscribe(self, wanted: list[tuple[str, object, str, bool]]) -> None"),
-             "Say what is wanted: names, layouts, dtypes as JSON or \"\" for any, and whether each"
-             " step brings new memory. Collective.")
-        .def("subscribe_to_all", &Consumer::subscribe_to_all, Released(),
-             "Want each array, whole, also those that are sent first later. Of a process alone.")
-        .def("layout", &Consumer::layout_of, "name"_a,
-             nb::sig("def layout(self, name: str) -> object"),
-             "How an array of the step is wanted.")
-        .def("next", &next, "timeout"_a.none(),
-             "Wait for the next step: its number, and names and dtypes of its arrays.")
-        .def("unpack", &unpack, "name"_a, "destination"_a, "memory"_a,
-             nb::sig("def unpack(self, name: str, destination: object, memory: MemoryLayout)"
-                     " -> None"),
-             "Put this process's part of an array of the step into memory.")
-        .def("unpack_new", &unpack_new, "name"_a, "elem_bytes"_a, "bytes"_a,
-             nb::sig("def unpack_new(self, name: str, elem_bytes: int, bytes: int) -> object"),
-             "Return the new memory with this process's part of an array of the step, as bytes.")
-        .def("taken", &Consumer::taken, Released(), "Say that the step was unpacked.")
-        .def("fail", refusing(&Consumer::fail), "code"_a, "words"_a, Released(),
-             "Fail, and tell the other processes.")
-        .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
-        .def_prop_ro("dropped", &Consumer::dropped,
-                     "Steps that the stream has said it dropped for this consumer.")
-        .def("counters", &source_counters, nb::sig("def counters(self) -> dict[str, int]"),
-             "Count bytes, connections, checksum errors and dropped steps.")
+        // Names, dtypes as JSON and layouts of what was sent so far. Collective.
+        .def("arrays", &arrays_of, "timeout"_a.none())
+        // Say what is wanted: names, layouts, dtypes as JSON or "" for any, and whether each step
+        // brings new memory. Collective.
+        .def("subscribe", &subscribe, "wanted"_a)
+        // Want each array, whole, also those that are sent first later. Of a process alone.
+        .def("subscribe_to_all", &Consumer::subscribe_to_all, Released())
+        // How an array of the step is wanted.
+        .def("layout", &Consumer::layout_of, "name"_a)
+        // Wait for the next step: its number, and names and dtypes of its arrays.
+        .def("next", &next, "timeout"_a.none())
+        // Put this process's part of an array of the step into memory.
+        .def("unpack", &unpack, "name"_a, "destination"_a, "memory"_a)
+        // Return the new memory with this process's part of an array of the step, as bytes.
+        .def("unpack_new", &unpack_new, "name"_a, "elem_bytes"_a, "bytes"_a)
+        // Say that the step was unpacked.
+        .def("taken", &Consumer::taken, Released())
+        // Fail, and tell the other processes.
+        .def("fail", refusing(&Consumer::fail), "code"_a, "words"_a, Released())
+        // Leave the stream. Local.
+        .def("close", &Consumer::close, Released())
+        // Steps that the stream has said it dropped for this consumer.
+        .def_prop_ro("dropped", &Consumer::dropped)
+        // Count bytes, connections, checksum errors and dropped steps.
+        .def("counters", &source_counters)
         // What only tests change.
+        // So long the reason of a failure is looked for.
         .def_prop_rw(
             "reason_milliseconds",
             [](const Consumer& consumer) { return consumer.reason_milliseconds.load(); },
-            [](Consumer& consumer, int time) { consumer.reason_milliseconds = time; },
-            "So long the reason of a failure is looked for.");
+            [](Consumer& consumer, int time) { consumer.reason_milliseconds = time; });
+    // For tests: whoever has connected is greeted within this time. Gives the one before.
     m.def(
         "set_greeting_milliseconds",
-        [](int time) { return stream::greeting_milliseconds.exchange(time); }, "time"_a,
-        "For tests: whoever has connected is greeted within this time. Gives the one before.");
+        [](int time) { return stream::greeting_milliseconds.exchange(time); }, "time"_a);
 }
 
 void bind_functions(nb::module_& m) {
-    m.def("crc32c", &crc32c, "data"_a, nb::sig("def crc32c(data: object) -> int"),
+    m.def("crc32c", &crc32c, "data"_a,
           R"doc(The CRC32C (RFC 3720) of anything with Python's buffer interface.
 
 Examples
@@ -313,85 +283,66 @@ Examples
 >>> hex(_plan.crc32c(bytes(32)))
 '0x8a9136aa'
 )doc");
+    // Raises Unsupported if no process knows all of it.
     m.def(
         "bytes_of_layout",
         [](const Layout& layout) {
             const std::string bytes = stream::bytes_of_layout(layout);
             return nb::bytes(bytes.data(), bytes.size());
         },
-        "layout"_a, R"doc(A layout as bytes.
-
-Raises
-------
-Unsupported
-    No process knows all of it.
-)doc");
-    m.def("whole_of", &stream::whole_of, "layout"_a,
-          "The layout of a single process that holds all indices of a layout's domain.");
+        "layout"_a);
+    // The layout of a single process that holds all indices of a layout's domain.
+    m.def("whole_of", &stream::whole_of, "layout"_a);
+    // Host and port of "tcp://host:port"; raises InvalidArgument.
     m.def(
         "parse_address",
         [](const std::string& text) {
             stream::Address address = stream::Address::of_text(text);
             return std::pair(std::move(address.host), address.port);
         },
-        "text"_a, R"doc(Host and port of "tcp://host:port".
-
-Raises
-------
-InvalidArgument
-    It is none.
-)doc");
-    m.def("is_loopback", &stream::is_loopback, "host"_a,
-          "Whether only processes of this machine can reach an address.");
-    m.def("is_any", &stream::is_any, "host"_a,
-          "Whether an address stands for all interfaces of a machine.");
+        "text"_a);
+    // Whether only processes of this machine can reach an address.
+    m.def("is_loopback", &stream::is_loopback, "host"_a);
+    // Whether an address stands for all interfaces of a machine.
+    m.def("is_any", &stream::is_any, "host"_a);
 }
 
 void bind_memory(nb::module_& m) {
-    nb::class_<MemorySpan>(m, "MemorySpan", "Memory that somebody else keeps alive.")
+    // Memory that somebody else keeps alive.
+    nb::class_<MemorySpan>(m, "MemorySpan")
         .def(
             "__init__",
             [](MemorySpan* span, std::uintptr_t begin, std::int64_t bytes) {
                 new (span) MemorySpan{reinterpret_cast<std::byte*>(begin), bytes};
             },
             "begin"_a, "bytes"_a);
-    nb::class_<ArrayPlace>(m, "ArrayPlace",
-                           R"doc(Where an array of NumPy lies. It is not kept alive.
-
-Raises
-------
-WrongType
-    It is no buffer.
-)doc")
-        .def(nb::init<nb::handle>(), "array"_a,
-             nb::sig("def __init__(self, array: object) -> None"))
-        .def("is_of", &ArrayPlace::is_of, "array"_a,
-             nb::sig("def is_of(self, array: object) -> bool"),
-             "Whether another one begins there and has the same shape and strides.");
+    nb::class_<ArrayPlace>(m, "ArrayPlace")
+        .def(nb::init<nb::handle>(), "array"_a)
+        // Whether another one begins there and has the same shape and strides.
+        .def("is_of", &ArrayPlace::is_of, "array"_a);
 }
 
 /// What only tests look at and change.
 void bind_for_tests(nb::class_<Producer>& c) {
-    c.def_prop_ro(
-         "connections", [](Producer& producer) { return producer.reception().connections(); },
-         "Connections that there are now.")
-        .def(
-            "keys", [](Producer& producer) { return producer.outbox().keys(); },
-            "Name the consumers whose processes may connect.")
+    // Connections that there are now.
+    c.def_prop_ro("connections",
+                  [](Producer& producer) { return producer.reception().connections(); })
+        // Name the consumers whose processes may connect.
+        .def("keys", [](Producer& producer) { return producer.outbox().keys(); })
+        // Consumers at most.
         .def_prop_rw(
             "max_consumers",
             [](Producer& producer) { return audience_of(producer).max_consumers.load(); },
             [](Producer& producer, std::size_t most) {
                 audience_of(producer).max_consumers = most;
-            },
-            "Consumers at most.")
+            })
+        // So long a consumer that wants nothing keeps its place from others.
         .def_prop_rw(
             "subscribe_milliseconds",
             [](Producer& producer) { return audience_of(producer).subscribe_milliseconds.load(); },
             [](Producer& producer, int time) {
                 audience_of(producer).subscribe_milliseconds = time;
-            },
-            "So long a consumer that wants nothing keeps its place from others.");
+            });
 }
 
 }  // namespace
@@ -399,15 +350,12 @@ void bind_for_tests(nb::class_<Producer>& c) {
 void bind_stream(nb::module_& m) {
     bind_functions(m);
     bind_memory(m);
-    nb::class_<stream::Together>(m, "Together", "The processes of one end of a stream, who agree.");
+    // The processes of one end of a stream, who agree.
+    nb::class_<stream::Together>(m, "Together");
     bind_consumer(m);
-    nb::class_<PlacesInPython>(m, "Places", R"doc(What streams that share buffers have in common.
-
-Parameters
-----------
-active, unit, stall
-    As those of datamover.stream.Manager.
-)doc")
+    // What streams that share buffers have in common, with the arguments of
+    // datamover.stream.Manager.
+    nb::class_<PlacesInPython>(m, "Places")
         .def(
             "__init__",
             [](PlacesInPython* shared, std::int64_t active, const std::string& unit,
@@ -416,63 +364,45 @@ active, unit, stall
                     std::make_shared<stream::Places>(StreamManagerOptions{active, unit, stall})};
             },
             "active"_a, "unit"_a, "stall"_a.none())
-        .def_prop_ro(
-            "active",
-            [](const PlacesInPython& shared) {
-                const Unlocked release;
-                const std::lock_guard lock(shared.places->lock);
-                return shared.places->active();
-            },
-            "Streams that hold a place now; known to process 0.");
-    nb::class_<Producer> c(m, "Producer", R"doc(The sending end of a stream: see datamover.Stream.
-
-Parameters
-----------
-together : Together or None
-    None: this process alone, without MPI.
-address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, open
-    As those of datamover.Stream; `queue_bytes` of 0 is no limit.
-places, name
-    With whom it shares buffers, and its name among these; None: with nobody.
-)doc");
+        // Streams that hold a place now; known to process 0.
+        .def_prop_ro("active", [](const PlacesInPython& shared) {
+            const Unlocked release;
+            const std::lock_guard lock(shared.places->lock);
+            return shared.places->active();
+        });
+    // The sending end of a stream, with the arguments of datamover.Stream; `queue_bytes` of 0 is no
+    // limit. `together` None: this process alone, without MPI. `places`, `name`: with whom it
+    // shares buffers, and its name among these; None: with nobody.
+    nb::class_<Producer> c(m, "Producer");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
           "local"_a, "open"_a, "places"_a.none(), "name"_a)
-        .def(
-            "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
-            "elem_bytes"_a, "step"_a.none(),
-            nb::sig("def send(self, name: str, layout: object, source: object, "
-                    "memory: MemoryLayout, dtype: str, elem_bytes: int, step: int | None) -> None"),
-            R"doc(Send an array of a step. Collective.
-
-Parameters
-----------
-name : str
-layout : Layout or None
-    Needed the first time.
-source : array
-    All memory of this process's part.
-memory : MemoryLayout
-    Where in it the blocks lie.
-dtype : str
-    As JSON; "" where no element is here.
-elem_bytes : int
-step : int or None
-)doc")
-        .def("end_step", &Producer::end_step, nb::call_guard<Unlocked>(),
-             "Nothing more comes of the step that was sent last. Collective.")
-        .def("refuse", refusing(&Producer::refuse), "code"_a, "words"_a, nb::call_guard<Unlocked>(),
-             "Raise an error on all processes, from the call that the others make. Collective.")
-        .def("close", &Producer::close, "timeout"_a.none(), nb::call_guard<Unlocked>(),
-             "Wait so long until consumers have what was sent, then end the stream. Collective.")
-        .def("stop", &Producer::stop, nb::call_guard<Unlocked>(),
-             "End all connections and listen no more. Local.")
-        .def_prop_ro("is_closed", &Producer::is_closed, "Whether it was.")
-        .def_prop_ro("address", &Producer::address, "Where consumers connect.")
-        .def_prop_ro("token", &Producer::token, "What they must know.")
-        .def("knows", &Producer::knows, "name"_a, "Whether an array was sent before.")
-        .def_prop_ro("num_arrays", &Producer::num_arrays, "Arrays that were sent so far.")
-        .def("counters", &counters, nb::sig("def counters(self) -> dict[str, int]"),
-             "Count bytes, connections and, on process 0, consumers and dropped steps.");
+        // Send an array of a step: all memory of this process's part, and where in it the blocks
+        // lie. `layout` is needed the first time; `dtype` is JSON, "" where no element is here.
+        // Collective.
+        .def("send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
+             "elem_bytes"_a, "step"_a.none())
+        // Nothing more comes of the step that was sent last. Collective.
+        .def("end_step", &Producer::end_step, nb::call_guard<Unlocked>())
+        // Raise an error on all processes, from the call that the others make. Collective.
+        .def("refuse", refusing(&Producer::refuse), "code"_a, "words"_a, nb::call_guard<Unlocked>())
+        // Wait so long until consumers have what was sent, then end the stream. Collective.
+        .def("close", &Producer::close, "timeout"_a.none(), nb::call_guard<Unlocked>())
+        // End all connections and listen no more. Local.
+        .def("stop", &Producer::stop, nb::call_guard<Unlocked>())
+        // Whether it was.
+        .def_prop_ro("is_closed", &Producer::is_closed)
+        // Where consumers connect.
+        .def_prop_ro("address", &Producer::address)
+        // What they must know.
+        .def_prop_ro("token", &Producer::token)
+        // Whether an array was sent before.
+        .def("knows", &Producer::knows, "name"_a)
+        // Arrays that were sent so far.
+        .def_prop_ro("num_arrays", &Producer::num_arrays)
+        // Count bytes, connections and, on process 0, consumers and dropped steps.
+        .def("counters", &counters);
     bind_for_tests(c);
 }
+
+}  // namespace datamover::bindings

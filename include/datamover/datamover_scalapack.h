@@ -4,6 +4,7 @@
 #define DATAMOVER_DATAMOVER_SCALAPACK_H
 
 #include <datamover/export.h>
+#include <datamover/generated/scalapack_names.h>
 #include <mpi.h>
 #include <stddef.h>
 
@@ -27,17 +28,12 @@ DATAMOVER_PUBLIC_BEGIN
  * `ctxt`.
  *
  * The functions are in the library datamover_scalapack, which calls the BLACS that the program is
- * linked with. Link datamover_scalapack, datamover, then ScaLAPACK, all of one MPI. */
+ * linked with. Link datamover_scalapack, datamover, then ScaLAPACK, all of one MPI.
+ *
+ * generated/scalapack_names.h declares datamover_psgemr2d (float), datamover_pigemr2d (int),
+ * datamover_pcgemr2d and datamover_pzgemr2d (void: pairs of float, pairs of double), and likewise
+ * the other types of all functions below. */
 int datamover_pdgemr2d(int m, int n, const double* a, int ia, int ja, const int* desca, double* b,
-                       int ib, int jb, const int* descb, int ctxt);
-int datamover_psgemr2d(int m, int n, const float* a, int ia, int ja, const int* desca, float* b,
-                       int ib, int jb, const int* descb, int ctxt);
-int datamover_pigemr2d(int m, int n, const int* a, int ia, int ja, const int* desca, int* b, int ib,
-                       int jb, const int* descb, int ctxt);
-/* Complex numbers: pairs of float, pairs of double. */
-int datamover_pcgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
-                       int ib, int jb, const int* descb, int ctxt);
-int datamover_pzgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
                        int ib, int jb, const int* descb, int ctxt);
 
 /* Copy a trapezoid, as ScaLAPACK's Cp?trmr2d: the part of the sections above the diagonal (`uplo`
@@ -46,18 +42,6 @@ int datamover_pzgemr2d(int m, int n, const void* a, int ia, int ja, const int* d
  * Otherwise as datamover_pdgemr2d. */
 int datamover_pdtrmr2d(const char* uplo, const char* diag, int m, int n, const double* a, int ia,
                        int ja, const int* desca, double* b, int ib, int jb, const int* descb,
-                       int ctxt);
-int datamover_pstrmr2d(const char* uplo, const char* diag, int m, int n, const float* a, int ia,
-                       int ja, const int* desca, float* b, int ib, int jb, const int* descb,
-                       int ctxt);
-int datamover_pitrmr2d(const char* uplo, const char* diag, int m, int n, const int* a, int ia,
-                       int ja, const int* desca, int* b, int ib, int jb, const int* descb,
-                       int ctxt);
-int datamover_pctrmr2d(const char* uplo, const char* diag, int m, int n, const void* a, int ia,
-                       int ja, const int* desca, void* b, int ib, int jb, const int* descb,
-                       int ctxt);
-int datamover_pztrmr2d(const char* uplo, const char* diag, int m, int n, const void* a, int ia,
-                       int ja, const int* desca, void* b, int ib, int jb, const int* descb,
                        int ctxt);
 
 /* Drop the movers that are cached for repeated calls, of all contexts. The cache size is set by
@@ -80,55 +64,15 @@ int datamover_gemr2d_argument(void);
 void pdgemr2d_(const int* m, const int* n, const double* a, const int* ia, const int* ja,
                const int* desca, double* b, const int* ib, const int* jb, const int* descb,
                const int* ictxt);
-void psgemr2d_(const int* m, const int* n, const float* a, const int* ia, const int* ja,
-               const int* desca, float* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt);
-void pigemr2d_(const int* m, const int* n, const int* a, const int* ia, const int* ja,
-               const int* desca, int* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt);
-void pcgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
-               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt);
-void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
-               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt);
 void pdtrmr2d_(const char* uplo, const char* diag, const int* m, const int* n, const double* a,
                const int* ia, const int* ja, const int* desca, double* b, const int* ib,
-               const int* jb, const int* descb, const int* ictxt);
-void pstrmr2d_(const char* uplo, const char* diag, const int* m, const int* n, const float* a,
-               const int* ia, const int* ja, const int* desca, float* b, const int* ib,
-               const int* jb, const int* descb, const int* ictxt);
-void pitrmr2d_(const char* uplo, const char* diag, const int* m, const int* n, const int* a,
-               const int* ia, const int* ja, const int* desca, int* b, const int* ib, const int* jb,
-               const int* descb, const int* ictxt);
-void pctrmr2d_(const char* uplo, const char* diag, const int* m, const int* n, const void* a,
-               const int* ia, const int* ja, const int* desca, void* b, const int* ib,
-               const int* jb, const int* descb, const int* ictxt);
-void pztrmr2d_(const char* uplo, const char* diag, const int* m, const int* n, const void* a,
-               const int* ia, const int* ja, const int* desca, void* b, const int* ib,
                const int* jb, const int* descb, const int* ictxt);
 #endif
 /* The functions above under their C names, in the library datamover_scalapack_c. */
 void Cpdgemr2d(int m, int n, double* a, int ia, int ja, int* desca, double* b, int ib, int jb,
                int* descb, int ctxt);
-void Cpsgemr2d(int m, int n, float* a, int ia, int ja, int* desca, float* b, int ib, int jb,
-               int* descb, int ctxt);
-void Cpigemr2d(int m, int n, int* a, int ia, int ja, int* desca, int* b, int ib, int jb, int* descb,
-               int ctxt);
-void Cpcgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int ib, int jb,
-               int* descb, int ctxt);
-void Cpzgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int ib, int jb,
-               int* descb, int ctxt);
 void Cpdtrmr2d(char* uplo, char* diag, int m, int n, double* a, int ia, int ja, int* desca,
                double* b, int ib, int jb, int* descb, int ctxt);
-void Cpstrmr2d(char* uplo, char* diag, int m, int n, float* a, int ia, int ja, int* desca, float* b,
-               int ib, int jb, int* descb, int ctxt);
-void Cpitrmr2d(char* uplo, char* diag, int m, int n, int* a, int ia, int ja, int* desca, int* b,
-               int ib, int jb, int* descb, int ctxt);
-void Cpctrmr2d(char* uplo, char* diag, int m, int n, void* a, int ia, int ja, int* desca, void* b,
-               int ib, int jb, int* descb, int ctxt);
-void Cpztrmr2d(char* uplo, char* diag, int m, int n, void* a, int ia, int ja, int* desca, void* b,
-               int ib, int jb, int* descb, int ctxt);
 
 #ifndef DATAMOVER_ILP64
 /* Compute sub(C) = beta sub(C) + alpha sub(A)^T, as PBLAS' p?tran: C(ic : ic + m - 1, jc : jc +
@@ -140,19 +84,10 @@ void Cpztrmr2d(char* uplo, char* diag, int m, int n, void* a, int ia, int ja, in
 void pstran_(const int* m, const int* n, const float* alpha, const float* a, const int* ia,
              const int* ja, const int* desca, const float* beta, float* c, const int* ic,
              const int* jc, const int* descc);
-void pdtran_(const int* m, const int* n, const double* alpha, const double* a, const int* ia,
-             const int* ja, const int* desca, const double* beta, double* c, const int* ic,
-             const int* jc, const int* descc);
 void pctranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
               const int* ja, const int* desca, const void* beta, void* c, const int* ic,
               const int* jc, const int* descc);
-void pztranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc);
 void pctranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc);
-void pztranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
               const int* ja, const int* desca, const void* beta, void* c, const int* ic,
               const int* jc, const int* descc);
 #endif

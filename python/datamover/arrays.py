@@ -102,6 +102,12 @@ def _block_dims(layout: Layout) -> int:
     return 1 if _is_flat(layout) else layout.dims
 
 
+def _inside(grid: np.ndarray, lower: tuple[int, ...], upper: tuple[int, ...]) -> np.ndarray:
+    """View an array without its ghosts."""
+    sides = zip(lower, upper, grid.shape, strict=True)
+    return grid[tuple(slice(below, n - above) for below, above, n in sides)]
+
+
 class Array(WithFree):
     """A distributed array allocated by the library: this process's blocks of a layout, with ghosts.
 
@@ -233,6 +239,10 @@ class Array(WithFree):
                 f"{self._rank}"
             )
 
+    def _require_open(self) -> None:
+        if self._freed:
+            raise InvalidState("the array is closed")
+
     def _nothing(self) -> np.ndarray:
         return np.empty((0,) * _block_dims(self.layout), self.dtype)
 
@@ -245,8 +255,7 @@ class Array(WithFree):
 
     def __getitem__(self, block: int) -> np.ndarray:
         """View a block with its ghosts; raises OutOfRange (a LookupError) if it is absent."""
-        if self._freed:
-            raise InvalidState("the array is closed")
+        self._require_open()
         if not isinstance(block, Integral):
             raise WrongType(
                 f"array[...] takes the number of a block, not {block!r}; for elements, use a view: "
@@ -273,10 +282,7 @@ class Array(WithFree):
         if block is None and not self._places:
             return self._nothing()
         grid = self[self._one_block() if block is None else block]
-        if grid.size == 0:
-            return grid
-        sides = zip(self._ghost_lower, self._ghost_upper, grid.shape, strict=True)
-        return grid[tuple(slice(lower, n - upper) for lower, upper, n in sides)]
+        return _inside(grid, self._ghost_lower, self._ghost_upper) if grid.size else grid
 
     def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over this process's blocks as (number, view without ghosts); not for users."""
@@ -318,16 +324,13 @@ class Array(WithFree):
 
     def part(self) -> Any:
         """Return the part that movers bind; not for users."""
-        if self._freed:
-            raise InvalidState("the array is closed")
+        self._require_open()
         return self._core.part()
 
     def memory(self) -> tuple[np.ndarray, MemoryLayout]:
         """Return all bytes of this process, and the places of its blocks; not for users."""
-        if self._freed:
-            raise InvalidState("the array is closed")
-        memory = self._core.bytes()
-        return memory, self._memory_layout
+        self._require_open()
+        return self._core.bytes(), self._memory_layout
 
     @functools.cached_property
     def _memory_layout(self) -> MemoryLayout:
@@ -390,30 +393,32 @@ class UserArrays:
     ):
         # Read once: a mapping may create its arrays when they are read, and they must stay alive.
         found = memory_of(arrays)
+        #: The arrays by the numbers of their blocks, if those were given.
+        self._blocks: dict[Any, Any] | None = None
         if found is not None:  # of another library's distributed array
             arrays, ghost = found
-            self._given: Any = tuple(array_of(array, "an array") for array in arrays)
+            self._arrays = [array_of(array, "an array") for array in arrays]
         elif isinstance(arrays, Mapping):
-            self._given = {block: array_of(a, f"block {block!r}") for block, a in arrays.items()}
+            self._blocks = {block: array_of(a, f"block {block!r}") for block, a in arrays.items()}
+            self._arrays = list(self._blocks.values())
         else:
-            self._given = array_of(arrays, "an array")
+            self._arrays = [] if arrays is None else [array_of(arrays, "an array")]
         self._ghost = ghost
-        listed = self._listed()
-        for array in listed:
+        for array in self._arrays:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
                     f"a {type(array).__name__} was given, it must be a NumPy array or one that "
                     "supports DLPack (or a mapping {block: array}, for the blocks of one array)"
                 )
             refuse_mask(array, "an array")
-        dtypes = {array.dtype for array in listed}
+        dtypes = {array.dtype for array in self._arrays}
         if len(dtypes) > 1:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
     def refuse_overlaps(self) -> None:
         """Reject a destination block in which two elements share memory; not for users."""
-        for array in self._listed():
+        for array in self._arrays:
             if lies_on_itself(array):
                 raise InvalidArgument(
                     "elements of the destination lie on top of each other: an array of shape "
@@ -423,27 +428,20 @@ class UserArrays:
 
     def columns(self, layout: Layout, rank: int) -> list[UserArrays]:
         """Split (n, k) rows into columns if a process has n single elements; not for users."""
-        shapes = [array.shape for array in self._listed()]
+        shapes = [array.shape for array in self._arrays]
         if not _is_flat(layout) or len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] == 0:
             return [self]
         if shapes[0][0] != sum(layout.block_extents(b)[0] for b in layout.blocks_of(rank)):
             return [self]  # not rows, but an array of a wrong shape
-        if isinstance(self._given, Mapping):
-            blocks = self._given.items()
-            return [
-                UserArrays({block: array[:, k] for block, array in blocks}, self._ghost)
-                for k in range(shapes[0][1])
-            ]
-        return [UserArrays(column, self._ghost) for column in self._listed()[0].T]
+        columns = self._arrays[0].T
+        if self._blocks is None:
+            return [UserArrays(column, self._ghost) for column in columns]
+        (block,) = self._blocks
+        return [UserArrays({block: column}, self._ghost) for column in columns]
 
-    def _listed(self) -> list[Any]:
-        if self._given is None:
-            return []
-        if isinstance(self._given, tuple):
-            return list(self._given)
-        if isinstance(self._given, Mapping):
-            return list(self._given.values())
-        return [self._given]
+    def _ghosts(self, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the widths on the lower and the upper sides."""
+        return _per_side(self._ghost, _block_dims(layout))
 
     def _by_block(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
@@ -451,27 +449,27 @@ class UserArrays:
         """Return the array of each block; blocks without elements need no array."""
         blocks = list(layout.blocks_of(rank))
         dtype = self.dtype or default_dtype or np.dtype("u1")
-        if isinstance(self._given, Mapping):
-            for block in self._given:
+        if self._blocks is not None:
+            for block in self._blocks:
                 if not isinstance(block, Integral):
                     raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
-            given = {int(block): array for block, array in self._given.items()}
+            given = {int(block): array for block, array in self._blocks.items()}
             if sorted(given) != blocks:
                 given |= self._nothing(layout, set(blocks).difference(given), dtype)
             if sorted(given) != blocks:
                 raise Mismatch(
-                    f"process {rank} was given arrays for blocks {sorted(self._given)}, "
+                    f"process {rank} was given arrays for blocks {sorted(self._blocks)}, "
                     f"it holds {blocks}"
                 )
             return self._without_extents(layout, given, dtype)
-        listed = self._listed()
+        listed = self._arrays
         if not blocks and all(array.size == 0 for array in listed):
             return {}
         if not listed:
             listed = list(self._nothing(layout, blocks, dtype).values())
         if len(listed) != len(blocks):
             raise Mismatch(
-                f"process {rank} was given {len(self._listed())} arrays for its {len(blocks)} "
+                f"process {rank} was given {len(self._arrays)} arrays for its {len(blocks)} "
                 "blocks; pass the blocks of one array as a mapping {block: array}"
             )
         return self._without_extents(layout, dict(zip(blocks, listed, strict=True)), dtype)
@@ -487,7 +485,7 @@ class UserArrays:
         self, layout: Layout, blocks: Iterable[int], dtype: np.dtype
     ) -> dict[int, np.ndarray]:
         """Create arrays for blocks without elements and ghosts."""
-        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        lower, upper = self._ghosts(layout)
         shapes = {block: layout.block_extents(block) for block in blocks}
         return {
             block: np.empty(shape, dtype)
@@ -496,22 +494,25 @@ class UserArrays:
         }
 
     def __repr__(self) -> str:
-        listed = self._listed()
-        arrays = f"{len(listed)} blocks"
-        if len(listed) == 1:
-            arrays = "x".join(map(str, listed[0].shape)) or "one element"
+        arrays = f"{len(self._arrays)} blocks"
+        if len(self._arrays) == 1:
+            arrays = "x".join(map(str, self._arrays[0].shape)) or "one element"
         has_ghosts = not isinstance(self._ghost, Integral) or self._ghost != 0
         ghost = f", ghost={self._ghost!r}" if has_ghosts else ""
-        return f"UserArrays({arrays} of {self.dtype}{ghost})" if listed else "UserArrays(no block)"
+        return (
+            f"UserArrays({arrays} of {self.dtype}{ghost})"
+            if self._arrays
+            else "UserArrays(no block)"
+        )
 
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Return the part that movers bind; not for users."""
         dtype = self.dtype or default_dtype
         described = [place for place, _ in self.places(layout, rank, default_dtype)]
-        writable = all(array.flags.writeable for array in self._listed())
+        writable = all(array.flags.writeable for array in self._arrays)
         try:
             return core().user_part(
-                layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
+                layout, described, dtype.itemsize, number_name(dtype), writable, self._arrays
             )
         except Mismatch as error:
             if not self._may_hold_ghosts(layout, rank):
@@ -523,7 +524,7 @@ class UserArrays:
 
     def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
         """Return whether a block's array is larger than the block, if no ghosts were given."""
-        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        lower, upper = self._ghosts(layout)
         if any(lower) or any(upper):
             return False
         pairs = [
@@ -539,15 +540,14 @@ class UserArrays:
 
     def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the blocks as (number, view without ghosts); not for users."""
-        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        lower, upper = self._ghosts(layout)
         for block, array in self._by_block(layout, rank).items():
             if array.ndim != len(lower):
                 raise InvalidArgument(
                     f"block {block} has the shape {array.shape}; its layout has {len(lower)} "
                     "dimensions"
                 )
-            sides = zip(lower, upper, array.shape, strict=True)
-            yield block, array[tuple(slice(below, n - above) for below, above, n in sides)]
+            yield block, _inside(array, lower, upper)
 
     def places(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
@@ -556,7 +556,7 @@ class UserArrays:
 
         Each comes with the array, which keeps its memory alive.
         """
-        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        lower, upper = self._ghosts(layout)
         return [
             (
                 (block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper),

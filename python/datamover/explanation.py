@@ -102,13 +102,8 @@ class Pairs:
     @classmethod
     def of(cls, table: dict[str, np.ndarray], elem_bytes: int) -> Pairs:
         """Convert a table of the C++ side from elements to bytes."""
-        return cls(
-            table["source"],
-            table["destination"],
-            table["elems"] * elem_bytes,
-            table["encoding"],
-            table["relation_bytes"],
-        )
+        columns = dict(table)
+        return cls(bytes=columns.pop("elems") * elem_bytes, **columns)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -332,14 +327,9 @@ def _relations(tables: list[Pairs]) -> list[Relations]:
         return []
     encoding = np.concatenate([t.encoding for t in tables])
     nbytes = np.concatenate([t.relation_bytes for t in tables])
-    names = _plan.encoding_names()
-    return [
-        Relations(
-            names[e],
-            int((encoding == e).sum()),
-            int(nbytes[encoding == e].min()),
-            int(nbytes[encoding == e].max()),
-            int(nbytes[encoding == e].sum()),
-        )
-        for e in np.unique(encoding).tolist()
-    ]
+    names, found = _plan.encoding_names(), []
+    for e in np.unique(encoding).tolist():
+        sizes = nbytes[encoding == e]
+        bounds = int(sizes.min()), int(sizes.max())
+        found.append(Relations(names[e], len(sizes), *bounds, int(sizes.sum())))
+    return found

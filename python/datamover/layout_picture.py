@@ -138,13 +138,18 @@ class Painter:
         else:
             fine = _block_along(layout) * MAX_PIXELS < MIN_BLOCK_PIXELS * n
             picture = self._mixed(layout) if fine else self._first(axes, layout, n)
-        axes.imshow(picture[None], extent=(0, n, 1, 0), aspect="auto", interpolation="nearest")
+        self._show_bar(axes, picture, layout, n)
         axes.set_box_aspect(BAR_ASPECT)
+        if self.zoomed:
+            self._zoom(axes, layout)
+
+    @staticmethod
+    def _show_bar(axes: Any, picture: np.ndarray, layout: Any, n: int) -> None:
+        """Show the colors of the first n elements along a bar."""
+        _show(axes, picture[None], n, 1)
         axes.set_yticks([])
         _ticks(axes.xaxis, layout.domain.lo[0], n)
         frame(axes)
-        if self.zoomed:
-            self._zoom(axes, layout)
 
     def _first(self, axes: Any, layout: Any, n: int) -> np.ndarray:
         """Color the first n elements along a bar, and write the ranks into their blocks."""
@@ -171,11 +176,7 @@ class Painter:
 
         (n,), first = layout.domain.shape, self.zoomed
         below = axes.inset_axes((0, -2, 1, 1))
-        picture = self._first(below, layout, first)
-        below.imshow(picture[None], extent=(0, first, 1, 0), aspect="auto", interpolation="nearest")
-        below.set_yticks([])
-        _ticks(below.xaxis, layout.domain.lo[0], first)
-        frame(below)
+        self._show_bar(below, self._first(below, layout, first), layout, first)
         below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
         corners = [(0, 0), (first / n, 0), (1, -1), (0, -1)]
         axes.add_patch(
@@ -185,8 +186,7 @@ class Painter:
     def _plane(self, axes: Any, layout: Any) -> None:
         holdings = Holdings(layout, (0, 1), self._window(layout, (0, 1)))
         rows, columns = holdings.window
-        picture = self.rgba(holdings.owners, self._held(holdings))
-        axes.imshow(picture, extent=(0, columns, rows, 0), aspect="auto", interpolation="nearest")
+        _show(axes, self.rgba(holdings.owners, self._held(holdings)), columns, rows)
         aspect = min(max(rows / columns, 0.45), 1.6)
         axes.set_box_aspect(aspect)
         _ticks(axes.xaxis, layout.domain.lo[1], columns)
@@ -210,18 +210,24 @@ class Painter:
         widths = np.asarray(layout.domain.shape)
         for region, rank in zip(layout.regions - lo, layout.owners, strict=True):
             (top, left), (bottom, right) = region
-            size = (
-                (right - left) / widths[1] * points[0], (bottom - top) / widths[0] * points[1]
-            )  # fmt: skip
+            size = [
+                n / of * side
+                for n, of, side in zip(
+                    (right - left, bottom - top), widths[::-1], points, strict=True
+                )
+            ]
             line = _line(min(size))
             box = Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=line)
             if line:
                 axes.add_patch(box)
             font = self._font(size)
             if font >= SMALLEST_FONT and self.rank is None:
-                color = text_color(self.rgba(np.array([rank]), None)[0])
-                place = ((left + right) / 2, (top + bottom) / 2)
-                axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
+                self._write(axes, ((left + right) / 2, (top + bottom) / 2), int(rank), font)
+
+    def _write(self, axes: Any, place: tuple[float, float], rank: int, font: float) -> None:
+        """Write a rank on its color."""
+        color = text_color(self.rgba(np.array([rank]), None)[0])
+        axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
 
     def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
         """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
@@ -233,10 +239,7 @@ class Painter:
         )
         first = Holdings(layout, (0, 1), (rows, columns))
         lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
-        lens.imshow(
-            self.rgba(first.owners, None), extent=(0, columns, rows, 0), aspect="auto",
-            interpolation="nearest",
-        )  # fmt: skip
+        _show(lens, self.rgba(first.owners, None), columns, rows)
         self._label(lens, first.owners, (columns, rows), _size(aspect, 0.48))
         lens.set_xticks([])
         lens.set_yticks([])
@@ -247,7 +250,7 @@ class Painter:
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
         )  # fmt: skip
 
-    def _font(self, block: tuple[float, float]) -> float:
+    def _font(self, block: Sequence[float]) -> float:
         """Return the font size of ranks in blocks of that width and height in points."""
         width = 1 + 0.45 * len(str(self.nprocs - 1))
         return min(11.0, 0.8 * block[0] / width, 0.65 * block[1])
@@ -277,18 +280,9 @@ class Painter:
         for top, bottom in itertools.pairwise(row_cuts):
             for left, right in itertools.pairwise(column_cuts):
                 rank = int(owners[top, left])
-                if rank == NOBODY:
-                    continue
-                color = self.rgba(np.array([rank]), None)[0]
-                axes.text(
-                    (left + right) / 2 * scale_x,
-                    (top + bottom) / 2 * scale_y,
-                    str(rank),
-                    ha="center",
-                    va="center",
-                    fontsize=font,
-                    color=text_color(color),
-                )
+                if rank != NOBODY:
+                    middle = (left + right) / 2 * scale_x, (top + bottom) / 2 * scale_y
+                    self._write(axes, middle, rank, font)
         return True
 
     def _cuboid(self, axes: Any, layout: Any) -> None:
@@ -423,6 +417,11 @@ def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
     """Return where the owner changes along an axis, in pixels, both ends included."""
     changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
+
+
+def _show(axes: Any, picture: np.ndarray, width: int, height: int) -> None:
+    """Show the colors of an array of that width and height, without smoothing."""
+    axes.imshow(picture, extent=(0, width, height, 0), aspect="auto", interpolation="nearest")
 
 
 def _ticks(axis: Any, lo: int, extent: int) -> None:

@@ -19,7 +19,7 @@ from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
 from .mover_pairs import table
-from .mpi import collectively, comm_address, core, gathered, take_part_with, told
+from .mpi import collectively, comm_address, core, gathered, join_as_failed, told
 from .targets import NO_TARGET, TargetMap
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Moving:
         self.given = Arrays(columns)
         self.columns = self.given.columns(plan.elems)
         self.outputs = self.given.outputs(out)
-        self.raw: list[np.ndarray] = []
+        self.raw: Any = None  # the arrived bytes of each column, without destinations
         self.arguments: list[Any] = [[c.described for c in self.columns]]
         if self.outputs is not None:
             pairs = zip(self.outputs, self.columns, strict=True)
@@ -185,7 +185,7 @@ class Migration:
             self._refuse(error)
 
     def _refuse(self, error: BaseException) -> NoReturn:
-        take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
+        join_as_failed(self._core.refuse, error)
 
     @property
     def elems(self) -> int:
@@ -247,10 +247,7 @@ class Migration:
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
         moving = self._prepared(lambda: _Moving(self, columns, out))
-        if moving.outputs is None:
-            moving.raw = self._core.move(*moving.arguments)
-        else:
-            self._core.move_into(*moving.arguments)
+        moving.raw = self._core.move(*moving.arguments)
         return moving.results()
 
     def _refuse_start(self, error: BaseException) -> NoReturn:
@@ -308,10 +305,8 @@ class Migration:
             self._moving = moving  # first, so that the columns stay alive after an interrupt
             if isinstance(moving, Exception):
                 self._core.start_refused(*told(moving))
-            elif moving.outputs is None:
-                moving.raw = self._core.start(*moving.arguments)
             else:
-                self._core.start_into(*moving.arguments)
+                moving.raw = self._core.start(*moving.arguments)
         finally:
             if not self._core.in_flight:
                 self._moving = None

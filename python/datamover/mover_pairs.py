@@ -62,17 +62,9 @@ class MoverPairs(list):
         return told
 
     def _rows(self) -> list[tuple[str, ...]]:
+        columns = ("transport", "elems", "bytes", "chunks", "kernel", "why")
         return [
-            (
-                str(p["peer"]),
-                "to" if p["sends"] else "from",
-                p["transport"],
-                str(p["elems"]),
-                str(p["bytes"]),
-                str(p["chunks"]),
-                p["kernel"],
-                p["why"],
-            )
+            (str(p["peer"]), "to" if p["sends"] else "from", *(str(p[name]) for name in columns))
             for p in self[:MAX_ROWS]
         ]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import math
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from .counted import counted
 from .deprecated import WithFree
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
-from .mpi import collectively, comm_address, core, gathered, take_part_with
+from .mpi import collectively, comm_address, core, gathered, join_as_failed, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -453,15 +453,8 @@ class Mover(WithFree):
         )
 
     def _refuse_rebind(self, error: BaseException) -> NoReturn:
-        self._take_part_in(self._core.refuse_rebind, error)
-
-    def _take_part_in(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
-        """Notify the others through the mover, because the communicator may have been freed."""
-
-        def told(_address: int, code: str, message: str) -> None:
-            refuse(code, message)
-
-        take_part_with(told, self._address, error)
+        # Through the mover, because the communicator may have been freed.
+        join_as_failed(self._core.refuse_rebind, error)
 
     @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
@@ -497,7 +490,7 @@ class Mover(WithFree):
         try:
             about = _real(seconds, "seconds")
         except BaseException as error:
-            self._take_part_in(self._core.refuse_tune, error)
+            join_as_failed(self._core.refuse_tune, error)
         self._core.tune(about)
 
     def start(self) -> None:
@@ -562,7 +555,7 @@ class Mover(WithFree):
 
     def counters(self) -> dict[str, int | float]:
         """Return messages and bytes per round, rounds, and seconds spent waiting. Local."""
-        return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
+        return self._core.counters()
 
     def close(self) -> None:
         """Free buffers and references to the arrays. Local. InvalidState in flight."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -164,9 +164,14 @@ def gathered(address: int, numbers: Any) -> list[np.ndarray]:
 def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:
+    """Do `join_as_failed` by a function of the core that takes a communicator's address too."""
+    join_as_failed(partial(agree, address), error)
+
+
+def join_as_failed(refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
     """Pass an error to the others in their collective call; raise it here. Collective."""
     try:
-        agree(address, *told(error))
+        refuse(*told(error))
     except Error as agreed:
         set_told(error)
         if isinstance(error, Exception):

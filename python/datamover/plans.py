@@ -51,8 +51,6 @@ __all__ = [
 for _class in (HaloExchange, MotionPlan, Redistribution, SectionCopy):
     _class.__module__ = __name__
 
-_add_section = MotionPlan.copy
-
 
 def add_section(
     self: MotionPlan,
@@ -105,8 +103,7 @@ def add_section(
     >>> plan.outgoing(0)
     {0: 5}
     """
-    _add_section(
-        self,
+    term = SectionCopy(
         source_block,
         _required(source_region, "source_region"),
         destination_block,
@@ -116,6 +113,7 @@ def add_section(
         destination_step,
         flip,
     )
+    self.add(term)
 
 
 @refused_by(agreeing)
@@ -674,14 +672,14 @@ def _required(section: Section, name: str, layout: Layout | None = None) -> Regi
     return region
 
 
-def _periodic_domain(periodic: Periodic, layout: Layout) -> tuple[Region, Sequence[bool] | None]:
-    """Return the periodic domain, without dimensions if there is none, and its dimensions."""
+def _periodic_domain(periodic: Periodic, layout: Layout) -> tuple[Region, Sequence[bool]]:
+    """Return the periodic domain, without dimensions if there is none, and its dimensions or []."""
     if periodic is None or periodic is False:
-        return Region.empty_region(0), None
+        return Region.empty_region(0), []
     if periodic is True:
-        return checked(layout).domain, None
+        return checked(layout).domain, []
     if isinstance(periodic, Region):
-        return periodic, None
+        return periodic, []
     if isinstance(periodic, tuple) and len(periodic) == 2 and isinstance(periodic[0], Region):
         periodic, dims = periodic  # with `wraps`, see datamover.deprecated
     else:
@@ -692,7 +690,7 @@ def _periodic_domain(periodic: Periodic, layout: Layout) -> tuple[Region, Sequen
             "periodic Region"
         )
     if len(dims) == len(periodic.shape) and not any(dims):
-        return Region.empty_region(0), None
+        return Region.empty_region(0), []
     return periodic, list(dims)
 
 

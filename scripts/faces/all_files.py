@@ -26,7 +26,8 @@ def generated(root):
     directory = root / HEADERS
     version = c_headers.read(directory / "version.h")
     c_face = c_headers.read(directory / "datamover.h", directory / "distribute.h")
-    scalapack = c_headers.read(directory / "datamover_scalapack.h")
+    declared = c_headers.read(directory / "datamover_scalapack.h")
+    scalapack = scalapack_names.complete(declared)
     lists = symbols.lists(version.functions, c_face.functions, scalapack.functions)
     types = fortran_procedures.read(root / FORTRAN / "datamover.toml")
     return {
@@ -34,6 +35,9 @@ def generated(root):
         f"docs/reference/{GENERATED}/c_functions.md": c_reference.table(c_face, types),
         **c_calls.files(root / "src/capi/calls.toml", c_face),
         **scalapack_names.files(scalapack),
+        f"{HEADERS}/{GENERATED}/scalapack_names.h": scalapack_names.declarations(
+            declared, scalapack
+        ),
         **{f"cmake/{GENERATED}/{name}.symbols": text for name, text in lists.items()},
     }
 

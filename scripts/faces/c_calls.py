@@ -2,7 +2,8 @@
 """C functions that each are one expression of C++, as src/capi/calls.toml has them.
 
 In an expression, the name of a handle stands for the object behind it. `OUT = EXPRESSION` writes
-the result to a parameter, and every pointer to a result is checked before anything is done. A call
+the result to a parameter, and every pointer to a result is checked before anything is done; several
+of these are separated by `; `. A call
 whose first argument is `comm` is collective, and one that begins with `collective`: if an argument
 is invalid on one process, the call fails on all.
 """
@@ -87,7 +88,14 @@ def applied(call):
 
 
 def body(function: Function, text, header: Header):
-    """Return the statements of a function whose expression is `text`."""
+    """Return the statements of a function whose expressions are `text`."""
+    parts = [statements(function, part, header) for part in text.split("; ")]
+    checked, done = ([line for part in parts for line in part[n]] for n in (0, 1))
+    return ["return guarded([&] {", *(f"    {line}" for line in [*checked, *done]), "});"]
+
+
+def statements(function: Function, text, header: Header):
+    """Return the statements of an expression: those that come first, and those that do its work."""
     left, _, expression = re.fullmatch(r"(?:([\w, ]+?)( = ))?(.*)", text, re.DOTALL).groups()
     results = left.split(", ") if left else []
     of = {p.name: p for p in function.parameters}
@@ -110,8 +118,7 @@ def body(function: Function, text, header: Header):
         raise ValueError(f"{function.name}: the first argument of the call must be comm")
     else:
         before = checked
-    statements = written(results, value, function) if results else [f"{value};"]
-    return ["return guarded([&] {", *(f"    {line}" for line in [*before, *statements]), "});"]
+    return before, written(results, value, function) if results else [f"{value};"]
 
 
 def files(path, header: Header):
@@ -125,11 +132,11 @@ def files(path, header: Header):
             function = header.functions[name]
             declared = [p.text for p in function.parameters]
             if name in frees:
-                statements = ['return release({0}, "{0}");'.format(function.parameters[0].name)]
+                lines = ['return release({0}, "{0}");'.format(function.parameters[0].name)]
             else:
                 expression = re.sub(r"([({])\s+", r"\1", " ".join(table.pop(name).split()))
-                statements = body(function, expression, header)
-            parts.append(definition(function.result, name, declared, *statements))
+                lines = body(function, expression, header)
+            parts.append(definition(function.result, name, declared, *lines))
         if table:
             raise ValueError(f"{', '.join(table)} of {path.name} are in no header")
         made[f"src/capi/generated/{room}.cpp"] = "\n".join(parts)

@@ -91,20 +91,6 @@ datamover_mover_counters counters_of(const Mover& mover) {
 
 }  // namespace datamover::capi
 
-int datamover_mover_free(datamover_mover** mover) {
-    return guarded([&] {
-        if (given(mover, "mover")) (*mover)->value.close();
-        delete std::exchange(*mover, nullptr);
-    });
-}
-
-int datamover_mover_abort(datamover_mover** mover) {
-    return guarded([&] {
-        if (given(mover, "mover")) (*mover)->value.abort();
-        delete std::exchange(*mover, nullptr);
-    });
-}
-
 // C interface: arrays of the library and of the user.
 
 int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
@@ -165,10 +151,6 @@ Started& started() {
 }
 
 }  // namespace
-
-int datamover_set_timeout(double seconds) {
-    return guarded([&] { set_default_timeout(seconds); });
-}
 
 int datamover_progress_start(int* carries_messages) {
     return guarded([&] {

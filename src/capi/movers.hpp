@@ -23,6 +23,12 @@ datamover_mover_counters counters_of(const Mover& mover);
 /// Throws invalid_argument for NULLs.
 std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count);
 
+/// Frees a mover after a call that ends it; a mover that the call refuses stays.
+inline void freed_after(datamover_mover** mover, const char* name, void (Mover::*end)()) {
+    if (given(mover, name)) ((*mover)->value.*end)();
+    delete std::exchange(*mover, nullptr);
+}
+
 /// The argument `together` of C, and collective calls of a mover, with its communicator.
 inline Mover mover_of_set(MPI_Comm comm, const std::vector<PlannedArrays>& moves, bool together,
                           const MoverOptions& options) {

@@ -5,31 +5,6 @@
 using namespace datamover;
 using namespace datamover::capi;
 
-int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
-                              int64_t* begin_bytes, int64_t* end_bytes) {
-    return guarded([&] {
-        const AddressRelation& value = value_of(relation, "relation");
-        const AddressBounds bounds = value.bounds(side_of(side));
-        std::int64_t& end = given(end_bytes, "end_bytes");
-        given(begin_bytes, "begin_bytes") = bounds.begin_bytes;
-        end = bounds.end_bytes;
-    });
-}
-
-int datamover_relation_update(const datamover_relation* relation, const void* source,
-                              datamover_type source_type, void* destination,
-                              datamover_type destination_type, const char* op) {
-    return guarded([&] {
-        ElementUpdate update;
-        update.op = op_from_name(&given(op, "op"));
-        update.source_type = scalar_type(source_type);
-        update.destination_type = scalar_type(destination_type);
-        const AddressRelation& r = value_of(relation, "relation");
-        r.copy(memory_for(r.size(), source, "source"),
-               memory_for(r.size(), destination, "destination"), update);
-    });
-}
-
 int datamover_relation_split(const datamover_relation* relation, datamover_relation** source_half,
                              datamover_relation** destination_half) {
     return guarded([&] {

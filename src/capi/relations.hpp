@@ -19,6 +19,15 @@ inline Side side_of(datamover_side side) {
                      " is neither the source nor the destination");
 }
 
+inline ElementUpdate update_of(const char* op, datamover_type source_type,
+                               datamover_type destination_type) {
+    ElementUpdate update;
+    update.op = op_from_name(op);
+    update.source_type = scalar_type(source_type);
+    update.destination_type = scalar_type(destination_type);
+    return update;
+}
+
 /// Copies entries to the caller's memory; without memory only their number is asked for.
 template <class Entry>
 void write_out(const std::vector<Entry>& entries, void* to, std::int64_t capacity,

@@ -39,6 +39,20 @@ int datamover_stream_manager_create_stream(const datamover_stream_manager* manag
 
 // C interface: receiving the arrays of a stream.
 
+namespace {
+
+/// Writes what a caller asks for.
+template <class Array>
+void describe(const Array& array, const char** name, const char** dtype, int64_t* elem_bytes,
+              datamover_layout** layout) {
+    if (layout) hand_out(layout, "layout", Layout(array.layout));
+    if (name) *name = array.name.c_str();
+    if (dtype) *dtype = array.dtype.c_str();
+    if (elem_bytes) *elem_bytes = array.elem_bytes;
+}
+
+}  // namespace
+
 int datamover_source_arrays(datamover_stream_source* source, double timeout_seconds,
                             int64_t* count) {
     return guarded([&] {
@@ -62,10 +76,7 @@ int datamover_source_array(const datamover_stream_source* source, int64_t number
             throw make_error(ErrorCode::out_of_range, "array ", number, " of ", count,
                              " that are known");
         const StreamArray& array = source->arrays[static_cast<std::size_t>(number)];
-        if (layout) hand_out(layout, "layout", Layout(array.layout));
-        if (name) *name = array.name.c_str();
-        if (dtype) *dtype = array.dtype.c_str();
-        if (elem_bytes) *elem_bytes = array.elem_bytes;
+        describe(array, name, dtype, elem_bytes, layout);
     });
 }
 
@@ -96,10 +107,7 @@ int datamover_source_whole_array(const datamover_stream_source* source, const ch
                                  int64_t* nbytes, datamover_layout** layout) {
     return guarded([&] {
         const WholeStreamArray& array = value_of(source, "source").whole_array();
-        if (layout) hand_out(layout, "layout", Layout(array.layout));
-        if (name) *name = array.name.c_str();
-        if (dtype) *dtype = array.dtype.c_str();
-        if (elem_bytes) *elem_bytes = array.elem_bytes;
+        describe(array, name, dtype, elem_bytes, layout);
         if (elements) *elements = array.elements.data();
         if (nbytes) *nbytes = static_cast<std::int64_t>(array.elements.size());
     });

@@ -5,16 +5,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "fortran_calls.hpp"
 
+using namespace datamover;
+using datamover::fortran::check;
+using datamover::fortran::guarded;
+
 namespace {
-
-using datamover::fortran::refuse;
-
-constexpr int max_dims = 8;
 
 /// One block of an array of the program's, with what its pointers point to.
 struct AttachedBlock {
@@ -43,20 +42,17 @@ struct datamover_attached {
 
 namespace {
 
-/// Whether more of a layout and of a type may be attached.
-int check_same(const datamover_attached& attached, const datamover_layout* layout,
-               datamover_type type, std::int64_t elem_bytes) {
+/// Throws unless more of a layout and of a type may be attached.
+void check_same(const datamover_attached& attached, const datamover_layout* layout,
+                datamover_type type, std::int64_t elem_bytes) {
     int same_layout = 0;
-    if (const int code = datamover_layout_equal(attached.layout, layout, &same_layout)) return code;
+    check(datamover_layout_equal(attached.layout, layout, &same_layout));
     if (same_layout == 0)
-        return refuse(DATAMOVER_MISMATCH, "an array is attached with one layout; detach first");
+        throw Error(ErrorCode::mismatch, "an array is attached with one layout; detach first");
     if (attached.type != type || attached.elem_bytes != elem_bytes)
-        return refuse(DATAMOVER_WRONG_TYPE,
-                      "blocks of one array have elements of one type; these "
-                      "have " +
-                          std::to_string(elem_bytes) + " bytes, those before " +
-                          std::to_string(attached.elem_bytes));
-    return DATAMOVER_SUCCESS;
+        throw make_error(ErrorCode::wrong_type,
+                         "blocks of one array have elements of one type; these have ", elem_bytes,
+                         " bytes, those before ", attached.elem_bytes);
 }
 
 /// A number type of the library; all else, such as a derived type, is bytes.
@@ -74,22 +70,18 @@ datamover_type type_of(const CFI_cdesc_t& a) {
     return DATAMOVER_OPAQUE;
 }
 
-std::string in_dimension(int d) {
-    return " in dimension " + std::to_string(d + 1);
-}
-
 /// The block that `a` holds with its ghosts, first element first.
-int describe(const datamover_memory& a, const datamover_layout* layout, std::int64_t block,
-             const std::int64_t* ghost_lower, const std::int64_t* ghost_upper,
-             AttachedBlock& described) {
+AttachedBlock described(const datamover_memory& a, const datamover_layout* layout,
+                        std::int64_t block, const std::int64_t* ghost_lower,
+                        const std::int64_t* ghost_upper) {
     int dims = 0;
-    if (const int code = datamover_layout_dims(layout, &dims)) return code;
+    check(datamover_layout_dims(layout, &dims));
     std::array<std::int64_t, max_dims> extents{};
-    if (const int code = datamover_layout_block_extents(layout, block, extents.data())) return code;
+    check(datamover_layout_block_extents(layout, block, extents.data()));
     if (a.dims != dims)
-        return refuse(DATAMOVER_MISMATCH, "the array has " + std::to_string(a.dims) +
-                                              " dimensions, the layout " + std::to_string(dims));
-    described.block = block;
+        throw make_error(ErrorCode::mismatch, "the array has ", a.dims, " dimensions, the layout ",
+                         dims);
+    AttachedBlock found{block, nullptr, {}, {}, {}};
     auto* origin = static_cast<char*>(a.first);
     bool empty = false;
     for (int d = 0; d < dims; ++d) {
@@ -99,24 +91,22 @@ int describe(const datamover_memory& a, const datamover_layout* layout, std::int
         std::int64_t wanted = 0;
         if (lower < 0 || upper < 0 || __builtin_add_overflow(extents[i], lower, &wanted) ||
             __builtin_add_overflow(wanted, upper, &wanted))
-            return refuse(DATAMOVER_INVALID_ARGUMENT, "ghosts are " + std::to_string(lower) +
-                                                          " and " + std::to_string(upper) +
-                                                          " deep" + in_dimension(d));
+            throw make_error(ErrorCode::invalid_argument, "ghosts are ", lower, " and ", upper,
+                             " deep in dimension ", d + 1);
         if (a.extents[d] != wanted && !a.first)
-            return refuse(DATAMOVER_INVALID_ARGUMENT, "the array is not allocated, or is empty");
+            throw Error(ErrorCode::invalid_argument, "the array is not allocated, or is empty");
         if (a.extents[d] != wanted)
-            return refuse(DATAMOVER_MISMATCH, "the array has extent " +
-                                                  std::to_string(a.extents[d]) + in_dimension(d) +
-                                                  "; block " + std::to_string(block + 1) +
-                                                  " with its ghosts has " + std::to_string(wanted));
+            throw make_error(ErrorCode::mismatch, "the array has extent ", a.extents[d],
+                             " in dimension ", d + 1, "; block ", block + 1,
+                             " with its ghosts has ", wanted);
         empty = empty || wanted == 0;
-        described.strides_bytes[i] = a.strides_bytes[d];
-        described.ghost_lower[i] = lower, described.ghost_upper[i] = upper;
+        found.strides_bytes[i] = a.strides_bytes[d];
+        found.ghost_lower[i] = lower, found.ghost_upper[i] = upper;
         if (!empty) origin += lower * a.strides_bytes[d];
     }
-    if (!a.first && !empty) return refuse(DATAMOVER_INVALID_ARGUMENT, "the array is not allocated");
-    described.origin = empty ? nullptr : origin;
-    return DATAMOVER_SUCCESS;
+    if (!a.first && !empty) throw Error(ErrorCode::invalid_argument, "the array is not allocated");
+    found.origin = empty ? nullptr : origin;
+    return found;
 }
 
 }  // namespace
@@ -136,29 +126,23 @@ DATAMOVER_PUBLIC datamover_memory datamover_fortran_memory(const CFI_cdesc_t* a)
 
 int datamover_fortran_attach(datamover_attached** attached, const datamover_layout* layout,
                              const datamover_memory* a, std::int64_t block,
-                             const std::int64_t* ghost_lower, const std::int64_t* ghost_upper) try {
-    const auto type = static_cast<datamover_type>(a->elem_type);
-    const std::int64_t elem_bytes = a->elem_bytes;
-    // Of what is not allocated the extents are nobody's.
-    if (a->first && a->dims > 0 && a->extents[a->dims - 1] == -1)
-        return refuse(DATAMOVER_INVALID_ARGUMENT,
-                      "the array is of assumed size: its last extent "
-                      "is not known here");
-    if (*attached)
-        if (const int code = check_same(**attached, layout, type, elem_bytes)) return code;
-    AttachedBlock described{};
-    if (block >= 0)
-        if (const int code = describe(*a, layout, block, ghost_lower, ghost_upper, described))
-            return code;
-    if (!*attached) {
-        auto made = std::make_unique<datamover_attached>(type, elem_bytes);
-        if (const int code = datamover_layout_duplicate(layout, &made->layout)) return code;
-        *attached = made.release();
-    }
-    if (block >= 0) (*attached)->blocks.push_back(described);
-    return DATAMOVER_SUCCESS;
-} catch (const std::exception&) {
-    return refuse(DATAMOVER_NO_MEMORY, "out of memory");
+                             const std::int64_t* ghost_lower, const std::int64_t* ghost_upper) {
+    return guarded([&] {
+        const auto type = static_cast<datamover_type>(a->elem_type);
+        // Of what is not allocated the extents are nobody's.
+        if (a->first && a->dims > 0 && a->extents[a->dims - 1] == -1)
+            throw Error(ErrorCode::invalid_argument,
+                        "the array is of assumed size: its last extent is not known here");
+        if (*attached) check_same(**attached, layout, type, a->elem_bytes);
+        std::vector<AttachedBlock> blocks;
+        if (block >= 0) blocks.push_back(described(*a, layout, block, ghost_lower, ghost_upper));
+        if (!*attached) {
+            auto made = std::make_unique<datamover_attached>(type, a->elem_bytes);
+            check(datamover_layout_duplicate(layout, &made->layout));
+            *attached = made.release();
+        }
+        (*attached)->blocks.insert((*attached)->blocks.end(), blocks.begin(), blocks.end());
+    });
 }
 
 int datamover_fortran_detach(datamover_attached** attached) {
@@ -167,19 +151,19 @@ int datamover_fortran_detach(datamover_attached** attached) {
     return DATAMOVER_SUCCESS;
 }
 
-int datamover_fortran_array(const datamover_attached* attached, datamover_array** array) try {
-    if (!attached)
-        return refuse(DATAMOVER_INVALID_STATE,
-                      "nothing is attached to an array; attach tells the element type at least");
-    std::vector<datamover_block> blocks;
-    for (const AttachedBlock& b : attached->blocks)
-        blocks.push_back({b.block, b.origin, b.strides_bytes.data(), b.ghost_lower.data(),
-                          b.ghost_upper.data()});
-    return datamover_array_of_blocks(attached->layout, attached->type, attached->elem_bytes,
-                                     blocks.data(), static_cast<std::int64_t>(blocks.size()),
-                                     array);
-} catch (const std::exception&) {
-    return refuse(DATAMOVER_NO_MEMORY, "out of memory");
+int datamover_fortran_array(const datamover_attached* attached, datamover_array** array) {
+    return guarded([&] {
+        if (!attached)
+            throw Error(ErrorCode::invalid_state,
+                        "nothing is attached to an array; attach tells the element type at least");
+        std::vector<datamover_block> blocks;
+        for (const AttachedBlock& b : attached->blocks)
+            blocks.push_back({b.block, b.origin, b.strides_bytes.data(), b.ghost_lower.data(),
+                              b.ghost_upper.data()});
+        check(datamover_array_of_blocks(attached->layout, attached->type, attached->elem_bytes,
+                                        blocks.data(), static_cast<std::int64_t>(blocks.size()),
+                                        array));
+    });
 }
 
 }  // extern "C"

@@ -5,10 +5,12 @@
 #include <ISO_Fortran_binding.h>
 
 #include <cstdint>
-#include <string>
+#include <exception>
 
 #include "datamover/datamover.h"
 #include "datamover/distribute.h"
+#include "datamover/point.hpp"
+#include "geometry/make_error.hpp"
 
 /* Arrays of the program that are attached as blocks of a layout. */
 struct datamover_attached;
@@ -57,8 +59,23 @@ int datamover_fortran_migration_reverse(datamover_migration* migration, const CF
 
 namespace datamover::fortran {
 
-inline int refuse(datamover_code code, const std::string& message) {
-    return datamover_error_set(code, message.c_str());
+/// Runs `work`; an error becomes its code and the message of datamover_error_message.
+template <class Work>
+int guarded(Work&& work) noexcept {
+    try {
+        work();
+        return DATAMOVER_SUCCESS;
+    } catch (const Error& e) {
+        return datamover_error_set(static_cast<int>(e.code()), e.what());
+    } catch (const std::exception&) {
+        return datamover_error_set(DATAMOVER_NO_MEMORY, "out of memory");
+    }
+}
+
+/// Throws the error of a call of the C interface that has failed.
+inline void check(int code) {
+    if (code != DATAMOVER_SUCCESS)
+        throw Error(static_cast<ErrorCode>(code), datamover_error_message());
 }
 
 }  // namespace datamover::fortran

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Docstrings of the compiled modules: the examples run, and every function has a summary line.
+"""Docstrings of the compiled modules: the examples run.
 
 pytest's own doctest plugin collects the examples of the modules written in Python.
 """

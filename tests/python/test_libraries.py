@@ -64,6 +64,7 @@ def test_c_names_are_those_of_the_headers():
 
 def test_names_of_the_scalapack_libraries():
     declared = declared_functions(HEADERS / "datamover_scalapack.h")
+    declared |= declared_functions(HEADERS / "generated/scalapack_names.h")
     for_c = {f"Cp{kind}{name}" for kind in "sdciz" for name in ("gemr2d", "trmr2d")}
     assert for_c < declared
     # The same names with 64-bit integers.

@@ -62,11 +62,11 @@ class Group:
 
     def take_part(self, refuse: Callable[[str, str], None], error: BaseException) -> NoReturn:
         """Raise this here, and on the other processes by `refuse`. Collective."""
-        from datamover.mpi import error_of, take_part_with
+        from datamover.mpi import error_of, join_as_failed
 
         if self.size == 1:
             raise error_of(error) if isinstance(error, Exception) else error
-        take_part_with(lambda _, *said: refuse(*said), 0, error)
+        join_as_failed(refuse, error)
 
     def tell_failure(self, error: BaseException, *, of_manager: bool = False) -> None:
         """Make the next call of a sending end raise an error on the other processes. Collective.

@@ -46,6 +46,16 @@ int datamover_relation_encoding(const datamover_relation* relation, const char**
     });
 }
 
+int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
+        int64_t* begin_bytes, int64_t* end_bytes) {
+    return guarded([&] {
+        given(begin_bytes, "begin_bytes");
+        given(end_bytes, "end_bytes");
+        *begin_bytes = value_of(relation, "relation").bounds(side_of(side)).begin_bytes;
+        *end_bytes = value_of(relation, "relation").bounds(side_of(side)).end_bytes;
+    });
+}
+
 int datamover_relation_copy(const datamover_relation* relation, const void* source,
         void* destination) {
     return guarded([&] {
@@ -70,6 +80,16 @@ int datamover_relation_scatter(const datamover_relation* relation, const void* b
         value_of(relation, "relation").scatter(memory_for(value_of(relation, "relation").size(),
                 buffer, "buffer"), memory_for(value_of(relation, "relation").size(), destination,
                 "destination"));
+    });
+}
+
+int datamover_relation_update(const datamover_relation* relation, const void* source,
+        datamover_type source_type, void* destination, datamover_type destination_type,
+        const char* op) {
+    return guarded([&] {
+        value_of(relation, "relation").copy(memory_for(value_of(relation, "relation").size(),
+                source, "source"), memory_for(value_of(relation, "relation").size(), destination,
+                "destination"), update_of(text(op, "op"), source_type, destination_type));
     });
 }
 

@@ -149,39 +149,31 @@ void check_section(const CopyArguments& copy, const MatrixArguments& matrix, con
                 s.data_position + Position::column_after_data);
 }
 
-/// How many of the first `count` indices, dealt in blocks, are `place`'s, counted from the process
-/// that has the first. ScaLAPACK's NUMROC.
-std::int64_t dealt_to(std::int64_t place, std::int64_t nprocs, std::int64_t block,
-                      std::int64_t count) {
-    const std::int64_t cycle = block * nprocs;
-    return count / cycle * block +
-           std::clamp<std::int64_t>(count % cycle - place * block, 0, block);
+/// How many of the first `count` indices of a dimension, distributed in blocks, a process of the
+/// grid has. ScaLAPACK's NUMROC.
+std::int64_t held_of(std::int64_t count, std::int64_t block, std::int64_t coordinate,
+                     std::int64_t first_process, std::int64_t procs) {
+    const std::int64_t place = (coordinate - first_process + procs) % procs;
+    return AxisSet{place * block, block, procs * block, count}.size();
 }
-
-/// The indices of one dimension that a process of the grid has.
-struct BlockCyclicAxis {
-    std::int64_t place, nprocs, block;
-
-    BlockCyclicAxis(std::int64_t coordinate, std::int64_t first_process, std::int64_t procs,
-                    std::int64_t block_size)
-        : place((coordinate - first_process + procs) % procs), nprocs(procs), block(block_size) {}
-    std::int64_t below(std::int64_t index) const { return dealt_to(place, nprocs, block, index); }
-};
 
 void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s,
                   std::int64_t rank) {
     const auto& d = matrix.descriptor;
-    const BlockCyclicAxis rows(matrix.grid_row, d[rsrc_], matrix.nprow, d[mb_]);
-    const BlockCyclicAxis columns(matrix.grid_column, d[csrc_], matrix.npcol, d[nb_]);
-    const std::int64_t local_rows = rows.below(d[m_]);
+    const auto rows = [&](std::int64_t count) {
+        return held_of(count, d[mb_], matrix.grid_row, d[rsrc_], matrix.nprow);
+    };
+    const auto columns = [&](std::int64_t count) {
+        return held_of(count, d[nb_], matrix.grid_column, d[csrc_], matrix.npcol);
+    };
+    const std::int64_t local_rows = rows(d[m_]);
     if (d[lld_] < local_rows || d[lld_] < 0)
         s.refuse_entry(ErrorCode::invalid_argument, lld_,
                        concat(is_value(d[lld_]), on_process(rank), ", which holds ", local_rows,
                               " rows; it must be at least that"));
     const std::int64_t held =
-        (rows.below(matrix.row - 1 + copy.rows(s.matrix)) - rows.below(matrix.row - 1)) *
-        (columns.below(matrix.column - 1 + copy.columns(s.matrix)) -
-         columns.below(matrix.column - 1));
+        (rows(matrix.row - 1 + copy.rows(s.matrix)) - rows(matrix.row - 1)) *
+        (columns(matrix.column - 1 + copy.columns(s.matrix)) - columns(matrix.column - 1));
     if (!matrix.data && held > 0)
         throw WrongArgument(ErrorCode::invalid_argument,
                             concat("matrix ", s.name, " is NULL", on_process(rank),

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Python bindings of BlockCyclic, from and to ScaLAPACK's descriptors too.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/scalapack_descriptor.hpp"
+#include "layout_members.hpp"
+
+namespace datamover::bindings {
+
+namespace {
+
+BlockCyclic make_block_cyclic(const Point& shape, const std::string& distribution,
+                              std::int64_t nprocs, const Point& grid, const Point& first_process,
+                              const std::string& grid_order, nb::handle ranks,
+                              std::int64_t replicas) {
+    BlockCyclicOptions options;
+    if (grid.dims() > 0) options.grid = grid.to_vector();
+    options.first_process = first_process.to_vector();
+    options.column_major_grid = column_major(grid_order, "grid_order");
+    if (!ranks.is_none()) options.ranks = Integers(ranks, "ranks").to_vector();
+    options.replicas = replicas;
+    return BlockCyclic(shape, distribution, nprocs, options);
+}
+
+nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
+    nb::list lists;
+    for (auto& indices : layout.global_indices(rank)) lists.append(array_of(std::move(indices)));
+    return lists;
+}
+
+nb::str block_cyclic_repr(const BlockCyclic& l) {
+    return formatted("BlockCyclic({}, {!r}, nprocs={}, grid={}{})", l.shape(), l.distribution(),
+                     l.nprocs(), l.grid(),
+                     l.replicas() > 1 ? concat(", replicas=", l.replicas()) : "");
+}
+
+nb::tuple block_cyclic_state(const BlockCyclic& l) {
+    return nb::make_tuple(l.shape(), l.distribution(), l.nprocs(), l.grid(), l.first_process(),
+                          l.column_major_grid() ? "F" : "C",
+                          array_of(std::span<const std::int64_t>(l.ranks())), l.replicas());
+}
+
+/// Without entries, the ranks are the identity.
+BlockCyclic block_cyclic_from(const nb::tuple& s) {
+    return make_block_cyclic(nb::cast<Point>(s[0]), nb::cast<std::string>(s[1]),
+                             nb::cast<std::int64_t>(s[2]), nb::cast<Point>(s[3]),
+                             nb::cast<Point>(s[4]), nb::cast<std::string>(s[5]), nb::object(s[6]),
+                             nb::cast<std::int64_t>(s[7]));
+}
+
+BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::handle nprocs,
+                           nb::handle grid_order, nb::handle ranks, nb::handle comm) {
+    const Point grid = point_of(given_grid, "grid");
+    const Integers given(descriptor, "entries of a descriptor");
+    if (given.values().size() != 9)
+        throw make_error(ErrorCode::invalid_argument, "a ScaLAPACK descriptor has 9 entries, not ",
+                         given.values().size());
+    if (grid.dims() != 2)
+        throw make_error(ErrorCode::invalid_argument, "a BLACS grid has 2 dimensions, not ",
+                         grid.dims());
+    std::array<int, 9> entries{};
+    std::transform(given.values().begin(), given.values().end(), entries.begin(),
+                   [](std::int64_t entry) {
+                       if (entry != static_cast<int>(entry))
+                           throw make_error(ErrorCode::out_of_range, "entry ", entry,
+                                            " of a descriptor does not fit an int");
+                       return static_cast<int>(entry);
+                   });
+    const std::string order = text_of(grid_order, "grid_order");
+    ProcessGrid processes{grid[0], grid[1], column_major(order, "grid_order"), {}};
+    if (!ranks.is_none()) processes.ranks = Integers(ranks, "ranks").to_vector();
+    return ScalapackDescriptor::from_entries(entries).layout(processes, processes_of(nprocs, comm));
+}
+
+void bind_scalapack(nb::class_<BlockCyclic>& c) {
+    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
+                 "nprocs"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
+                 nb::kw_only(), "comm"_a = nb::none(),
+                 nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
+                         "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
+                         "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> BlockCyclic"),
+                 R"doc(The layout that a ScaLAPACK array descriptor says.
+
+Local matrices are column-major: NumPy arrays with ``order="F"``, or the first rows of one with LLD
+rows.
+
+Parameters
+----------
+descriptor : array of 9 int
+    DTYPE_ (1, dense), CTXT_, M_, N_, MB_, NB_, RSRC_, CSRC_, LLD_, as ``descinit`` makes them. CTXT_
+    and LLD_ are not looked at.
+grid : (int, int)
+    Rows and columns of the BLACS process grid.
+nprocs : int
+    Number of processes of the communicator. Pass either this or `comm`.
+grid_order : {"C", "F"}
+    "C" for a grid that ``blacs_gridinit`` made with 'R', "F" for one made with 'C'.
+ranks : array of int, optional
+    The rank at each grid position, where it is not the position's number.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
+
+Raises
+------
+InvalidArgument
+    When an entry makes no sense, or the grid does not hold RSRC_ and CSRC_.
+Unsupported
+    When DTYPE_ is not 1.
+
+Notes
+-----
+Source: ScaLAPACK Users' Guide, section 4.3.3.
+
+Examples
+--------
+>>> import datamover as dm
+>>> layout = dm.BlockCyclic.from_scalapack([1, 0, 9, 9, 2, 2, 0, 1, 5], grid=(2, 3), nprocs=6)
+>>> layout.distribution, layout.first_process, layout.local_shape(1)
+('(cyclic(2), cyclic(2))', (0, 1), (5, 4))
+>>> layout.scalapack_descriptor(rank=1, context=0).tolist()
+[1, 0, 9, 9, 2, 2, 0, 1, 5]
+)doc")
+        .def(
+            "scalapack_descriptor",
+            [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
+                const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
+                return array_of(std::vector<int>(entries.begin(), entries.end()));
+            },
+            "rank"_a, "context"_a = 0, "lld"_a = 0,
+            nb::sig("def scalapack_descriptor(self, rank: int, context: int = 0, lld: int = 0) -> "
+                    "numpy.typing.NDArray[numpy.int32]"),
+            R"doc(The ScaLAPACK descriptor of a rank's part, for a two-dimensional layout.
+
+Parameters
+----------
+rank : int
+    Of which process.
+context : int
+    The BLACS context, which becomes ``CTXT_``.
+lld : int
+    Elements from one local column to the next; the least that is allowed where it is less.
+
+Returns
+-------
+ndarray of int32
+    Nine entries, as Fortran wants them.
+
+Raises
+------
+InvalidArgument
+    When the layout does not have two dimensions.
+OutOfRange
+    When an entry does not fit 32 bits.
+)doc");
+}
+
+}  // namespace
+
+void bind_block_cyclic(nb::module_& m) {
+    nb::class_<BlockCyclic> c(
+        m, "BlockCyclic",
+        R"doc(An array dealt in blocks to a grid of processes, as HPF and ScaLAPACK do.
+
+The local storage of a process is one dense array of shape `local_shape(rank)`. A value; its size
+does not depend on the array.
+
+Parameters
+----------
+shape : int or sequence of int
+    Extents of the array, 1 to 8 dimensions.
+distribution : str
+    In HPF's notation, one word for each dimension: ``block`` (ceil(N/P) indices to each process),
+    ``block(k)``, ``cyclic`` (one index at a time), ``cyclic(k)`` (k at a time) or ``*`` (not
+    distributed), such as ``"(block, cyclic(64), *)"``.
+nprocs : int
+    Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
+grid : sequence of int, optional
+    Processes along each dimension, 1 where the distribution says ``*``. Chosen when not given.
+first_process : sequence of int, optional
+    The grid coordinates of the process that holds index 0 (ScaLAPACK's RSRC and CSRC).
+grid_order : {"C", "F"}
+    How ranks are numbered in the grid: last dimension fastest, or first.
+ranks : array of int, optional
+    The rank of each block: each grid position in grid order, replica by replica; the identity
+    without it.
+replicas : int
+    Copies of the whole array, each on a grid of its own: HPF's ``ALIGN WITH T(..., *)``. As a
+    destination all receive; as a source the nearest sends: the receiver's own, then the lowest rank
+    on its node, then the lowest rank.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
+
+Raises
+------
+InvalidArgument
+    When an extent is negative, a block or grid not positive, there are more blocks than processes, `ranks` has
+    another number of entries than there are blocks, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
+    is unknown, or a rank stands twice.
+OutOfRange
+    When `ranks` holds a rank outside 0 to nprocs - 1.
+
+Examples
+--------
+>>> import datamover as dm
+>>> tiles = dm.BlockCyclic((8, 6), "(cyclic(2), block)", nprocs=4, grid=(2, 2))
+>>> tiles.owner_of((2, 0)), tiles.local_shape(2), tiles.local_index((6, 5))
+(2, (4, 3), (2, 2))
+>>> [indices.tolist() for indices in tiles.global_indices(2)]
+[[2, 3, 6, 7], [0, 1, 2]]
+>>> dm.BlockCyclic((4096, 4096), "(block, block)", nprocs=1_000_000).grid
+(1000, 1000)
+>>> copies = dm.BlockCyclic(8, "block", nprocs=4, replicas=2)
+>>> [copies.global_indices(rank)[0].tolist() for rank in range(4)]
+[[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]]
+)doc");
+    c.def(
+        "__init__",
+        [](BlockCyclic* self, nb::handle shape, nb::handle distribution, nb::handle nprocs,
+           nb::handle grid, nb::handle first_process, nb::handle grid_order, nb::handle ranks,
+           nb::handle replicas, nb::handle comm) {
+            new (self) BlockCyclic(make_block_cyclic(
+                point_of(shape, "shape"), text_of(distribution, "distribution"),
+                processes_of(nprocs, comm), point_or_none(grid, "grid"),
+                point_or_none(first_process, "first_process"), text_of(grid_order, "grid_order"),
+                ranks, integer_of(replicas, "replicas")));
+        },
+        "shape"_a.none(), "distribution"_a.none(), "nprocs"_a = nb::none(), "grid"_a = nb::none(),
+        "first_process"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
+        "replicas"_a.none() = 1, nb::kw_only(), "comm"_a = nb::none(),
+        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
+                "nprocs: int | None = None, "
+                "grid: int | collections.abc.Sequence[int] | None = None, "
+                "first_process: int | collections.abc.Sequence[int] | None = None, "
+                "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, "
+                "replicas: int = 1, *, comm: typing.Any = None) -> None"));
+    add_common(c);
+    bind_scalapack(c);
+    add_owners(
+        c, "ranks",
+        "The rank of each block: each grid position in grid order, replica by replica (int64).");
+    add_pickling(c, &block_cyclic_state, &block_cyclic_from);
+    c.def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
+        .def_prop_ro("block", &BlockCyclic::block, "Block size along each dimension.")
+        .def_prop_ro("first_process", &BlockCyclic::first_process,
+                     "Grid coordinates of the process that holds index 0.")
+        .def_prop_ro(
+            "grid_order", [](const BlockCyclic& l) { return l.column_major_grid() ? "F" : "C"; },
+            "\"C\" or \"F\": how positions of the grid are numbered.")
+        .def_prop_ro("distribution", &BlockCyclic::distribution, "In HPF's notation, as given.")
+        .def_prop_ro("replicas", &BlockCyclic::replicas, "Copies of the whole array.")
+        .def("block_of", &BlockCyclic::block_of, "rank"_a,
+             "The grid position (block number) of a rank, or -1 for a rank outside the grid.")
+        .def("owner_of", &BlockCyclic::owner_of, "index"_a,
+             "The rank that holds an index. Raises OutOfRange.")
+        .def("local_shape", &BlockCyclic::local_shape, "rank"_a,
+             "The shape of a rank's local array; zeros for a rank outside the grid.")
+        .def("local_index", &BlockCyclic::local_index, "index"_a,
+             "Where the owner of a global index holds it. Raises OutOfRange.")
+        .def("global_index", &BlockCyclic::global_index, "rank"_a, "local_index"_a,
+             "The global index of a local one. Raises OutOfRange.")
+        .def("global_indices", &global_indices, "rank"_a,
+             nb::sig(
+                 "def global_indices(self, rank: int) -> list[numpy.typing.NDArray[numpy.int64]]"),
+             R"doc(The global indices that a rank holds, one int64 array for each dimension.
+
+Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
+array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
+)doc")
+        .def("__repr__", &block_cyclic_repr);
+}
+
+}  // namespace datamover::bindings

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Python bindings of FlatCyclic.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout_members.hpp"
+
+namespace datamover::bindings {
+
+namespace {
+
+/// Owners that are given are some: none at all would stand for all.
+std::vector<std::int64_t> given_owners(nb::handle owners) {
+    if (owners.is_none()) return {};
+    auto ranks = Integers(owners, "owners").to_vector();
+    if (ranks.empty())
+        throw Error(ErrorCode::invalid_argument, "owners is empty; somebody has to hold the array");
+    return ranks;
+}
+
+FlatCyclic of_bytes(nb::handle shape, nb::handle block_bytes, nb::handle dtype, nb::handle nprocs,
+                    nb::handle owners, nb::handle comm) {
+    if (dtype.is_none()) refuse_type(dtype, "dtype", "a dtype");  // NumPy's is "f8"
+    const nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
+    return FlatCyclic::of_bytes(point_of(shape, "shape"), integer_of(block_bytes, "block_bytes"),
+                                nb::cast<std::int64_t>(type.attr("itemsize")),
+                                processes_of(nprocs, comm), given_owners(owners));
+}
+
+std::vector<std::int64_t> indices_of(const FlatCyclic& l, std::int64_t rank) {
+    const std::int64_t block = l.block_of(rank);
+    if (block < 0) return {};
+    const AxisSet set = l.flat_set(block);
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
+    for (std::size_t i = 0; i < indices.size(); ++i)
+        indices[i] = set.global(static_cast<std::int64_t>(i));
+    return indices;
+}
+
+nb::str flat_cyclic_repr(const FlatCyclic& l) {
+    constexpr std::size_t most_shown = 8;
+    const auto& owners = l.owners();
+    std::string shown;
+    for (std::size_t i = 0; i < std::min(most_shown, owners.size()); ++i)
+        shown += concat(i > 0 ? ", " : ", owners=[", owners[i]);
+    if (owners.size() > most_shown) shown += concat(", ... (", owners.size(), " in all)");
+    return formatted("FlatCyclic({}, block_elems={}, nprocs={}{}{})", l.shape(), l.block_elems(),
+                     l.nprocs(), shown, shown.empty() ? "" : "]");
+}
+
+nb::tuple flat_cyclic_state(const FlatCyclic& l) {
+    return nb::make_tuple(l.shape(), l.block_elems(), l.nprocs(),
+                          array_of(std::span<const std::int64_t>(l.owners())));
+}
+
+FlatCyclic flat_cyclic_from(const nb::tuple& s) {
+    return FlatCyclic(nb::cast<Point>(s[0]), nb::cast<std::int64_t>(s[1]),
+                      nb::cast<std::int64_t>(s[2]), Integers(s[3], "owners").to_vector());
+}
+
+void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
+    c.def(
+        "__init__",
+        [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
+           nb::handle owners, nb::handle comm) {
+            new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
+                                  processes_of(nprocs, comm), given_owners(owners));
+        },
+        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a = nb::none(), "owners"_a = nb::none(),
+        nb::kw_only(), "comm"_a = nb::none(),
+        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
+                "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
+                "comm: typing.Any = None) -> None"));
+    c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
+                 "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
+                 "comm"_a = nb::none(),
+                 nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
+                         "block_bytes: int, dtype: numpy.typing.DTypeLike, "
+                         "nprocs: int | None = None, "
+                         "owners: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> FlatCyclic"),
+                 R"doc(The layout with ranges of so many bytes, for elements of a dtype.
+
+Parameters
+----------
+shape : int or sequence of int
+    Extents of the array.
+block_bytes : int
+    Bytes of each range: a whole number of elements.
+dtype : dtype
+    Of the elements.
+nprocs : int
+    Number of processes. Pass either this or `comm`.
+owners : array of int, optional
+    As for the class.
+comm : mpi4py communicator, optional
+    Whose processes are meant; only its size is used.
+
+Raises
+------
+InvalidArgument
+    When elements of the dtype do not divide `block_bytes`, and as the class does.
+
+Examples
+--------
+>>> import datamover as dm
+>>> dm.FlatCyclic.of_bytes((1024, 1024), 8192, "f8", nprocs=4).block_elems
+1024
+)doc");
+}
+
+}  // namespace
+
+void bind_flat_cyclic(nb::module_& m) {
+    nb::class_<FlatCyclic> c(
+        m, "FlatCyclic",
+        R"doc(Contiguous ranges of the flattened array, dealt to processes in turn.
+
+The array is flattened as ``array.ravel()`` does (last dimension fastest) and cut into ranges of
+`block_elems` elements; the last may be shorter. ``owners[0]`` holds the first range, ``owners[1]``
+the next, and so on, beginning again after the last. The local array of a process has one dimension:
+its ranges, one behind the other. This is how files of raw bytes and flat shards lie. A value; its
+size does not depend on the array.
+
+Parameters
+----------
+shape : int or sequence of int
+    Extents of the array, 1 to 8 dimensions.
+block_elems : int
+    Elements of each range.
+nprocs : int
+    Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
+owners : array of int, optional
+    The ranks that hold ranges, in order; all of them without it.
+comm : mpi4py communicator, optional
+    The communicator whose processes are meant, instead of `nprocs`. Only its size is used. Local.
+
+Raises
+------
+InvalidArgument
+    When an extent is negative, `block_elems` is not positive, or a rank stands twice in `owners`.
+OutOfRange
+    When `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
+
+Notes
+-----
+Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
+together after few rows. Elsewhere what two processes share is worked out row by row whenever it is
+needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^28
+rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the paper
+on network I/O, section 6.3.
+
+Examples
+--------
+>>> import datamover as dm
+>>> shards = dm.FlatCyclic((4, 6), block_elems=8, nprocs=4, owners=[2, 0])
+>>> shards.indices_of(2).tolist(), shards.local_elems(0), shards.place_of(9)
+([0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23], 8, (0, 1))
+>>> plan = dm.redistribute(dm.BlockCyclic((4, 6), "(block, block)", nprocs=4), shards)
+>>> sorted(plan.incoming(0))
+[0, 1, 2, 3]
+)doc");
+    bind_making_flat_cyclic(c);
+    add_common(c);
+    add_owners(c, "owners",
+               "The rank that holds each block: the ranges that have the same owner (int64).");
+    add_pickling(c, &flat_cyclic_state, &flat_cyclic_from);
+    c.def_prop_ro("block_elems", &FlatCyclic::block_elems,
+                  "Elements of each range, at most those of the array.")
+        .def("block_of", &FlatCyclic::block_of, "rank"_a,
+             "The block of a rank, its place in `owners`, or -1. Raises OutOfRange.")
+        .def(
+            "indices_of",
+            [](const FlatCyclic& l, std::int64_t rank) { return array_of(indices_of(l, rank)); },
+            "rank"_a,
+            "The flat indices that a rank holds (int64), in the order of its local array. O(their "
+            "number). Raises OutOfRange.")
+        .def(
+            "place_of",
+            [](const FlatCyclic& l, std::int64_t index) {
+                const FlatCyclic::Place place = l.place_of(index);
+                return nb::make_tuple(l.owner(place.block), place.position);
+            },
+            "index"_a, nb::sig("def place_of(self, index: int) -> tuple[int, int]"),
+            "Who holds a flat index, and at which place of its local array. Raises OutOfRange.")
+        .def("__repr__", &flat_cyclic_repr);
+}
+
+}  // namespace datamover::bindings

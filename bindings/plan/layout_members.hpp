@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the bindings of all layouts share: members, and numbers of processes as arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "casters.hpp"
+#include "class_members.hpp"
+#include "datamover/layout.hpp"
+#include "geometry/make_error.hpp"
+#include "numpy_arrays.hpp"
+
+namespace datamover::bindings {
+
+/// The number of processes that is given, or that a communicator of mpi4py has; one of the two.
+std::int64_t processes_of(nb::handle nprocs, nb::handle comm);
+
+/// A method of all layouts, for layouts of a kind.
+template <class Kind, class Result, class... Argument>
+auto of_layout(Result (Layout::*method)(Argument...) const) {
+    return [method](const Kind& layout, Argument... arguments) {
+        return (Layout(layout).*method)(arguments...);
+    };
+}
+
+/// The rank of each block.
+template <class Kind>
+NumpyArray<std::int64_t> owners_of(const Kind& layout) {
+    std::vector<std::int64_t> owners(static_cast<std::size_t>(layout.num_blocks()));
+    for (std::size_t b = 0; b < owners.size(); ++b)
+        owners[b] = layout.owner(static_cast<std::int64_t>(b));
+    return array_of(std::move(owners));
+}
+
+template <class Kind>
+void add_owners(nb::class_<Kind>& c, const char* name, const char* doc) {
+    c.def_prop_ro(name, &owners_of<Kind>, nb::rv_policy::move, nb::rv_policy::reference, doc);
+}
+
+template <class Kind>
+void add_common(nb::class_<Kind>& c) {
+    if constexpr (requires(const Kind& layout) { layout.shape(); })
+        c.def_prop_ro("shape", &Kind::shape, "Extents of the array.");
+    c.def_prop_ro("dims", of_layout<Kind>(&Layout::dims), "Number of dimensions.")
+        .def_prop_ro("nprocs", of_layout<Kind>(&Layout::nprocs), "Number of processes.")
+        .def_prop_ro("num_blocks", of_layout<Kind>(&Layout::num_blocks),
+                     "Number of blocks: the units of local storage, each with one owner.")
+        .def_prop_ro("domain", of_layout<Kind>(&Layout::domain),
+                     "The index space: all of the shape, or a floor plan's bounding box.")
+        .def("owner", of_layout<Kind>(&Layout::owner), "block"_a,
+             "The rank that holds a block. Raises OutOfRange.")
+        .def("blocks_of", of_layout<Kind>(&Layout::blocks_of), "rank"_a,
+             "The blocks of a rank, ascending. Raises OutOfRange.")
+        .def("block_extents", of_layout<Kind>(&Layout::block_extents), "block"_a,
+             "The shape of a block's local array. Raises OutOfRange.")
+        .def("local_elems", of_layout<Kind>(&Layout::local_elems), "rank"_a,
+             "Number of elements that a rank holds. Raises OutOfRange.")
+        .def(nb::self == nb::self)
+        .def("__hash__", &Kind::digest);
+}
+
+}  // namespace datamover::bindings

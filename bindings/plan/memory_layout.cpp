@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Python bindings of MemoryLayout and BlockMemory.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "casters.hpp"
+#include "class_members.hpp"
+#include "datamover/memory_layout.hpp"
+#include "geometry/make_error.hpp"
+
+namespace datamover::bindings {
+namespace {
+
+MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
+                   const std::string& order, const Point& ghost, const Point& ghost_upper) {
+    const Point lower = in_all_dims(ghost, layout.dims());
+    const Point upper = ghost_upper.dims() > 0 ? in_all_dims(ghost_upper, layout.dims()) : lower;
+    const bool none = lower == Point::filled(layout.dims(), 0) && upper == lower;
+    return dense_memory(layout, rank, elem_bytes, element_order(order), none ? Point{} : lower,
+                        none ? Point{} : upper);
+}
+
+}  // namespace
+
+void bind_memory_layout(nb::module_& m) {
+    nb::class_<BlockMemory> c(m, "BlockMemory",
+                              R"doc(Where one block lies in the memory of its process.
+
+Parameters
+----------
+block : int
+    The block's number.
+offset_bytes : int
+    Of the element with local index zero, from the array's base.
+strides_bytes : sequence of int
+    Bytes from one index to the next, for each dimension.
+valid : Region
+    The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
+)doc");
+    c.def(
+         "__init__",
+         [](BlockMemory* self, nb::handle block, nb::handle offset_bytes, nb::handle strides_bytes,
+            nb::handle valid) {
+             const BlockMemory given{
+                 integer_of(block, "block"), integer_of(offset_bytes, "offset_bytes"),
+                 point_of(strides_bytes, "strides_bytes"), region_of(valid, "valid")};
+             if (given.strides_bytes.dims() != given.valid.dims())
+                 throw make_error(ErrorCode::mismatch, "strides ", given.strides_bytes,
+                                  " for a block of ", given.valid.dims(), " dimensions");
+             new (self) BlockMemory(given);
+         },
+         "block"_a.none(), "offset_bytes"_a.none(), "strides_bytes"_a.none(), "valid"_a.none(),
+         nb::sig("def __init__(self, block: int, offset_bytes: int, "
+                 "strides_bytes: int | collections.abc.Sequence[int], valid: Region) -> None"))
+        .def("__repr__", [](const BlockMemory& b) {
+            return concat("<BlockMemory of block ", b.block, ": ", b.valid, ", strides ",
+                          b.strides_bytes, " bytes from byte ", b.offset_bytes, ">");
+        });
+    add_fields(
+        c, field("block", &BlockMemory::block, "The block's number."),
+        field("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base."),
+        field("strides_bytes", &BlockMemory::strides_bytes, "Bytes from one index to the next."),
+        field("valid", &BlockMemory::valid, "The local indices that exist, ghosts included."));
+
+    nb::class_<MemoryLayout> layout(m, "MemoryLayout",
+                                    R"doc(The memory of one process: where each of its blocks lies.
+
+Parameters
+----------
+blocks : sequence of BlockMemory
+    Ascending by number.
+begin_bytes, end_bytes : int
+    The lowest address that they touch, from the base, and one past the highest.
+)doc");
+    layout
+        .def(
+            "__init__",
+            [](MemoryLayout* self, nb::handle given, nb::handle begin_bytes, nb::handle end_bytes) {
+                auto blocks = value_of<std::vector<BlockMemory>>(given, "blocks",
+                                                                 "a sequence of BlockMemory");
+                const auto before = [](const BlockMemory& a, const BlockMemory& b) {
+                    return a.block < b.block;
+                };
+                std::sort(blocks.begin(), blocks.end(), before);
+                new (self) MemoryLayout{std::move(blocks), integer_of(begin_bytes, "begin_bytes"),
+                                        integer_of(end_bytes, "end_bytes")};
+            },
+            "blocks"_a.none(), "begin_bytes"_a.none(), "end_bytes"_a.none(),
+            nb::sig("def __init__(self, blocks: collections.abc.Sequence[BlockMemory], "
+                    "begin_bytes: int, end_bytes: int) -> None"))
+        .def("__repr__", [](const MemoryLayout& l) {
+            return concat("<MemoryLayout of ", l.blocks.size(), " blocks in bytes ", l.begin_bytes,
+                          " to ", l.end_bytes, ">");
+        });
+    add_fields(
+        layout, field("blocks", &MemoryLayout::blocks, "The blocks, ascending by number."),
+        field("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base."),
+        field("end_bytes", &MemoryLayout::end_bytes, "One past the highest address."));
+
+    m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
+          "ghost"_a = 0, "ghost_upper"_a = nb::none());
+}
+
+}  // namespace datamover::bindings
