@@ -12,7 +12,7 @@ from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, is_no_space, no_space
 
@@ -99,10 +99,6 @@ class FlatFile:
         lo, array = self._in_file_order(lo, array)
         if array.size > 0:
             self._write_box(lo, array)
-
-    def sync(self) -> None:
-        """Sync everything written to the disk."""
-        os.fsync(self._fd)
 
     def check_unchanged(self) -> None:
         """Do nothing: the opened file is read, even if another one gets its name."""
@@ -209,6 +205,14 @@ class FlatObject(FlatFile):
             out[begin:end] = np.frombuffer(
                 self._data.read(position + begin, position + end), np.uint8
             )
+
+
+class FlatOutput(Output):
+    """An output whose elements are contiguous."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        check_flat_dtype(spec.dtype, "the output")
+        super().__init__(spec, options)
 
 
 def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:

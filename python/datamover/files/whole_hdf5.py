@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
-from datamover.files import formats, hdf5, hdf5_types, strings
+from datamover.files import hdf5, hdf5_types, strings, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
@@ -117,9 +117,7 @@ class WholeHdf5(Way):
 def _refused(dtype: np.dtype, zarr_format: int) -> str:
     """Return why Zarr cannot hold elements of a dtype; empty if it can."""
     try:
-        formats.named("zarr").check_output(
-            ArraySpec((1,), dtype), MoveOptions(zarr_format=zarr_format)
-        )
+        zarr_output.made_in_memory(ArraySpec((1,), dtype), MoveOptions(zarr_format=zarr_format))
     except Unsupported as e:
         return str(e)
     return ""
@@ -163,10 +161,10 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         """Return one of `copied`; while it is open."""
         return strings.of_hdf5(self.file, name, f"{self.source}:/{name}")
 
-    def make(self, place: str, specs: Any, options: Any) -> dict[str, bytes]:
-        """Create the groups with their attributes, and copy strings; log what is left out."""
+    def make(self, place: str, outputs: Any, options: Any) -> Mapping[str, bytes]:
+        """Create everything except the elements; log what is left out."""
         self._tell_of_links()
-        return super().make(place, specs, options)
+        return super().make(place, outputs, options)
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
