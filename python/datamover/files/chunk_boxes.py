@@ -94,6 +94,9 @@ class ChunkedArray:
         corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
         return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
 
+    def reopen(self) -> None:
+        """Open what `close` closed."""
+
     def check_unchanged(self) -> None:
         """Do nothing: it cannot be checked whether all chunks are unchanged."""
 

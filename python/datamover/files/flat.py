@@ -52,8 +52,8 @@ class FlatFile:
         # A Fortran array is a C array with reversed dimensions.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
         # Avoids waiting for a pipe with the name of a chunk.
-        flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
-        self._fd = os.open(path, flags) if opens else -1
+        self._flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
+        self._fd = os.open(path, self._flags) if opens else -1
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Return whole rows, planes, and so on, as large as leaves several for each process."""
@@ -108,6 +108,10 @@ class FlatFile:
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
+
+    def reopen(self) -> None:
+        """Open the file again after `close`; the caller checks that it is the same."""
+        self._fd = os.open(self._path, self._flags)
 
     def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
         """Return a box as one of a C array of at least one dimension."""
@@ -198,6 +202,9 @@ class FlatObject(FlatFile):
     def check_unchanged(self) -> None:
         """Raise if the object has changed since it was opened."""
         self._data.check_unchanged()
+
+    def reopen(self) -> None:
+        """Do nothing: each read is a request of its own."""
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
         for begin in range(0, len(out), MAX_SPAN_AT_ADDRESS_BYTES):

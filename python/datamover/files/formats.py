@@ -197,6 +197,10 @@ class Reader(Protocol):
         """Close the file."""
         return
 
+    def reopen(self) -> None:
+        """Open what `close` closed. Raises if it is another file by now."""
+        return
+
 
 class Writer(Protocol):
     """An open output. Every process has its own."""

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -226,12 +226,18 @@ class DatasetReader(Reader):
     Closing it closes the file. Any number of threads may read; h5py admits one at a time.
     """
 
-    def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
-        self._path, self._name, self._data = path, name, data
+    def __init__(
+        self,
+        file: Any,
+        dataset: Any,
+        place: tuple[str, str],
+        spec: ArraySpec,
+        data: AddressBlocks | None = None,
+    ):
         from datamover.files.zarr_output import chunk_shape
 
-        self._file = open_file(path, data)
-        self._dataset = self._file[name]
+        self._file, self._dataset = file, dataset
+        self._place, self._data = place, data
         self.spec = spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)
         self._memory_type = (
@@ -251,7 +257,7 @@ class DatasetReader(Reader):
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
-            where = f"{self._path}:/{self._name}"
+            where = ":/".join(self._place)
             raise IoFailed(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
 
     def check_unchanged(self) -> None:
@@ -263,13 +269,22 @@ class DatasetReader(Reader):
         """Close the file."""
         self._file.close()
 
+    def reopen(self) -> None:
+        """Open the file again after `close`."""
+        self._file, self._dataset = reopened(*self._place, self._data)
+
 
 def open_reader(
-    path: str, name: str, data: AddressBlocks | None = None, as_stored: bool = False
+    path: str,
+    name: str | None,
+    data: AddressBlocks | None = None,
+    as_stored: bool = False,
+    kept: Callable[[str, Any, Any, ArraySpec], Any] | None = None,
 ) -> FlatFile | ChunkedArray | DatasetReader:
     """Open a dataset for reading; at an address by its `data`.
 
-    `as_stored` is that of `hdf5_types.dtype_of`.
+    The name None is that of the only dataset. `as_stored` is that of `hdf5_types.dtype_of`; `kept`
+    returns, from full name, file, dataset and spec, the properties that a copy keeps.
 
     Raises
     ------
@@ -280,7 +295,9 @@ def open_reader(
     """
     from datamover.files import hdf5_chunks
 
-    with open_file(path, data) as file:
+    with reading(path), contextlib.ExitStack() as opened:
+        file = opened.enter_context(open_file(path, data))
+        name = name or _only_name(file, path)
         dataset = _dataset(file, path, name, is_here=data is None)
         where = f"{path}:/{name}"
         if dataset.shape is None:
@@ -292,19 +309,36 @@ def open_reader(
             raise Unsupported(f"{where} has its elements in other files; copy all of them here")
         if dataset.is_virtual:
             _check_sources(path, dataset, where)
+        spec = ArraySpec(tuple(dataset.shape), dtype)
+        if kept is not None:
+            spec = dataclasses.replace(spec, kept=kept(where, file, dataset, spec))
         plain = hdf5_plain.is_plain(file, dataset, dtype)
         is_chunked = dataset.chunks is not None
         offset = dataset.id.get_offset() if plain and not is_chunked else None
-        spec = ArraySpec(tuple(dataset.shape), dtype)
-    if plain and is_chunked:
-        return hdf5_chunks.ChunkedDataset(path, name, spec, data)
-    if offset is None:
-        return DatasetReader(path, name, spec, data)
+        if offset is None:
+            kind = hdf5_chunks.ChunkedDataset if plain and is_chunked else DatasetReader
+            found = kind(file, dataset, (path, name), spec, data)
+            opened.pop_all()  # which it closes
+            return found
     if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
         raise IoFailed(f"{where} is truncated: the file ends within it")
     if data is not None:
         return FlatObject(path, spec, offset, data)
     return FlatFile(path, spec, offset, writable=False)
+
+
+def reopened(path: str, name: str, data: AddressBlocks | None) -> tuple[Any, Any]:
+    """Open a file again; return it, and its dataset of a name."""
+    file = open_file(path, data)
+    return file, _dataset(file, path, name, is_here=data is None)
+
+
+def _only_name(file: Any, path: str) -> str:
+    names = list(datasets(file))
+    if len(names) != 1:
+        there = ", ".join(names) or "none"
+        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
+    return names[0]
 
 
 def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:

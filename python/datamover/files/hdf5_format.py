@@ -26,7 +26,6 @@ from datamover.files import (
 )
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
-from datamover.files.hdf5_address import AddressBlocks
 from datamover.files.json_values import flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.native_attributes import (
@@ -52,34 +51,18 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an HDF5 file")
-    data = hdf5.bytes_at(path)
-    name = options.member or _only_dataset(path, data)
-    with hdf5.reading(path):
-        as_stored = options.output_format == "hdf5" and options.output_dtype is None
-        found = hdf5.open_reader(path, name, data, as_stored)
-    with hdf5.reading(path), hdf5.open_file(path, data) as file:
-        found.spec = dataclasses.replace(found.spec, kept=_kept(path, file, name, found.spec))
-    return found
+    as_stored = options.output_format == "hdf5" and options.output_dtype is None
+    return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, _kept)
 
 
-def _only_dataset(path: str, data: AddressBlocks | None) -> str:
-    with hdf5.open_file(path, data) as file:
-        names = list(hdf5.datasets(file))
-    if len(names) != 1:
-        there = ", ".join(names) or "none"
-        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
-    return names[0]
-
-
-def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
-    dataset = file[name]
+def _kept(where: str, file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
     not_in_json = left_out(dataset, attributes)
     of_elements = hdf5_types.traits_of(dataset, spec.dtype)
-    native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json, of_elements)
-    names = dimension_names(dataset, name)
+    native = native_attributes.read(where, file, dataset, not_in_json, of_elements)
+    names = dimension_names(dataset, where)
     fill = None
     if spec.dtype.names is None:
         is_own = native.fill_value is None  # HDF5's own, or undefined

@@ -85,7 +85,8 @@ class Job:
         #: The place of the intermediate, while there is one.
         self.between: Any = None
         self.threads = 1
-        self.reader = cast(Reader, None)  # while it is open
+        self.reader = cast(Reader, None)  # when it is prepared
+        self._is_input_closed = False
         self.output = cast(Output, None)  # when it is prepared
         self.writer: Any = None  # a Writer; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
@@ -109,8 +110,9 @@ class Job:
         """Write all elements to the output that was created. Collective."""
         self._warn_of_rereads()
         with together(self.comm), self._timed("set_up"):
-            if self.reader is None:
-                self._reopen_input()
+            if self._is_input_closed:
+                self._is_input_closed = False
+                self.reader.reopen()
             self.writer = self._open_writer()
         source: Any = self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
@@ -163,10 +165,10 @@ class Job:
 
     def close_input(self) -> None:
         """Close the input, which `run` opens again. Local."""
-        if self.reader is not None:
-            reader, self.reader = self.reader, cast(Reader, None)
+        if self.reader is not None and not self._is_input_closed:
+            self._is_input_closed = True
             with contextlib.suppress(OSError):
-                reader.close()
+                self.reader.close()
 
     def _remove_intermediate(self) -> None:
         if self.between is not None:
@@ -185,9 +187,11 @@ class Job:
         self.format = formats.of_output(self._output_name, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
-        self.reader = self._reader()
+        for_output = dataclasses.replace(options, output_format=self.format.name)
+        self.reader = input_format.open_reader(self.source, for_output)
+        if options.region is not None:
+            self.reader = limited(self.reader, options.region)
         given = self.reader.spec
-        self._planned = given.shape, given.dtype, self.reader.granule
         dims = len(given.shape)
         if dims > MAX_DIMS:
             raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
@@ -206,19 +210,6 @@ class Job:
         self.output = self.format.output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
-
-    def _reader(self) -> Any:
-        """Open the input."""
-        options = dataclasses.replace(self.options, output_format=self.format.name)
-        found = formats.of_input(self.source, options).open_reader(self.source, options)
-        return found if options.region is None else limited(found, options.region)
-
-    def _reopen_input(self) -> None:
-        """Open the input again, of which the plan must still hold."""
-        self.reader = self._reader()
-        now = self.reader.spec
-        if (now.shape, now.dtype, self.reader.granule) != self._planned:
-            raise IoFailed(f"{self.source} has changed since the move began")
 
     def _open_writer(self) -> Any:
         """Open the output; if only one process can write it, the others have none."""
