@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from datamover.files.space import check_room_to_grow, is_no_space, no_space
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
 DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+#: Beginning of the name of a NetCDF variable that is called like a dimension, but is not its
+#: coordinate.
+NON_COORDINATE = "_nc4_non_coord_"
 #: Maximum depth of virtual datasets, through which HDF5 recurses.
 MAX_VIRTUAL_DEPTH = 16
 #: Bytes that HDF5 writes in addition to elements, groups and attributes of ordinary size.
@@ -142,10 +146,29 @@ def reading(where: str) -> Iterator[None]:
         raise IoFailed(f"{where} is not a readable HDF5 file: {words}") from e
 
 
-def tree(group: Any) -> Tree:
-    """Return all links of an open file or group. Soft and external links are not followed."""
+def tree(group: Any, as_stored: bool = False) -> Tree:
+    """Return all links of an open file or group. Soft and external links are not followed.
+
+    Variables have their names in NetCDF, or those in the file with `as_stored`.
+    """
     with reading(str(group.file.filename)):
-        return _walked(group)
+        found = _walked(group)
+    shown = {name: _name_in_netcdf(name, found.datasets) for name in found.datasets}
+    if as_stored or all(own == name for name, own in shown.items()):
+        return found
+    return dataclasses.replace(
+        found,
+        datasets={shown[name]: held for name, held in found.datasets.items()},
+        same={shown.get(name, name): shown.get(of, of) for name, of in found.same.items()},
+        order=[shown.get(name, name) for name in found.order],
+    )
+
+
+def _name_in_netcdf(name: str, datasets: Collection[str]) -> str:
+    """Return the name of a variable, whose prefix in the file is removed."""
+    above, slash, own = name.rpartition("/")
+    found = above + slash + own.removeprefix(NON_COORDINATE)
+    return name if found in datasets else found
 
 
 def _walked(group: Any) -> Tree:
@@ -342,8 +365,13 @@ def _only_name(file: Any, path: str) -> str:
 
 
 def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
+    find = file.__getitem__ if is_here else functools.partial(_by_hard_links, file, path)
     try:
-        found = file[name] if is_here else _by_hard_links(file, path, name)
+        found = find(name)
+        if isinstance(found, h5py().Dataset) and _is_only_a_dimension(found):
+            above, slash, own = name.rpartition("/")
+            with contextlib.suppress(KeyError):
+                found = find(f"{above}{slash}{NON_COORDINATE}{own}")
     except Error:
         raise
     except (KeyError, OSError, RuntimeError) as e:

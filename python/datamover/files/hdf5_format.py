@@ -84,10 +84,7 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
     if dataset is not None and dataset.ndim > 0:
         scales = [dim[0] for dim in dataset.dims if _scale_name(dim)]
         return any(NUMBER in held.attrs for held in (dataset, *scales))
-    if not hasattr(file, "_has_numbers"):  # the file object is asked for each of its groups
-        names = itertools.islice(file, MOST_LOOKED_AT)
-        file._has_numbers = any(_is_numbered(file, name) for name in names)
-    return file._has_numbers
+    return any(_is_numbered(file, name) for name in itertools.islice(file, MOST_LOOKED_AT))
 
 
 def _is_numbered(file: Any, name: str | bytes) -> bool:

@@ -138,12 +138,10 @@ class Job:
     def _verify(self, sums: Checksums) -> None:
         """Read the boxes that this process wrote, and compare."""
         options = MoveOptions(
-            shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
+            shape=self.spec.shape, dtype=self.spec.dtype, order=self.spec.order,
             member=self.options.output_member or self.options.member,
             output_format=self.format.name,
         )  # fmt: skip
-        if self.spec.dtype.names:
-            options = dataclasses.replace(options, dtype=self.spec.dtype)
         if addresses.is_address(self.path):  # it has no metadata yet
             sums.verify(self.writer, self._output_name, self.threads)
             return

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from datamover.dtype_words import check_words
+from datamover.dtype_words import check_words, is_of_ml_dtypes
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
@@ -123,6 +123,11 @@ def _check(path: str, spec: ArraySpec, offset: int, size: int) -> None:
 
 class NpyOutput(FlatOutput):
     """An .npy file that will be written."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        super().__init__(spec, options)
+        if is_of_ml_dtypes(spec.dtype):
+            raise Unsupported(f"an .npy file cannot hold dtype {spec.dtype}; raw files can")
 
     def create(self, path: str) -> None:
         """Write the header and reserve the space."""

@@ -248,6 +248,7 @@ class Origin:
         self.names: tuple[str | None, ...] | None = (None,)
         self._data: Any = None  # of a file at an address: AddressBytes, for HDF5 AddressBlocks
         self._scalars: list[str] = []
+        self._described: dict[str, tuple[ArraySpec, Shape]] = {}
         if not self._at_address:
             formats.check_input_kind(path)
             # Kept open: otherwise a new file could get the inode number of a removed one.
@@ -306,6 +307,13 @@ class Origin:
             return zarr.open_reader(place_of(place), MoveOptions())
         # A plain array needs nothing else from zarr-python: each step opens it again.
         return direct_zarr.opened(place) or zarr.open_reader(place, MoveOptions())
+
+    def described(self, name: str) -> tuple[ArraySpec, Shape]:
+        """Return the spec of an array, and the extents of its chunks."""
+        if name not in self._described:
+            with contextlib.closing(self.open(name)) as file:
+                self._described[name] = file.spec, file.granule
+        return self._described[name]
 
     def values(self) -> dict[str, Any]:
         """Read attributes of the group or file, and arrays without dimensions."""

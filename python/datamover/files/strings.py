@@ -96,10 +96,9 @@ class Strings:
             raise _differs(self.where)
 
 
-def of_hdf5(file: Any, name: str, where: str) -> Strings:
+def of_hdf5(dataset: Any, name: str, where: str, of_netcdf: bool) -> Strings:
     """Return a dataset of an open file; errors name `where`."""
-    dataset = file[name]
-    attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file, dataset))
+    attributes = hdf5_format.json_attributes(dataset, of_netcdf)
     names = hdf5_format.dimension_names(dataset, name)
     kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
 

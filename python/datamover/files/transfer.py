@@ -197,8 +197,9 @@ def move_between(
         objects = _made(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
         _agree_on_plans(comm, way, jobs)
-        total = sum(job.own_bytes() for job in jobs.values())
-        tell = progress(total) if progress is not None and total else lambda nbytes: None
+        tell: Progress = _ignored
+        if progress is not None and any(job.move_plan for job in jobs.values()):
+            tell = progress(sum(job.own_bytes() for job in jobs.values()))
         for job in jobs.values():
             job.run(tell)
         with together(comm):
@@ -222,6 +223,10 @@ def move_between(
     seconds = [*of_jobs.values(), time.perf_counter() - begin]
     slowest = _slowest(None if comm is None else comm_address(comm), seconds)
     return _report(way, jobs, output, options, 1 if comm is None else comm.size, slowest)
+
+
+def _ignored(nbytes: int) -> None:
+    """Ignore the progress."""
 
 
 def is_first(comm: MPI.Comm | None) -> bool:

@@ -56,7 +56,7 @@ class WholeHdf5(Way):
         """Open it, and read its contents."""
         self._data = hdf5.bytes_at(self.source)
         with hdf5.open_file(self.source, self._data) as self.file:
-            self.tree = hdf5.tree(self.file)
+            self.tree = hdf5.tree(self.file, self.as_stored)
             for name in self.tree.order:
                 if not is_utf8(name):
                     raise Unsupported(
@@ -159,7 +159,8 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
 
     def strings_of(self, name: str) -> strings.Strings:
         """Return one of `copied`; while it is open."""
-        return strings.of_hdf5(self.file, name, f"{self.source}:/{name}")
+        dataset, where = self.tree.datasets[name], f"{self.source}:/{name}"
+        return strings.of_hdf5(dataset, name, where, is_netcdf(self.file, dataset))
 
     def make(self, place: str, outputs: Any, options: Any) -> Mapping[str, bytes]:
         """Create everything except the elements; log what is left out."""
@@ -169,7 +170,11 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
         with hdf5.reading(self.source):
-            return json_attributes(self.file[name or "/"], is_netcdf(self.file))
+            return json_attributes(self.file[name or "/"], self._is_netcdf)
+
+    @functools.cached_property
+    def _is_netcdf(self) -> bool:
+        return is_netcdf(self.file)
 
     def _tell_of_links(self) -> None:
         """Log objects that are left out, and those that are written twice."""
@@ -193,7 +198,7 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         self._tell_of_growing()
         # Those of other datasets are logged when these are written.
         for name in ("", *tree.groups, *self.copied):
-            held = self.file[name or "/"]
+            held = self.tree.datasets.get(name, self.file[name or "/"])
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))
             tell_not_in_json(f"{self.source}:/{name}", missing)

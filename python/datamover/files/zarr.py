@@ -62,7 +62,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
-        return ZarrArray(found, path, found.dtype, traits_of(found))
+        return ZarrArray(found, path, found.dtype, traits_of(found, path))
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
@@ -84,6 +84,7 @@ class ZarrOutput(Output):
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self._array, self.objects = made_in_memory(spec, options)
+        self._keeps_filters = options.zarr_format == 2
         super().__init__(dataclasses.replace(spec, order="C"), options)
         metadata = json.loads(next(reversed(self.objects.values())))
         found = direct_zarr.plain_array("", metadata)
@@ -95,6 +96,10 @@ class ZarrOutput(Output):
         if (native := native_of(self.spec)) is not None:
             tell_not_in_json(native.where, native.not_in_json)
             tell_of_types(native)
+        kept = self.spec.kept
+        if kept is not None and kept.only_in_format_2 and not self._keeps_filters:
+            words = ", ".join(kept.only_in_format_2)
+            log.warning("%s: its filters are left out, as format 3 has none: %s", kept.where, words)
         if found := list(titled(self.spec.dtype)):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
