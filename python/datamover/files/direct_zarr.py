@@ -192,9 +192,6 @@ class OrdinaryArray(ChunkedArray):
         """Return False if chunks of the fill value are written like others."""
         return self.layout.leaves_out and super().may_be_fill(data)
 
-    def close(self) -> None:
-        """Do nothing: no file is open between two calls."""
-
 
 def opened(path: str, kept: ZarrTraits | None = None) -> OrdinaryArray | None:
     """Open an array in a directory if it is plain; None if zarr-python has to read and write it."""

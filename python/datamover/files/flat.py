@@ -12,7 +12,7 @@ from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, is_no_space, no_space
 
@@ -28,7 +28,7 @@ MIN_STREAMED_BYTES = 1 << 20
 PIECES_PER_PROCESS = 8
 
 
-class FlatFile:
+class FlatFile(Reader):
     """Elements of any kind, contiguous in C or Fortran order, from a byte offset on.
 
     Parameters
@@ -99,9 +99,6 @@ class FlatFile:
         lo, array = self._in_file_order(lo, array)
         if array.size > 0:
             self._write_box(lo, array)
-
-    def check_unchanged(self) -> None:
-        """Do nothing: the opened file is read, even if another one gets its name."""
 
     def close(self) -> None:
         """Close the file."""
