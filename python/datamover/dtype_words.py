@@ -3,15 +3,33 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
+#: Names of the number types that ml_dtypes adds to NumPy.
+OF_ML_DTYPES = re.compile(r"bfloat16|u?int[124]|float[468]_\w+")
+
 
 def dtype_of(words: str | np.dtype | None) -> np.dtype:
-    """Read a dtype as NumPy does. Raises NumPy's errors, and those of `check_words`."""
+    """Read a dtype as NumPy does, or ml_dtypes. Raises their errors, and those of `check_words`."""
     check_words(words)
-    return np.dtype(words)
+    try:
+        return np.dtype(words)
+    except TypeError:
+        if not isinstance(words, str) or not OF_ML_DTYPES.fullmatch(words):
+            raise
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(f"{words} needs ml_dtypes (pip install ml_dtypes)") from None
+    return np.dtype(getattr(ml_dtypes, words))
+
+
+def is_of_ml_dtypes(dtype: np.dtype) -> bool:
+    """Return whether it is a number type that NumPy does not have."""
+    return dtype.type.__module__ == "ml_dtypes"
 
 
 def check_words(words: Any) -> None:

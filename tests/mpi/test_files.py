@@ -12,7 +12,7 @@ import zarr
 from others import drawn_input, go_in_passes, least_reads, stored
 
 import datamover as dm
-from datamover.files import agreement, direct_zarr, flat, move
+from datamover.files import agreement, direct_zarr, move, placing
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -240,7 +240,7 @@ def test_a_whole_file_that_one_process_cannot_write_leaves_nothing(comm, place, 
         def full(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(flat.FlatFile, "sync", full)
+        monkeypatch.setattr(placing.LocalPlace, "sync", full)
     with pytest.raises(dm.errors.IoFailed, match="space"):
         move(f"{place}/a.h5", f"{place}/b.h5", comm=comm)
     comm.barrier()

@@ -24,7 +24,7 @@ KINDS = {
     "end": Handover,
     "gather": Handover,
     "read": direct_zarr.OrdinaryArray,
-    "sync": hdf5_output.ChunkedOutput,
+    "close": hdf5_output.ChunkedOutput,
 }
 
 
@@ -133,7 +133,7 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
     move(*places, comm=comm, **{**said, "chunks": (2, 2, 24)})
     comm.barrier()
     before = sorted(os.listdir(place))
-    fails = 0 if what in ("put", "gather", "sync") else comm.size - 1
+    fails = 0 if what in ("put", "gather", "close") else comm.size - 1
     if comm.rank == fails:
         left = [0 if what in ("end", "gather") else 3]
         kind = KINDS[what] if comm.size > 1 or what == "read" else hdf5_output.ChunkedOutput
@@ -142,7 +142,7 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
 
         def failing(self, *given):
             left[0] -= 1
-            if left[0] < 0 or what == "sync":
+            if left[0] < 0 or what == "close":
                 raise OSError(28, "No space left on device", "b.h5")
             return work(self, *given)
 

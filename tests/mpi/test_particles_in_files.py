@@ -7,6 +7,7 @@ import pytest
 import zarr
 
 import datamover as dm
+from datamover.files import npy
 
 RECORD = np.dtype([("mass", "f8"), ("kind", "i4")])
 
@@ -79,6 +80,15 @@ def test_one_field_in_a_file_of_one_array(comm, place):
     np.testing.assert_array_equal(np.load(f"{place}/a.npy"), whole)
     found = dm.load(f"{place}/a.npy", {"a": "rows"}, comm=comm)["a"].local
     np.testing.assert_array_equal(found, np.array_split(whole, comm.size)[comm.rank])
+
+
+def test_the_shape_of_rows_is_read_when_the_array_is_looked_at(comm, place, monkeypatch):
+    dm.save(f"{place}/a.npy", {"a": (np.ones(3), "rows")}, comm=comm)
+    opened, read = [], npy.open_reader
+    monkeypatch.setattr(npy, "open_reader", lambda *said: opened.append(said) or read(*said))
+    for target in ("rows", dm.FloorPlan.uniform((3 * comm.size,), (comm.size,), comm.size)):
+        dm.load(f"{place}/a.npy", {"a": target}, comm=comm)
+    assert len(opened) % 2 == 0 and len(opened) // 2 <= 3  # of each: looked at, planned, read
 
 
 def test_what_is_saved_later_is_what_was_captured(comm, place):

@@ -10,7 +10,7 @@ import xarray as xr
 import zarr
 
 import datamover as dm
-from datamover.files import growing_array
+from datamover.files import growing_array, series_variable
 
 
 def layouts(rng, comm, dims):
@@ -324,4 +324,14 @@ def test_a_series_that_cannot_be_made_leaves_the_old_one(comm, place):
     comm.barrier()
     assert os.listdir(place) == ["a.zarr"]
     np.testing.assert_array_equal(zarr.open_group(path, mode="r")["time"][...], [np.nan] * 2)
+    comm.barrier()
+
+
+def test_arrays_without_elements_keep_the_extents_of_their_chunks(comm, place):
+    layout = dm.IndexList((0, 5), [[] for _ in range(comm.size)])
+    assert series_variable.chunk_shape(layout) == (1, 5)
+    field = dm.Array(layout, "f8", comm=comm)
+    with dm.series(f"{place}/a.zarr", {"u": field}, comm=comm) as run:
+        run.append()
+    assert zarr.open_group(f"{place}/a.zarr", mode="r")["u"].chunks == (1, 1, 5)
     comm.barrier()

@@ -3,6 +3,7 @@
 
 import itertools
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -231,3 +232,35 @@ def test_sizes_are_taken_from_lists_arrays_and_for_one_dimension_as_a_number(tmp
     assert (line.chunks, turned.chunks) == ((8,), (3, 2))
     np.testing.assert_array_equal(line[...], values)
     np.testing.assert_array_equal(turned[...], values.reshape(4, 6).T)
+
+
+def test_types_of_ml_dtypes(tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = np.linspace(-3, 3, 24, dtype="f4").reshape(4, 6)
+    np.save(tmp_path / "a.npy", array)
+    said = {"output_dtype": "bfloat16", "check": "crc32c", "comm": COMM}
+    move(tmp_path / "a.npy", tmp_path / "b.raw", **said)
+    found = np.fromfile(tmp_path / "b.raw", ml_dtypes.bfloat16).reshape(4, 6)
+    assert np.array_equal(found, array.astype(ml_dtypes.bfloat16))
+    given = {"shape": (4, 6), "dtype": "bfloat16", "comm": COMM}
+    move(tmp_path / "b.raw", tmp_path / "c.npy", output_dtype="f4", **given)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), found.astype("f4"))
+    for name, words in (
+        ("d.npy", "an .npy file cannot hold dtype bfloat16"),
+        ("d.zarr", "Zarr cannot hold dtype bfloat16"),
+        ("d.h5", "HDF5 cannot hold dtype bfloat16"),
+    ):
+        with pytest.raises(dm.errors.Unsupported, match=words) as caught:
+            move(tmp_path / "b.raw", tmp_path / name, **given)
+        assert "\n" not in str(caught.value) and not (tmp_path / name).exists()
+
+
+def test_without_ml_dtypes_its_types_are_refused_in_one_line():
+    """In another process: once it is loaded, NumPy knows its types."""
+    program = (
+        "import sys, numpy as np; sys.modules['ml_dtypes'] = None\n"
+        "from datamover.files.conversion import converted\n"
+        "converted(np.dtype('f4'), 'bfloat16')"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "bfloat16 needs ml_dtypes (pip install ml_dtypes)" in ended.stderr.splitlines()[-1]

@@ -352,7 +352,7 @@ def test_threads_that_give_up_at_once_do_not_wait_for_each_other():
 
 def test_of_several_threads_the_first_failure_is_told(bucket):
     spec = ArraySpec((3,), np.dtype("f4"))
-    writer = zarr_files.open_writer(f"{bucket}/a.zarr", spec, MoveOptions())
+    writer = zarr_files.ZarrOutput(spec, MoveOptions()).open(f"{bucket}/a.zarr")
     writer._array.store.abandon(RuntimeError("the server is tired"))  # as a thread does that failed
     with pytest.raises(
         dm.errors.IoFailed, match=r"a\.zarr cannot be written: .*the server is tired"

@@ -269,3 +269,62 @@ def test_lists_of_any_length_are_refused(tmp_path):
         file.create_dataset("lists", (2,), dtype=h5py.vlen_dtype("i4"))
     with pytest.raises(dm.errors.Unsupported, match="lists"):
         move(f"{tmp_path}/a.h5:/lists", tmp_path / "a.zarr")
+
+
+def with_a_variable_called_like_a_dimension(path):
+    """Make what netCDF-C writes for `y(x)` and `x(y)`, which are no coordinates."""
+    with h5py.File(path, "w") as file:
+        file.attrs["_NCProperties"] = "version=2,netcdf=4.9.2,hdf5=1.14.3"
+        for number, (name, extent) in enumerate({"y": 2, "x": 3}.items()):
+            scale = file.create_dataset(name, (extent,), ">f4")
+            scale.make_scale(f"This is a netCDF dimension but not a netCDF variable {extent:9d}")
+            scale.attrs["_Netcdf4Dimid"] = number
+        made = file.create_dataset("_nc4_non_coord_y", data=np.arange(3.0))
+        made.dims[0].attach_scale(file["x"])
+        words = file.create_dataset("_nc4_non_coord_x", (2,), h5py.string_dtype())
+        words[...] = ["a", "b"]
+        words.dims[0].attach_scale(file["y"])
+
+
+def test_a_variable_called_like_a_dimension_has_its_name_in_netcdf(tmp_path):
+    with_a_variable_called_like_a_dimension(tmp_path / "a.nc")
+    move(tmp_path / "a.nc", tmp_path / "b.zarr")
+    group = zarr.open_group(tmp_path / "b.zarr", mode="r")
+    assert sorted(name for name, _ in group.arrays()) == ["x", "y"]
+    assert group["y"][...].tolist() == [0.0, 1.0, 2.0] and group["x"][...].tolist() == ["a", "b"]
+    assert group["y"].metadata.dimension_names == ("x",)
+    move(f"{tmp_path}/a.nc:/y", tmp_path / "y.npy")
+    assert np.load(tmp_path / "y.npy").tolist() == [0.0, 1.0, 2.0]
+    found = dm.load(tmp_path / "a.nc", {"y": None})
+    assert found["y"].tolist() == [0.0, 1.0, 2.0]
+    move(tmp_path / "a.nc", tmp_path / "again.nc")  # in HDF5 it needs the prefix
+    with h5py.File(tmp_path / "again.nc") as file:
+        assert sorted(file) == ["_nc4_non_coord_x", "_nc4_non_coord_y", "x", "y"]
+    with pytest.raises(dm.errors.IoFailed, match=r"there are x, y$"):
+        move(f"{tmp_path}/a.nc:/z", tmp_path / "z.npy")
+
+
+def test_files_with_a_variable_called_like_a_dimension_are_joined(tmp_path):
+    for k in range(2):
+        path = tmp_path / f"a{k}.nc"
+        with h5py.File(path, "w") as file:
+            for name in ("t", "y"):
+                scale = file.create_dataset(name, (2,), ">f4")
+                scale.make_scale("This is a netCDF dimension but not a netCDF variable         2")
+            made = file.create_dataset("_nc4_non_coord_y", data=np.arange(2.0) + 2 * k)
+            made.dims[0].attach_scale(file["t"])
+    move(str(tmp_path / "a*.nc"), tmp_path / "b.zarr", along="t")
+    move(str(tmp_path / "a*.nc"), tmp_path / "b.nc", along="t")
+    assert zarr.open_group(tmp_path / "b.zarr", mode="r")["y"][...].tolist() == [0, 1, 2, 3]
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file["_nc4_non_coord_y"][...].tolist() == [0, 1, 2, 3]
+
+
+def test_a_dataset_beside_a_real_one_keeps_its_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["y"], file["_nc4_non_coord_y"] = np.arange(2.0), np.arange(3.0)
+    move(tmp_path / "a.h5", tmp_path / "b.zarr")
+    group = zarr.open_group(tmp_path / "b.zarr", mode="r")
+    assert group["y"].shape == (2,) and group["_nc4_non_coord_y"].shape == (3,)
+    move(f"{tmp_path}/a.h5:/y", tmp_path / "y.npy")
+    assert np.load(tmp_path / "y.npy").shape == (2,)

@@ -2,6 +2,7 @@
 """Moves of Zarr strings: unchanged, for any chunks and codecs; refused beyond the memory limit."""
 
 import lzma
+import os
 
 import h5py
 import numcodecs
@@ -10,7 +11,7 @@ import pytest
 import zarr
 
 import datamover as dm
-from datamover.files import move
+from datamover.files import intend, move
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of types that are no part of Zarr v3 yet
 
@@ -143,3 +144,50 @@ def test_a_chunk_that_fails_among_several_leaves_nothing_at_an_address(tmp_path,
     move(tmp_path / "a.zarr", address, check="crc32c")
     move(address, tmp_path / "b.h5")
     assert np.array_equal(strings_at(tmp_path / "b.h5"), texts)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4)])
+def test_a_single_array_of_strings(tmp_path, zarr_format, shape):
+    words = np.resize(np.array(["", "a", "\u00e4\u00f6", "longer"], object), shape)
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=shape, chunks=tuple(min(n, 2) for n in shape), dtype=str,
+        attributes={"units": "names"}, zarr_format=zarr_format,
+    )  # fmt: skip
+    made[...] = words
+    assert intend(tmp_path / "a.zarr", tmp_path / "b.zarr").is_copied
+    report = move(tmp_path / "a.zarr", tmp_path / "b.zarr", check="crc32c")
+    assert (report.num_arrays, report.elems, report.bytes) == (1, words.size, 0)
+    found = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    assert np.all(found[...] == words) and found.chunks == made.chunks
+    assert found.attrs["units"] == "names"
+    move(tmp_path / "a.zarr", f"{tmp_path}/c.h5:/g/words", check="crc32c")
+    with h5py.File(tmp_path / "c.h5") as file:
+        assert np.all(file["g/words"].asstr()[()] == words)
+        assert file["g/words"].attrs["units"] == "names"
+    if shape:
+        chunks, dims = tuple(3 for _ in shape), [f"d{k}" for k, _ in enumerate(shape)]
+        said = {"chunks": chunks, "dims": dims, "zarr_format": 3}
+        move(tmp_path / "a.zarr", tmp_path / "d.zarr", **said)
+        found = zarr.open_array(tmp_path / "d.zarr", mode="r")
+        assert np.all(found[...] == words) and found.chunks == chunks
+        assert found.metadata.dimension_names == tuple(dims)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_single_array_of_strings_has_not_is_refused(tmp_path):
+    zarr.create_array(tmp_path / "a.zarr", shape=(2,), dtype=str)[...] = "a"
+    for said in ({"region": ((0, 1),)}, {"axes": (0,)}, {"output_dtype": "f4"}):
+        (name,) = said
+        with pytest.raises(dm.errors.InvalidArgument, match=f"{name}= is not for strings"):
+            move(tmp_path / "a.zarr", tmp_path / "b.zarr", **said)
+    with pytest.raises(dm.errors.InvalidArgument, match="chunks= is not for strings in HDF5"):
+        move(tmp_path / "a.zarr", tmp_path / "b.h5", chunks=(1,))
+    with pytest.raises(dm.errors.InvalidArgument, match=r"chunks .* have 2 dimensions"):
+        move(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(1, 1))
+    with pytest.raises(dm.errors.Unsupported, match="no fixed size"):
+        move(tmp_path / "a.zarr", tmp_path / "b.npy")
+    with pytest.raises(dm.errors.InvalidArgument, match="are the same"):
+        move(tmp_path / "a.zarr", tmp_path / "a.zarr", overwrite=True)
+    assert os.listdir(tmp_path) == ["a.zarr"]

@@ -17,7 +17,7 @@ from hdf5_samples import attributes_as_in_file, give_attributes
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import intend, move, strings
+from datamover.files import intend, move, move_job, strings, whole_hdf5
 
 #: Attributes that hold addresses in the file.
 REFERRING = {b"DIMENSION_LIST", b"REFERENCE_LIST"}
@@ -466,3 +466,30 @@ def test_the_plan_is_printed(tmp_path, capsys):
     assert move_command.run([*words, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["arrays"]) == 37
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_each_array_is_made_once_and_its_file_opened_once(tmp_path, monkeypatch):
+    """Three hundred small variables would take seconds otherwise."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for k in range(7):
+            file[f"v{k}"] = np.arange(3.0) + k
+        file.create_dataset("chunked", data=np.arange(6.0), chunks=(2,), compression="gzip")
+    calls = {"made": 0, "opened": 0, "planned": 0}
+
+    def counted(module, name, what):
+        work = getattr(module, name)
+
+        def call(*given, **said):
+            calls[what] += 1
+            return work(*given, **said)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(zarr, "create_array", "made")
+    counted(h5py, "File", "opened")
+    counted(move_job, "plan_move", "planned")
+    whole_hdf5._refused.cache_clear()
+    move(tmp_path / "a.h5", tmp_path / "b.zarr")
+    # One more is made for the dtype. The file is opened for the whole, for each array, and again
+    # for the array whose chunks h5py finds.
+    assert calls == {"made": 8 + 1, "opened": 1 + 8 + 1, "planned": 8}

@@ -291,7 +291,7 @@ def test_files_of_others_beside_strings_are_no_chunks(tmp_path, zarr_format, sha
     """Read as chunks they would stand for gigabytes."""
     codec = numcodecs.Blosc() if zarr_format == 2 else zarr.codecs.BloscCodec()
     group = zarr.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
-    group.create_array("u", data=np.arange(3.0))
+    group.create_array("u", data=np.arange(3, dtype="i1"))
     made = group.create_array("t", shape=shape, chunks=shape, dtype=str, compressors=codec)
     made[...] = "text"
     for name in ("notes.txt", ".DS_Store", "._0"):

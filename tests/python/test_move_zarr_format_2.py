@@ -314,8 +314,6 @@ def test_what_format_2_has_not_is_refused(tmp_path):
     zarr.create_array(tmp_path / "shards.zarr", data=array, chunks=(2, 2), shards=(4, 4))
     codecs = [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]
     zarr.create_array(tmp_path / "codecs.zarr", data=array, chunks=(2, 2), compressors=codecs)
-    turned = [zarr.codecs.TransposeCodec(order=(1, 0))]
-    zarr.create_array(tmp_path / "filters.zarr", data=array, chunks=(2, 2), filters=turned)
     there = sorted(os.listdir(tmp_path))
 
     def refused(name, error, words, **said):
@@ -332,9 +330,6 @@ def test_what_format_2_has_not_is_refused(tmp_path):
         "codecs.zarr",
         dm.errors.Unsupported,
         "codecs zstd, crc32c, which Zarr format 2 does not have",
-    )
-    refused(
-        "filters.zarr", dm.errors.Unsupported, "codecs transpose, which Zarr format 2 does not have"
     )
     for name, more in (
         ("shards.zarr", {"chunks": (2, 2)}),
@@ -371,3 +366,31 @@ def test_the_command(tmp_path):
     )
     assert refused.returncode == 1 and "Zarr format 2 has none; pass --chunks" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0)])
+def test_transposed_chunks_of_format_3_are_written_in_c_order(tmp_path, order):
+    array = np.arange(60.0).reshape(3, 4, 5)
+    turned = [zarr.codecs.TransposeCodec(order=order)]
+    zarr.create_array(tmp_path / "a.zarr", data=array, chunks=(2, 3, 4), filters=turned)
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2, check="crc32c")
+    found = zarr.open_array(tmp_path / "b.zarr", mode="r", zarr_format=2)
+    assert found.chunks == (2, 3, 4) and metadata(tmp_path / "b.zarr")["order"] == "C"
+    np.testing.assert_array_equal(found[...], array)
+
+
+@pytest.mark.parametrize("output_dtype", [None, "f4"])
+def test_filters_of_format_2_are_left_out_in_format_3_with_a_warning(
+    tmp_path, caplog, output_dtype
+):
+    array = np.arange(12.0)
+    zarr.create_array(
+        tmp_path / "a.zarr", data=array, filters=[numcodecs.Delta("<f8")], zarr_format=2
+    )
+    move(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2)
+    assert not caplog.records
+    move(tmp_path / "a.zarr", tmp_path / "c.zarr", output_dtype=output_dtype)
+    assert caplog.messages == [
+        f"{tmp_path}/a.zarr: its filters are left out, as format 3 has none: delta"
+    ]
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "c.zarr", mode="r")[...], array)

@@ -153,10 +153,10 @@ def test_an_error_at_the_close_of_a_duplicate_ends_nothing(tmp_path, monkeypatch
 
 
 def test_a_sync_that_fails_is_told(tmp_path):
-    file_system = write_back.FileSystem()
-    file_system.open(str(tmp_path))
-    file_system.sync(str(tmp_path))
-    os.close(file_system._fd)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        file_system.sync(str(tmp_path))
-    file_system._fd = -1
+    (tmp_path / "a").write_bytes(b"a")
+    for path in (str(tmp_path), str(tmp_path / "a")):
+        fd = os.open(path, os.O_RDONLY)
+        write_back.sync(fd, path)
+        os.close(fd)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            write_back.sync(fd, path)

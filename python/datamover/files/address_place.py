@@ -208,16 +208,14 @@ class AddressPlace:
     def hold(self) -> None:
         """Do nothing, because objects cannot be locked."""
 
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Return a reader of the array before its metadata exist: the object that wrote it."""
-        return writer
+    def sync(self) -> None:
+        """Do nothing: the server has stored everything."""
 
-    def finish(self, writer: Any) -> None:
-        """Write the metadata, which make the array visible."""
+    def finish(self, objects: Mapping[str, bytes]) -> None:
+        """Write the metadata in their order; the last object makes the output visible."""
         self._check_is_ours()
         consolidated.remove_around(self.path)
-        with failing(f"{self.path} cannot be written"):
-            writer.publish()
+        put_all(self.path, objects)
         self._is_claimed = False
         self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
 
@@ -242,77 +240,6 @@ class AddressPlace:
             log.warning("%s", e)
             return False
         return True
-
-
-class MadePlace:
-    """The place of an array in an existing file that lacks only its elements."""
-
-    is_made = True
-
-    def __init__(self, path: str):
-        self.path = path
-
-    def check(self) -> None:
-        """Do nothing: the place of the whole was checked."""
-
-    def claim(self, is_directory: bool) -> None:
-        """Do nothing: the whole is marked."""
-
-    def hold(self) -> None:
-        """Do nothing: the whole is locked, or objects, which cannot be."""
-
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the array for reading."""
-        return functions.open_reader(self.path, options)
-
-    def finish(self, writer: Any) -> None:
-        """Do nothing: the file gets its name when all arrays are in it."""
-
-    def give_back(self) -> None:
-        """Do nothing: the array is kept or removed with the whole."""
-
-
-class PlaceInGroup(MadePlace):
-    """The place of an array in a group at an address, visible when the whole group is complete.
-
-    Attributes
-    ----------
-    path : str
-    held : dict
-        Its metadata, by names of objects; on one process, when the array is complete.
-    """
-
-    is_made = False
-
-    def __init__(self, path: str):
-        super().__init__(path)
-        self.held: dict[str, bytes] = {}
-
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Return a reader of the array before its metadata exist: the object that wrote it."""
-        return writer
-
-    def finish(self, writer: Any) -> None:
-        """Keep the metadata, but no connection: a group may have thousands of arrays."""
-        self.held = writer.held_metadata
-
-
-class Publication:
-    """Metadata of a group at an address and of its contents, written after everything else.
-
-    Parameters
-    ----------
-    path : str
-    objects : mapping
-        Objects by name; the last one makes the group visible.
-    """
-
-    def __init__(self, path: str, objects: Mapping[str, bytes]):
-        self._path, self._objects = path, objects
-
-    def publish(self) -> None:
-        """Write them, in their order, with consolidated metadata. Raises IoFailed."""
-        put_all(self._path, consolidated.with_copies(self._objects))
 
 
 def _place_of(address: str) -> str:

@@ -26,7 +26,7 @@ from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
 from datamover.files.region import limited
-from datamover.files.write_back import sync_file_system
+from datamover.files.write_back import sync_path
 from datamover.files.zarr_store import zarr_python
 
 #: Options that the old arrays determine.
@@ -109,7 +109,7 @@ class AppendToZarr(Many):
         for group in ("", *self._inner):
             _take_rest(os.path.join(self.base, group), os.path.join(place, group))
         consolidated.write(place)
-        sync_file_system(place)
+        sync_path(place)
         self._check_as_before()
 
     def _check_as_before(self) -> None:

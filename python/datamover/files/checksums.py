@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
+from datamover._plan import crc32c
+from datamover.errors import InvalidArgument, IoFailed
 from datamover.files.at_work import do_all
 from datamover.files.formats import Shape
 
@@ -29,8 +30,6 @@ class Checksums:
     ------
     InvalidArgument
         The kind is unknown.
-    Unsupported
-        google-crc32c, which zarr-python installs, is missing.
 
     Examples
     --------
@@ -45,11 +44,6 @@ class Checksums:
     def __init__(self, kind: str, dtype: np.dtype):
         if kind not in KINDS:
             raise InvalidArgument(f"check is {kind!r}; there is {', '.join(KINDS)}")
-        try:
-            import google_crc32c
-        except ImportError as e:
-            raise Unsupported("crc32c needs google-crc32c (pip install google-crc32c)") from e
-        self._value = google_crc32c.value
         self._dtype = dtype
         self._lock = threading.Lock()
         #: Extents and checksum of the elements in C order, by first index.
@@ -59,7 +53,7 @@ class Checksums:
         """Return the checksum of elements, independent of their byte order and gaps in a file."""
         plain = _plain(dtype)
         elements = array.view(dtype)
-        return self._value((elements if plain == dtype else elements.astype(plain)).tobytes())
+        return crc32c((elements if plain == dtype else elements.astype(plain)).tobytes())
 
     def add(self, lo: Shape, array: np.ndarray) -> None:
         """Add a box that is written. May be called by several threads."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape
 
 
-class ChunkedArray:
+class ChunkedArray(Reader):
     """An array whose chunks the library reads and decodes.
 
     Attributes
@@ -49,10 +49,6 @@ class ChunkedArray:
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""
         raise NotImplementedError
-
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Return the extents of a chunk."""
-        return self.granule
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -93,9 +89,6 @@ class ChunkedArray:
         """Return whether the first, the middle and the last element have the fill value."""
         corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
         return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
-
-    def check_unchanged(self) -> None:
-        """Do nothing: it cannot be checked whether all chunks are unchanged."""
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on: whole chunks, cut at the array's end.

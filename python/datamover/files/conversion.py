@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datamover.dtype_words import dtype_of
+from datamover.dtype_words import dtype_of, is_of_ml_dtypes
 from datamover.errors import InvalidArgument
 
 
@@ -23,7 +23,7 @@ def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
             f"elements are converted to numbers in this machine's byte order only: {native.name}, "
             f"not {dtype.str}"
         )
-    numbers = given.kind in "biufc" and dtype.kind in "biufc"
+    numbers = all(one.kind in "biufc" or is_of_ml_dtypes(one) for one in (given, dtype))
     if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
         raise InvalidArgument(
             f"elements of {given} are not converted to {dtype}: NumPy does not do so under "

@@ -77,7 +77,7 @@ def contents(path: str, as_stored: bool = False) -> Iterator[dict[str, Described
             yield {name: _of_array(group[name]) for name in zarr_group.arrays(path)}
         return
     with hdf5.reading(path), hdf5.open_file(path) as file:
-        found = hdf5.tree(file).datasets.items()
+        found = hdf5.tree(file, as_stored).datasets.items()
         yield {
             name: _of_dataset(named(path, name), name, dataset, as_stored)
             for name, dataset in found

@@ -52,7 +52,6 @@ class OrdinaryArray(ChunkedArray):
         self.reads_parts = not self.is_encoded
         if self.is_encoded:
             keep_large_blocks()
-        self._file_system = write_back.FileSystem()
         #: Whether existing chunks are replaced, each atomically.
         self.replaces = False
         self._elems = math.prod(layout.chunks)
@@ -115,7 +114,6 @@ class OrdinaryArray(ChunkedArray):
         if chunk.flags.c_contiguous or not plain or self.may_be_fill(chunk):
             super().write_view(cell, chunk)
             return
-        self._file_system.open(self._path)
         self._write_file(os.path.join(self._path, self.layout.key(cell)), contiguous_pieces(chunk))
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
@@ -126,7 +124,6 @@ class OrdinaryArray(ChunkedArray):
             with contextlib.suppress(FileNotFoundError):  # what was there before
                 os.unlink(path)
             return
-        self._file_system.open(self._path)
         if self._codec is not None:
             data = self._codec.encode(data.view(self.layout.dtype))
         if self.replaces:
@@ -194,14 +191,6 @@ class OrdinaryArray(ChunkedArray):
     def may_be_fill(self, data: np.ndarray) -> bool:
         """Return False if chunks of the fill value are written like others."""
         return self.layout.leaves_out and super().may_be_fill(data)
-
-    def sync(self) -> None:
-        """Sync the file system of the array."""
-        self._file_system.sync(self._path)
-
-    def close(self) -> None:
-        """Close the directory."""
-        self._file_system.close()
 
 
 def opened(path: str, kept: ZarrTraits | None = None) -> OrdinaryArray | None:

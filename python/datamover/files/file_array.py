@@ -35,6 +35,7 @@ from datamover.files import (
     names,
     placing,
     write_back,
+    zarr,
     zarr_format_2,
 )
 from datamover.files.agreement import threads_here, together
@@ -252,6 +253,7 @@ class FileArray(Unfinished):
     #: Lets movers recognize it without loading this module.
     is_file_array = True
     _place: placing.LocalPlace | None = None
+    _synced = -1  # the open file or directory, with mode "r+"
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
@@ -269,8 +271,10 @@ class FileArray(Unfinished):
             else:
                 with together(comm):
                     self._file = _opened(request)
-                    if self.mode == "r+" and comm.rank == 0:
-                        _remove_leftovers(self._file)
+                    if self.mode == "r+":
+                        self._synced = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                        if comm.rank == 0:
+                            _remove_leftovers(self._file)
             with together(comm):
                 self._check()
             #: By which movers read and write parts of it; not for users.
@@ -298,19 +302,14 @@ class FileArray(Unfinished):
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             wanted = ArraySpec(request.shape, cast(np.dtype, request.dtype), request.order or "C")
-            spec = file_format.check_output(wanted, options)
+            output = file_format.output(wanted, options)
         token = placing.token(self._address)
         self._place = placing.LocalPlace(
             None, self.path, token, request.overwrite, None, request.member
         )
-        placing.begin(
-            self.comm,
-            self._place,
-            file_format.is_directory,
-            lambda path: file_format.create(path, spec, options),
-        )
+        placing.begin(self.comm, self._place, file_format.is_directory, output.create)
         with together(self.comm):
-            self._file = _writable(file_format.open_writer(self._place.path, spec, options))
+            self._file = _writable(output.open(self._place.path))
 
     def _check(self) -> None:
         """Check that file and layout fit each other. Local."""
@@ -415,12 +414,14 @@ class FileArray(Unfinished):
         with together(self.comm):
             if self.mode == "r":
                 self._file.check_unchanged()
+            elif self._place is None:
+                write_back.sync(self._synced, self.path)
             else:
-                self._file.sync()
+                self._place.sync()
         if self._place is not None:
             with together(self.comm):
                 if self.comm.rank == 0:
-                    self._place.finish(self._file)
+                    self._place.finish()
 
     def _stop(self) -> None:
         self._give_up()
@@ -430,6 +431,9 @@ class FileArray(Unfinished):
         return "; there is no new file" if self.mode == "w" else ""
 
     def _release(self) -> None:
+        synced, self._synced = self._synced, -1
+        if synced >= 0:
+            os.close(synced)
         if self._file is not None:
             with contextlib.suppress(OSError):  # the error of the file was raised before
                 self._file.close()
@@ -463,7 +467,7 @@ def _reopened(file: Any, path: str) -> Any:
         return file.reopened_to_write()
     file.close()
     if isinstance(file, (OrdinaryArray, ZarrArray)):
-        return formats.named("zarr").open_writer(path, file.spec, MoveOptions())
+        return zarr.reopened(path, file.spec.dtype)
     raise Unsupported(
         f"{path} has chunks, or elements that only h5py reads: only contiguous HDF5 datasets can "
         "be written; create a new one"

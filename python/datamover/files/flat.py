@@ -12,7 +12,7 @@ from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, is_no_space, no_space
 
@@ -28,7 +28,7 @@ MIN_STREAMED_BYTES = 1 << 20
 PIECES_PER_PROCESS = 8
 
 
-class FlatFile:
+class FlatFile(Reader):
     """Elements of any kind, contiguous in C or Fortran order, from a byte offset on.
 
     Parameters
@@ -52,8 +52,8 @@ class FlatFile:
         # A Fortran array is a C array with reversed dimensions.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
         # Avoids waiting for a pipe with the name of a chunk.
-        flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
-        self._fd = os.open(path, flags) if opens else -1
+        self._flags = os.O_RDWR if writable else os.O_RDONLY | os.O_NONBLOCK
+        self._fd = os.open(path, self._flags) if opens else -1
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Return whole rows, planes, and so on, as large as leaves several for each process."""
@@ -100,18 +100,15 @@ class FlatFile:
         if array.size > 0:
             self._write_box(lo, array)
 
-    def sync(self) -> None:
-        """Sync everything written to the disk."""
-        os.fsync(self._fd)
-
-    def check_unchanged(self) -> None:
-        """Do nothing: the opened file is read, even if another one gets its name."""
-
     def close(self) -> None:
         """Close the file."""
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
+
+    def reopen(self) -> None:
+        """Open the file again after `close`; the caller checks that it is the same."""
+        self._fd = os.open(self._path, self._flags)
 
     def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
         """Return a box as one of a C array of at least one dimension."""
@@ -203,12 +200,23 @@ class FlatObject(FlatFile):
         """Raise if the object has changed since it was opened."""
         self._data.check_unchanged()
 
+    def reopen(self) -> None:
+        """Do nothing: each read is a request of its own."""
+
     def _read_run(self, position: int, out: np.ndarray) -> None:
         for begin in range(0, len(out), MAX_SPAN_AT_ADDRESS_BYTES):
             end = min(begin + MAX_SPAN_AT_ADDRESS_BYTES, len(out))
             out[begin:end] = np.frombuffer(
                 self._data.read(position + begin, position + end), np.uint8
             )
+
+
+class FlatOutput(Output):
+    """An output whose elements are contiguous."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        check_flat_dtype(spec.dtype, "the output")
+        super().__init__(spec, options)
 
 
 def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:

@@ -11,6 +11,7 @@ import numbers
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -196,6 +197,10 @@ class Reader(Protocol):
         """Close the file."""
         return
 
+    def reopen(self) -> None:
+        """Open what `close` closed. Raises if it is another file by now."""
+        return
+
 
 class Writer(Protocol):
     """An open output. Every process has its own."""
@@ -209,11 +214,49 @@ class Writer(Protocol):
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
 
-    def sync(self) -> None:
-        """Sync everything that this process wrote to the disk."""
-
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; raise if something cannot be written."""
+
+
+class Output:
+    """An array that will be written. Every process makes its own, which checks it.
+
+    One process then creates it, and all open it.
+
+    Parameters
+    ----------
+    spec : ArraySpec
+    options : MoveOptions
+
+    Attributes
+    ----------
+    spec : ArraySpec
+        The array as it will be written.
+    shown : Writer, optional
+        Describes in which boxes it is written, without a file; None if it is flat.
+    objects : mapping
+        Metadata that are written at an address after everything else, by the names of objects; the
+        last one makes the array visible.
+
+    Raises
+    ------
+    Error
+        The format cannot hold the array, or does not have an option.
+    """
+
+    shown: Any = None
+    objects: Mapping[str, bytes] = MappingProxyType({})
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        self.spec = spec
+
+    def create(self, path: str) -> None:
+        """Create everything except the elements, and reserve the space if possible."""
+        raise NotImplementedError
+
+    def open(self, path: str) -> Any:
+        """Return a `Writer` of the array that was created."""
+        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,28 +272,18 @@ class Format:
         Whether an existing path has this format, from its content.
     open_reader : callable
         (path, options) -> Reader.
-    check_output : callable
-        (ArraySpec, options) -> ArraySpec that will be written; raises if that is impossible.
-    create : callable
-        (path, ArraySpec, options): create the output on one process, and reserve its space if
-        possible.
-    open_writer : callable
-        (path, ArraySpec, options) -> Writer, on every process after `create`.
+    output : type
+        (ArraySpec, options) -> Output; raises if that is impossible.
     is_directory : bool
         Whether an output is a directory rather than a file.
-    preview : callable, optional
-        (ArraySpec, options) -> the result of `open_writer`, without a file; None if it is flat.
     """
 
     name: str
     suffixes: tuple[str, ...]
     recognizes: Callable[[str], bool]
     open_reader: Callable[[str, MoveOptions], Reader]
-    check_output: Callable[[ArraySpec, MoveOptions], ArraySpec]
-    create: Callable[[str, ArraySpec, MoveOptions], None]
-    open_writer: Callable[[str, ArraySpec, MoveOptions], Writer]
+    output: type[Output]
     is_directory: bool = False
-    preview: Callable[[ArraySpec, MoveOptions], Any] | None = None
 
 
 _registered: dict[str, Format] = {}

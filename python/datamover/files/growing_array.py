@@ -10,8 +10,8 @@ import numpy as np
 
 from datamover.files import direct_zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.zarr import ZarrOutput
 from datamover.files.zarr_array import ZarrArray
-from datamover.files.zarr_output import check_output, create_in
 from datamover.files.zarr_store import abandonable_store, rebound, zarr_python
 
 #: Steps whose numbers share a chunk.
@@ -35,7 +35,8 @@ def create(path: str, shape: Shape, dtype: Any, names: Sequence[str], chunks: Sh
     steps = 1 if shape else STEPS_IN_CHUNK
     spec = ArraySpec((0, *shape), np.dtype(dtype), dimension_names=tuple(names))
     options = MoveOptions(chunks=(steps, *chunks))
-    return create_in(path, check_output(spec, options), options)
+    ZarrOutput(spec, options).create(path)
+    return zarr_python().open_array(path, mode="r+")
 
 
 class StepWriter:

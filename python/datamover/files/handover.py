@@ -89,11 +89,6 @@ class Handover(ChunkedArray):
             raise IoFailed(f"{file.name}, encoded chunks of this move, was damaged; move again")
         return data
 
-    def sync(self) -> None:
-        """Sync the file to the disk, on the process that writes it."""
-        if self._is_writer:
-            self._output.sync()
-
     def close(self) -> None:
         """Close the files."""
         if self._is_writer:

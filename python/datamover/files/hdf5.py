@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from datamover.files.space import check_room_to_grow, is_no_space, no_space
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Beginning of the attribute NAME of a NetCDF dataset that is not a variable.
 DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+#: Beginning of the name of a NetCDF variable that is called like a dimension, but is not its
+#: coordinate.
+NON_COORDINATE = "_nc4_non_coord_"
 #: Maximum depth of virtual datasets, through which HDF5 recurses.
 MAX_VIRTUAL_DEPTH = 16
 #: Bytes that HDF5 writes in addition to elements, groups and attributes of ordinary size.
@@ -142,10 +146,29 @@ def reading(where: str) -> Iterator[None]:
         raise IoFailed(f"{where} is not a readable HDF5 file: {words}") from e
 
 
-def tree(group: Any) -> Tree:
-    """Return all links of an open file or group. Soft and external links are not followed."""
+def tree(group: Any, as_stored: bool = False) -> Tree:
+    """Return all links of an open file or group. Soft and external links are not followed.
+
+    Variables have their names in NetCDF, or those in the file with `as_stored`.
+    """
     with reading(str(group.file.filename)):
-        return _walked(group)
+        found = _walked(group)
+    shown = {name: _name_in_netcdf(name, found.datasets) for name in found.datasets}
+    if as_stored or all(own == name for name, own in shown.items()):
+        return found
+    return dataclasses.replace(
+        found,
+        datasets={shown[name]: held for name, held in found.datasets.items()},
+        same={shown.get(name, name): shown.get(of, of) for name, of in found.same.items()},
+        order=[shown.get(name, name) for name in found.order],
+    )
+
+
+def _name_in_netcdf(name: str, datasets: Collection[str]) -> str:
+    """Return the name of a variable, whose prefix in the file is removed."""
+    above, slash, own = name.rpartition("/")
+    found = above + slash + own.removeprefix(NON_COORDINATE)
+    return name if found in datasets else found
 
 
 def _walked(group: Any) -> Tree:
@@ -226,12 +249,18 @@ class DatasetReader(Reader):
     Closing it closes the file. Any number of threads may read; h5py admits one at a time.
     """
 
-    def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
-        self._path, self._name, self._data = path, name, data
+    def __init__(
+        self,
+        file: Any,
+        dataset: Any,
+        place: tuple[str, str],
+        spec: ArraySpec,
+        data: AddressBlocks | None = None,
+    ):
         from datamover.files.zarr_output import chunk_shape
 
-        self._file = open_file(path, data)
-        self._dataset = self._file[name]
+        self._file, self._dataset = file, dataset
+        self._place, self._data = place, data
         self.spec = spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)
         self._memory_type = (
@@ -251,7 +280,7 @@ class DatasetReader(Reader):
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
-            where = f"{self._path}:/{self._name}"
+            where = ":/".join(self._place)
             raise IoFailed(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
 
     def check_unchanged(self) -> None:
@@ -263,13 +292,22 @@ class DatasetReader(Reader):
         """Close the file."""
         self._file.close()
 
+    def reopen(self) -> None:
+        """Open the file again after `close`."""
+        self._file, self._dataset = reopened(*self._place, self._data)
+
 
 def open_reader(
-    path: str, name: str, data: AddressBlocks | None = None, as_stored: bool = False
+    path: str,
+    name: str | None,
+    data: AddressBlocks | None = None,
+    as_stored: bool = False,
+    kept: Callable[[str, Any, Any, ArraySpec], Any] | None = None,
 ) -> FlatFile | ChunkedArray | DatasetReader:
     """Open a dataset for reading; at an address by its `data`.
 
-    `as_stored` is that of `hdf5_types.dtype_of`.
+    The name None is that of the only dataset. `as_stored` is that of `hdf5_types.dtype_of`; `kept`
+    returns, from full name, file, dataset and spec, the properties that a copy keeps.
 
     Raises
     ------
@@ -280,7 +318,9 @@ def open_reader(
     """
     from datamover.files import hdf5_chunks
 
-    with open_file(path, data) as file:
+    with reading(path), contextlib.ExitStack() as opened:
+        file = opened.enter_context(open_file(path, data))
+        name = name or _only_name(file, path)
         dataset = _dataset(file, path, name, is_here=data is None)
         where = f"{path}:/{name}"
         if dataset.shape is None:
@@ -292,14 +332,17 @@ def open_reader(
             raise Unsupported(f"{where} has its elements in other files; copy all of them here")
         if dataset.is_virtual:
             _check_sources(path, dataset, where)
+        spec = ArraySpec(tuple(dataset.shape), dtype)
+        if kept is not None:
+            spec = dataclasses.replace(spec, kept=kept(where, file, dataset, spec))
         plain = hdf5_plain.is_plain(file, dataset, dtype)
         is_chunked = dataset.chunks is not None
         offset = dataset.id.get_offset() if plain and not is_chunked else None
-        spec = ArraySpec(tuple(dataset.shape), dtype)
-    if plain and is_chunked:
-        return hdf5_chunks.ChunkedDataset(path, name, spec, data)
-    if offset is None:
-        return DatasetReader(path, name, spec, data)
+        if offset is None:
+            kind = hdf5_chunks.ChunkedDataset if plain and is_chunked else DatasetReader
+            found = kind(file, dataset, (path, name), spec, data)
+            opened.pop_all()  # which it closes
+            return found
     if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
         raise IoFailed(f"{where} is truncated: the file ends within it")
     if data is not None:
@@ -307,9 +350,28 @@ def open_reader(
     return FlatFile(path, spec, offset, writable=False)
 
 
+def reopened(path: str, name: str, data: AddressBlocks | None) -> tuple[Any, Any]:
+    """Open a file again; return it, and its dataset of a name."""
+    file = open_file(path, data)
+    return file, _dataset(file, path, name, is_here=data is None)
+
+
+def _only_name(file: Any, path: str) -> str:
+    names = list(datasets(file))
+    if len(names) != 1:
+        there = ", ".join(names) or "none"
+        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
+    return names[0]
+
+
 def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
+    find = file.__getitem__ if is_here else functools.partial(_by_hard_links, file, path)
     try:
-        found = file[name] if is_here else _by_hard_links(file, path, name)
+        found = find(name)
+        if isinstance(found, h5py().Dataset) and _is_only_a_dimension(found):
+            above, slash, own = name.rpartition("/")
+            with contextlib.suppress(KeyError):
+                found = find(f"{above}{slash}{NON_COORDINATE}{own}")
     except Error:
         raise
     except (KeyError, OSError, RuntimeError) as e:

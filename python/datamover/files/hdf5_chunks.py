@@ -24,25 +24,43 @@ class ChunkedDataset(ChunkedArray):
 
     Parameters
     ----------
-    path, name : str
+    file, dataset
+        Of h5py; `close` closes them.
+    place : tuple of str
+        Path of the file, and name of the dataset.
     spec : ArraySpec
     data : AddressBlocks, optional
         The bytes of an object at an address.
     """
 
-    def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
-        self._where = f"{path}:/{name}"
-        self._data = data
-        self._file = hdf5.open_file(path, data)
-        self._dataset = self._file[name]
+    def __init__(
+        self,
+        file: Any,
+        dataset: Any,
+        place: tuple[str, str],
+        spec: ArraySpec,
+        data: AddressBlocks | None = None,
+    ):
+        self._place, self._data = place, data
+        self._where = ":/".join(place)
+        self._file, self._dataset = file, dataset
         self.spec = spec
-        self.granule: Shape = tuple(self._dataset.chunks)
-        self._filters = filters(self._dataset)
+        self.granule: Shape = tuple(dataset.chunks)
+        self._filters = filters(dataset)
         self.is_encoded = bool(self._filters)
-        self.fill_bytes = hdf5_types.fill_bytes(self._dataset)
+        self.fill_bytes = hdf5_types.fill_bytes(dataset)
         self._opaque = np.dtype((np.void, spec.dtype.itemsize))
         self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
-        self._fd = -1 if data is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = self._opened_bytes()
+
+    def _opened_bytes(self) -> int:
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        return -1 if self._data is not None else os.open(self._place[0], flags)
+
+    def reopen(self) -> None:
+        """Open the file again after `close`."""
+        self._file, self._dataset = hdf5.reopened(*self._place, self._data)
+        self._fd = self._opened_bytes()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk; None if it does not exist and has the fill value."""

@@ -25,8 +25,7 @@ from datamover.files import (
     zarr_output,
 )
 from datamover.files.flat import FlatFile, check_flat_dtype
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
-from datamover.files.hdf5_address import AddressBlocks
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
 from datamover.files.json_values import flat
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.native_attributes import (
@@ -52,34 +51,18 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
         raise IoFailed(f"{path} is a directory, not an HDF5 file")
-    data = hdf5.bytes_at(path)
-    name = options.member or _only_dataset(path, data)
-    with hdf5.reading(path):
-        as_stored = options.output_format == "hdf5" and options.output_dtype is None
-        found = hdf5.open_reader(path, name, data, as_stored)
-    with hdf5.reading(path), hdf5.open_file(path, data) as file:
-        found.spec = dataclasses.replace(found.spec, kept=_kept(path, file, name, found.spec))
-    return found
+    as_stored = options.output_format == "hdf5" and options.output_dtype is None
+    return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, _kept)
 
 
-def _only_dataset(path: str, data: AddressBlocks | None) -> str:
-    with hdf5.open_file(path, data) as file:
-        names = list(hdf5.datasets(file))
-    if len(names) != 1:
-        there = ", ".join(names) or "none"
-        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
-    return names[0]
-
-
-def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> ZarrTraits:
-    dataset = file[name]
+def _kept(where: str, file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
     not_in_json = left_out(dataset, attributes)
     of_elements = hdf5_types.traits_of(dataset, spec.dtype)
-    native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json, of_elements)
-    names = dimension_names(dataset, name)
+    native = native_attributes.read(where, file, dataset, not_in_json, of_elements)
+    names = dimension_names(dataset, where)
     fill = None
     if spec.dtype.names is None:
         is_own = native.fill_value is None  # HDF5's own, or undefined
@@ -101,10 +84,7 @@ def is_netcdf(file: Any, dataset: Any = None) -> bool:
     if dataset is not None and dataset.ndim > 0:
         scales = [dim[0] for dim in dataset.dims if _scale_name(dim)]
         return any(NUMBER in held.attrs for held in (dataset, *scales))
-    if not hasattr(file, "_has_numbers"):  # the file object is asked for each of its groups
-        names = itertools.islice(file, MOST_LOOKED_AT)
-        file._has_numbers = any(_is_numbered(file, name) for name in names)
-    return file._has_numbers
+    return any(_is_numbered(file, name) for name in itertools.islice(file, MOST_LOOKED_AT))
 
 
 def _is_numbered(file: Any, name: str | bytes) -> bool:
@@ -174,13 +154,41 @@ def _scale_name(dim: Any) -> str | None:
         return None
 
 
-def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the dtype, the compressor, and that the dataset of the output is named."""
-    _name_of(options)
-    check_flat_dtype(spec.dtype, "the output")
-    hdf5_types.kind_of(spec)
-    hdf5_output.check(spec, options)
-    return dataclasses.replace(spec, order="C")
+class Hdf5Output(Output):
+    """A dataset that will be written, in a file of its own or in one with others."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        check_flat_dtype(spec.dtype, "the output")
+        hdf5_types.kind_of(spec)
+        hdf5_output.check(spec, options)
+        super().__init__(dataclasses.replace(spec, order="C"), options)
+        self._name, self._options = _name_of(options), options
+        self._is_chunked = hdf5_output.is_chunked(spec, options)
+        if self._is_chunked:
+            self.shown = hdf5_output.ChunkedOutput("", "", self.spec, options)
+
+    def create(self, path: str) -> None:
+        """Create a file of one dataset, with the attributes that are kept."""
+
+        def fill(file: Any) -> None:
+            self.create_in(file)
+            hdf5_traits.write(file, self._name, self.spec)
+
+        hdf5.create_file(path, fill, self.spec.nbytes)
+
+    def create_in(self, file: Any) -> None:
+        """Create the dataset in an open file, without attributes."""
+        if self._is_chunked:
+            hdf5_output.create_dataset(file, self._name, self.spec, self._options)
+        else:
+            properties = hdf5_traits.creation_properties(self.spec)
+            hdf5.create_contiguous(file, self._name, self.spec, properties)
+
+    def open(self, path: str) -> FlatFile | hdf5_output.ChunkedOutput:
+        """Open the dataset for writing, after its file was closed."""
+        if self._is_chunked:
+            return hdf5_output.ChunkedOutput(path, self._name, self.spec, self._options)
+        return hdf5.open_writer(path, self._name, self.spec)
 
 
 def _name_of(options: MoveOptions) -> str:
@@ -190,50 +198,4 @@ def _name_of(options: MoveOptions) -> str:
     return name
 
 
-def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Create a file of one dataset, with the attributes that are kept."""
-    name = _name_of(options)
-
-    def fill(file: Any) -> None:
-        create_in(file, name, spec, options)
-        hdf5_traits.write(file, name, spec)
-
-    hdf5.create_file(path, fill, spec.nbytes)
-
-
-def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Create a dataset in an open file, without attributes."""
-    if hdf5_output.is_chunked(spec, options):
-        hdf5_output.create_dataset(file, name, spec, options)
-    else:
-        hdf5.create_contiguous(file, name, spec, hdf5_traits.creation_properties(spec))
-
-
-def open_writer(
-    path: str, spec: ArraySpec, options: MoveOptions
-) -> FlatFile | hdf5_output.ChunkedOutput:
-    """Open a dataset that `create` created."""
-    if hdf5_output.is_chunked(spec, options):
-        return hdf5_output.ChunkedOutput(path, _name_of(options), spec, options)
-    return hdf5.open_writer(path, _name_of(options), spec)
-
-
-def preview(spec: ArraySpec, options: MoveOptions) -> hdf5_output.ChunkedOutput | None:
-    """Return the chunked dataset of `open_writer` without a file; None if it is contiguous."""
-    if hdf5_output.is_chunked(spec, options):
-        return hdf5_output.ChunkedOutput("", "", spec, options)
-    return None
-
-
-register(
-    Format(
-        "hdf5",
-        HDF5_SUFFIXES,
-        hdf5.recognizes,
-        open_reader,
-        check_output,
-        create,
-        open_writer,
-        preview=preview,
-    )
-)
+register(Format("hdf5", HDF5_SUFFIXES, hdf5.recognizes, open_reader, Hdf5Output))

@@ -9,7 +9,6 @@ parallel (`handover`).
 from __future__ import annotations
 
 import dataclasses
-import os
 import zlib
 from typing import Any, cast
 
@@ -155,24 +154,11 @@ class ChunkedOutput(ChunkedArray):
             return IoFailed(f"{words} (the array before compression)")
         return IoFailed(f"{self._path} cannot be written: {e}")
 
-    def sync(self) -> None:
-        """Sync the file to the disk, including everything that HDF5 has buffered."""
+    def close(self) -> None:
+        """Close the file, to which HDF5 writes everything that it has buffered."""
         file, self._file, self._dataset = self._file, None, None
         try:
-            file.close()
+            if file is not None:
+                file.close()
         except (OSError, RuntimeError) as e:
             raise self._refused(e) from e
-        fd = os.open(self._path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def close(self) -> None:
-        """Close the file; its errors were raised before."""
-        file, self._file, self._dataset = self._file, None, None
-        if file is not None:
-            try:
-                file.close()
-            except RuntimeError as e:
-                raise OSError(str(e)) from e

@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_chunks, hdf5_format, hdf5_output, native_attributes, strings
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files import hdf5, hdf5_chunks, hdf5_output, native_attributes, strings
+from datamover.files.formats import MoveOptions, Output, Shape
 from datamover.files.hdf5_traits import are_large, give_room
 from datamover.files.native_attributes import NativeAttribute
 from datamover.files.whole_hdf5 import WholeHdf5
@@ -46,7 +47,7 @@ class Hdf5ToHdf5(WholeHdf5):
         if dataset.is_virtual and is_copied:
             raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
         dataset = self.file[name]
         compressor = None
@@ -58,11 +59,11 @@ class Hdf5ToHdf5(WholeHdf5):
             input_format="hdf5", output_format="hdf5",
         )  # fmt: skip
         growing = hdf5_output.GrowingOptions(**vars(said), most=dataset.maxshape)
-        return self.source, place, growing
+        return self.source, output, growing
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> dict[str, bytes]:
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
         """Create everything except the elements that are moved."""
         attributes = self._attributes(self.file["/"])  # the file itself records no order
         self.tell_of_left_out()
@@ -74,21 +75,19 @@ class Hdf5ToHdf5(WholeHdf5):
                 arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
                 hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
             for name in names:
-                self._make(made, name, place, specs.get(name))
+                self._make(made, name, place, outputs.get(name))
             for name in (*self.arrays, *self.copied):
                 self._attach_scales(made, name)
             for name in self.copied if options.check else ():
                 if _has_objects(self.file[name]):
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
-        needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
+        needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         is_ordered = _is_ordered(self.file) or are_large(attributes[0])
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
         return {}
 
-    def _make(
-        self, made: Any, name: str, place: str, said: tuple[ArraySpec, MoveOptions] | None
-    ) -> None:
+    def _make(self, made: Any, name: str, place: str, output: Any) -> None:
         """Create the object with a name."""
         tree, source = self.tree, self.file
         if name in tree.links:
@@ -104,14 +103,14 @@ class Hdf5ToHdf5(WholeHdf5):
                 _make_group(made, name, held, attributes[0])
             elif name in self.copied and not _is_unwritten(held):
                 self._copy(made, name)
-            elif said is None or said[0].nbytes == 0:
-                shape = said[0].shape if said else held.shape
+            elif output is None or output.spec.nbytes == 0:
+                shape = output.spec.shape if output else held.shape
                 if name in tree.dimensions:
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
                 self._make_empty(made, name, held, attributes[0], shape)
             else:
                 self._tell_of_checksums(name, held)
-                hdf5_format.create_in(made, name, *said)
+                output.create_in(made)
             self._write_attributes(made[name], attributes)
 
     def _make_empty(

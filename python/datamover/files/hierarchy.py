@@ -1,39 +1,124 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Move of a whole HDF5 file or Zarr group to another one, with all its contents.
+"""What a move moves: one array, a whole HDF5 file or Zarr group, or many of them joined.
 
-First, one process creates the whole output except for the elements (`whole_hdf5`, `hdf5_to_hdf5`,
-`whole_zarr`), and copies data that movers do not support, such as strings of any
-length. Then the arrays are moved one by one, each like a single array. The output gets its name
-when all are complete.
+First, one process creates the whole output except for the elements (`whole`, `whole_hdf5`,
+`hdf5_to_hdf5`, `whole_zarr`), and copies data that movers do not support, such as strings of any
+length. Then the arrays are moved one by one (`move_job`). The output gets its name when all are
+complete (`transfer`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+import os
+from typing import TYPE_CHECKING, Any
 
-from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
-from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions, num_boxes
-from datamover.files.write_back import sync_file_system
+from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
+from datamover.files import (
+    address_place,
+    addresses,
+    formats,
+    names,
+    placing,
+    zarr_format_2,
+    zarr_group,
+)
+from datamover.files.formats import MoveOptions
+from datamover.files.move_job import Job
+from datamover.files.whole import OneArray, OneArrayOfStrings, Way
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from datamover.files.whole import ToZarr, Way
-
 #: Options that apply to a single array.
 OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "dims")
+#: Options that strings of any length do not have.
+NOT_OF_STRINGS = ("region", "axes", "shards", "dtype", "output_dtype")
 #: Form of the name of a single array.
 ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
 
-def way(source: Any, output: str, options: MoveOptions) -> Way | None:
+def places(
+    source: Any, output: str | os.PathLike[str], options: MoveOptions
+) -> tuple[Any, str, MoveOptions]:
+    """Return the real paths, and checked options with the datasets that the names contain.
+
+    Of many files that are joined, the source is a tuple of paths.
+    """
+    output, output_member = names.split_member(output)
+    if options.along is not None:
+        from datamover.files import many_files  # loads h5py
+
+        options = dataclasses.replace(formats.verified(options), output_member=output_member)
+        return many_files.files_of(source), names.place_of_output(output), options
+    if not isinstance(source, str | os.PathLike):
+        raise WrongType(f"the input is {source!r}; several files need {formats.option('along')}")
+    source, member = names.split_member(source)
+    options = dataclasses.replace(
+        formats.verified(options),
+        member=member or options.member,
+        output_member=output_member or options.output_member,
+    )
+    return names.place_of(source), names.place_of_output(output), options
+
+
+def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOptions]:
+    """Return how an input becomes the output, and options with the output's defaults. Local.
+
+    These are the format of a Zarr output, from its enclosing group, and the name of a single HDF5
+    dataset, from the input.
+    """
+    found = _whole(source, output, options)
+    to = formats.of_output(output, options).name
+    if found is not None:
+        _refuse(OF_ONE_ARRAY, options, f"is for one array; name it, as {ONE_ARRAY}")
+    elif to == "hdf5" and options.output_member is None:
+        member = options.member or os.path.splitext(os.path.basename(source.rstrip("/")))[0]
+        options = dataclasses.replace(options, output_member=member)
+    if found is None:
+        found = _of_strings(source, to, options) or OneArray(source)
+    if to == "zarr":
+        options = zarr_format_2.settled(output, options)
+        found.zarr_format = options.zarr_format or 3
+    return found, options
+
+
+def _refuse(fields: tuple[str, ...], options: MoveOptions, words: str) -> None:
+    for name in fields:
+        if getattr(options, name) is not None:
+            raise InvalidArgument(f"{formats.option(name)} {words}")
+
+
+def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
+    """Return the way of a single array of strings of any length; None for any other."""
+    if to not in ("zarr", "hdf5"):
+        return None
+    kind = formats.of_input(source, options).name
+    if kind == "zarr":
+        with contextlib.suppress(IoFailed):  # opening it as an array raises the error
+            if zarr_group.has_strings(zarr_group.metadata(source)):
+                return _way_of_strings(source, to, options)
+    return None
+
+
+def _way_of_strings(source: str, to: str, options: MoveOptions) -> Way:
+    from datamover.files import strings
+
+    _refuse(NOT_OF_STRINGS, options, f"is not for strings of any length, as in {source}")
+    if to == "hdf5":
+        words = f"is not for strings in HDF5, as {source} has"
+        _refuse(("chunks", "compressor"), options, words)
+
+    @contextlib.contextmanager
+    def opened():
+        yield strings.of_zarr(source)
+
+    return OneArrayOfStrings(source, opened, options)
+
+
+def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
     """Return the way for a whole file or group, or many files; None for a single array."""
     if options.along is not None:
         return _joined(source, output, options)
@@ -105,171 +190,40 @@ def _is_hdf5(source: str, said: str | None) -> bool:
     return formats.named("hdf5").recognizes(source)
 
 
-def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, progress: Any) -> Any:
-    """Move all arrays. Collective; other parameters and errors are those of `transfer.move`.
+def output_place(source: str, output: str, options: MoveOptions, comm: MPI.Comm | None) -> Any:
+    """Return the place of the output. Collective."""
+    overwrite_group = options.overwrite_group
+    replaces = (options.overwrite or overwrite_group, overwrite_group)
+    if options.append:  # to a new output, which replaces the old one
+        replaces = (True, True)
+    token = placing.token(None if comm is None else comm_address(comm))
+    member = options.output_member or options.member
+    return address_place.place_of(source, output, token, *replaces, member)
 
-    Returns
-    -------
-    MoveReport
-        The report of all arrays together; its `spec` is that of the largest.
+
+def jobs_of(
+    way: Way, comm: MPI.Comm | None, output: str, place: str, options: MoveOptions
+) -> dict[str, Job]:
+    """Return the move of each array, by name; requested chunks if they fit its dimensions. Local.
+
+    `place` is where the output is written.
     """
-    from datamover.files.move_job import output_place
-    from datamover.files.transfer import move_array
-
-    is_first = comm is None or comm.rank == 0
-    address = None if comm is None else comm_address(comm)
-    place = output_place(way.source, output, options, address)
-    reports: list[Any] = []
-    made: dict[str, bytes] = {}
-    late: dict[str, bytes] = {}
-    try:
-        with together(comm):
-            options = _settled(way, options, output)
-            with way.opened():
-                each = _each(way, place.path, options)
-                if is_first:
-                    place.check()
-                    specs = _specs(each)
-                    place.claim(_is_directory(output, options))
-                    late = way.make(place.path, specs, options)
-        if address is not None:
-            from datamover.files.state_items import agree_on  # loads arrays, and layouts
-
-            agree_on(address, {"arrays": [*way.arrays, *way.copied]}, "see")
-        with together(comm):
-            place.hold()
-        for name, one in each.items():
-            within = _place_within(place.path, name, _is_directory(output, options))
-            reports.append(move_array(comm, *one, progress, within))
-            made |= addresses.named_within(name, getattr(within, "held", {}))
-        with together(comm):
-            way.check_unchanged()
-        with together(comm):
-            if is_first:
-                way.complete(place.path)
-                if not reports and not addresses.is_address(output):
-                    sync_file_system(place.path)
-                place.finish(address_place.Publication(output, made | late))
-    finally:
-        place.give_back()
-    found = _together(reports) if reports else _without_movers(comm, way)
-    copied = [math.prod(spec.shape or ()) for spec in way.copied.values()]
-    return dataclasses.replace(
-        found, num_arrays=found.num_arrays + len(copied), elems=found.elems + sum(copied),
-        source=way.source, output=output,
-    )  # fmt: skip
-
-
-def intend(
-    way: Way, output: str, options: MoveOptions, intend_one: Callable[..., Any]
-) -> tuple[dict[str, Any], int]:
-    """Return what `move` would do: the intention of each array, by name, and all files. Local.
-
-    `intend_one` returns that of one array from source, output and options.
-    """
-    from datamover.files.move_job import output_place
-
-    with together(None):
-        options = _settled(way, options, output)
-        is_directory = _is_directory(output, options)
-        with way.opened():
-            way.tell_of_left_out()
-            each = _each(way, output, options)
-            copied = _copied(way, options, is_directory)
-            groups = 1 + len(list(way.groups))
-        output_place(way.source, output, options, None).check()
-    found = {name: intend_one(*one) for name, one in each.items()} | copied
-    if not is_directory:
-        return found, 1
-    files = groups * zarr_format_2.metadata_files(options.zarr_format)
-    files += options.zarr_format == 2  # the consolidated metadata
-    return found, files + sum(one.files for one in found.values())
-
-
-def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
-    """Return the intentions of arrays that one process copies, which have no plan."""
-    from datamover.files.intention import Intention
-
-    found = {}
-    for name, spec in way.copied.items():
-        files = 1
-        if is_directory:
-            chunks = num_boxes(spec.shape, cast("ToZarr", way).chunks_of_copied(name, options))
-            files = chunks + zarr_format_2.metadata_files(options.zarr_format)
-        found[name] = Intention(spec, None, files, is_copied=True)
-    return found
-
-
-def _is_directory(output: str, options: MoveOptions) -> bool:
-    return formats.of_output(output, options).is_directory
-
-
-def _place_within(path: str, name: str, is_directory: bool) -> Any:
-    """Return the place of an array in an output; None if it gets its own."""
-    if addresses.is_address(path):
-        return address_place.PlaceInGroup(addresses.inside(path, name))
-    return None if is_directory else address_place.MadePlace(path)
-
-
-def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
-    """Return options with the format of a Zarr output; reject options for a single array."""
-    for name in OF_ONE_ARRAY:
-        if getattr(options, name) is not None:
-            raise InvalidArgument(
-                f"{formats.option(name)} is for one array; name it, as {ONE_ARRAY}"
-            )
-    if formats.of_output(output, options).name == "zarr":
-        options = zarr_format_2.settled(output, options)
-        way.zarr_format = cast(int, options.zarr_format)
-    return options
-
-
-def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, str, MoveOptions]]:
-    """Return input, output and options of each array; chunks if they fit its dimensions."""
     chunks = options.chunks
-    plain = dataclasses.replace(
-        options, append=False, overwrite=False, overwrite_group=False, chunks=None
-    )
-    chunked = dataclasses.replace(plain, chunks=chunks)
-    dims = -1 if chunks is None else len(chunks)
-    if chunks is not None and dims not in map(len, way.arrays.values()):
-        raise InvalidArgument(
-            f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
-        )
-    return {
-        name: way.of_one(name, place, chunked if len(shape) == dims else plain)
-        for name, shape in way.arrays.items()
-    }
-
-
-def _specs(
-    each: dict[str, tuple[str, str, MoveOptions]],
-) -> dict[str, tuple[ArraySpec, MoveOptions]]:
-    """Return the spec of each array in the output; raise errors before anything is moved."""
-    from datamover.files.intention import described
-
-    return {name: described(*one) for name, one in each.items()}
-
-
-def _without_movers(comm: MPI.Comm | None, way: Way) -> Any:
-    """Return the report of a move in which one process copies everything."""
-    from datamover.files.move_job import PHASES
-    from datamover.files.transfer import MoveReport
-
-    largest = max(way.copied.values(), key=lambda spec: math.prod(spec.shape))
-    seconds: dict[str, Any] = {"seconds": 0.0, **{f"{phase}_seconds": 0.0 for phase in PHASES}}
-    processes = 1 if comm is None else comm.size
-    return MoveReport(largest, 0, processes, steps=0, **seconds, num_arrays=0, elems=0)
-
-
-def _together(reports: list[Any]) -> Any:
-    largest = max(reports, key=lambda report: report.bytes)
-    summed = {
-        field.name: sum(getattr(report, field.name) for report in reports)
-        for field in dataclasses.fields(largest)
-        if field.name.endswith("seconds")
-        or field.name in (
-            "bytes", "steps", "reads", "read_bytes", "written_bytes", "num_arrays", "elems"
-        )
-    }  # fmt: skip
-    return dataclasses.replace(largest, **summed, passes=max(report.passes for report in reports))
+    plain = dataclasses.replace(options, append=False, overwrite=False, overwrite_group=False)
+    if isinstance(way, OneArray):
+        names = dict.fromkeys(way.arrays, plain)
+    else:
+        dims = -1 if chunks is None else len(chunks)
+        if chunks is not None and dims not in map(len, way.arrays.values()):
+            raise InvalidArgument(
+                f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
+            )
+        unchunked = dataclasses.replace(plain, chunks=None)
+        names = {
+            name: plain if len(shape) == dims else unchunked for name, shape in way.arrays.items()
+        }
+    found = {}
+    for name, its in names.items():
+        source, own, said = way.of_one(name, output, its)
+        found[name] = Job(comm, source, own, place + own[len(output) :], said)
+    return found

@@ -14,8 +14,9 @@ from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import Job, output_place, places, with_defaults
+from datamover.files.move_job import Job, free_bytes
 from datamover.files.move_plan import MovePlan
+from datamover.files.whole import OneArray, Way
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,44 +118,45 @@ def intend(
     (1, 16, 17)
     """
     options = options or formats.options_of(said)
-    paths, output, options = places(source, output, options)
+    paths, output, options = hierarchy.places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     with together(None):
-        way = hierarchy.way(paths, output, options)
-        if way is None:
-            options = with_defaults(paths, output, options)
-    if way is None:
-        return _intend(paths, output, options, nprocs, checks_places=True)
-    members, files = hierarchy.intend(
-        way, output, options, lambda a, b, its: _intend(a, b, its, nprocs, checks_places=False)
-    )
-    largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
-    return Intention(largest, None, files, nprocs, members=members)
+        way, options = hierarchy.way(paths, output, options)
+        is_directory = formats.of_output(output, options).is_directory
+        free = free_bytes(None, output, options)
+        with way.opened():
+            way.tell_of_left_out()
+            found = _of_jobs(way, output, options, nprocs, free)
+            for name, spec in way.copied.items():
+                files = way.files_of_copied(name, options)
+                found[name] = Intention(spec, None, files, is_copied=True)
+            groups = 1 + len(list(way.groups))
+        hierarchy.output_place(way.source, output, options, None).check()
+    if isinstance(way, OneArray):
+        return found[""]
+    files = 1
+    if is_directory:
+        files = groups * zarr_format_2.metadata_files(options.zarr_format)
+        files += options.zarr_format == 2  # the consolidated metadata
+        files += sum(one.files for one in found.values())
+    largest = max((one.spec for one in found.values()), key=lambda spec: spec.nbytes)
+    return Intention(largest, None, files, nprocs, members=found)
 
 
-def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec, MoveOptions]:
-    """Return the description of an array in the output, and its options. Local.
-
-    Raises the errors of a move.
-    """
-    job = Job(None, source, output, options, output_place(source, output, options, None))
-    with job.opened():
-        return job.spec, job.options
-
-
-def _intend(
-    source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
-) -> Intention:
-    """Return what a move of one array would do."""
-    job = Job(None, source, output, options, output_place(source, output, options, None))
-    job.nprocs = nprocs
-    with job.opened(), together(None):
-        if checks_places:
-            job.place.check()
-        job.threads = share_of_cores(nprocs)
-        job.plan(job.free_bytes())
-        return Intention(job.spec, job.move_plan, _files(job), nprocs)
+def _of_jobs(
+    way: Way, output: str, options: MoveOptions, nprocs: int, free_bytes: int
+) -> dict[str, Intention]:
+    """Return what would happen to the arrays that are moved."""
+    found = {}
+    for name, job in hierarchy.jobs_of(way, None, output, output, options).items():
+        job.nprocs = nprocs
+        try:
+            job.prepare(share_of_cores(nprocs), free_bytes)
+            found[name] = Intention(job.spec, job.move_plan, _files(job), nprocs)
+        finally:
+            job.close()
+    return found
 
 
 def _files(job: Job) -> int:
@@ -163,5 +165,5 @@ def _files(job: Job) -> int:
         return 1
     chunks = int(job.spec.nbytes > 0)
     if job.spec.shape and chunks:
-        chunks = formats.num_boxes(job.spec.shape, job.preview().granule)
+        chunks = formats.num_boxes(job.spec.shape, job.output.shown.granule)
     return chunks + zarr_format_2.metadata_files(job.options.zarr_format)

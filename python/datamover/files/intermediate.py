@@ -134,9 +134,6 @@ class Intermediate(ChunkedArray):
     def _file(self, lo: Shape) -> str:
         return os.path.join(self._path, str(lo[0]), ".".join(map(str, lo)))
 
-    def close(self) -> None:
-        """Do nothing: no file is open between two calls."""
-
 
 def _parts(a: int, b: int, cut: int) -> list[tuple[int, int]]:
     """Cut a .. b at the ends of boxes of that extent."""

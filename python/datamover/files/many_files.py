@@ -114,9 +114,9 @@ class Many(Way):
             if name in self.arrays:  # not if it is another name of an array
                 self.arrays[name] = with_length(self.arrays[name], axis, length)
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside `place`) and options of one array."""
-        source, output, said = super().of_one(name, place, options)
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output (inside the whole one) and options of one array."""
+        source, output, said = super().of_one(name, output, options)
         if name not in self._joined:
             return source, output, said
         axis, parts = self._joined[name]

@@ -156,6 +156,8 @@ def plan_move(ends: Ends, max_bytes: int, threads: int, processes: int, room: Ro
     if not plan.source.is_flat and one.rereads <= MOST_READS:
         times = "once" if one.rereads == 1 else "twice at most"
         return _because(one, f"no intermediate: one pass reads each chunk {times}")
+    if one.rereads <= MOST_READS and one.cost <= CLEAR_GAIN * FILE_COST_BYTES / processes:
+        return _because(one, "no intermediate: one pass costs less")  # than its first file
     two = _two_passes(ends, max_bytes, threads, processes)
     if two is None:
         return _because(one, "no intermediate: none fits the memory limit")

@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from datamover.dtype_words import check_words
+from datamover.dtype_words import check_words, is_of_ml_dtypes
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.address_bytes import AddressBytes
-from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
+from datamover.files.flat import FlatFile, FlatObject, FlatOutput, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Order, check_shape, register
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
@@ -121,18 +121,24 @@ def _check(path: str, spec: ArraySpec, offset: int, size: int) -> None:
     check_shape(spec.shape, spec.dtype, path)
 
 
-def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the dtype, which must have a fixed size."""
-    check_flat_dtype(spec.dtype, "the output")
-    return spec
+class NpyOutput(FlatOutput):
+    """An .npy file that will be written."""
 
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        super().__init__(spec, options)
+        if is_of_ml_dtypes(spec.dtype):
+            raise Unsupported(f"an .npy file cannot hold dtype {spec.dtype}; raw files can")
 
-def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Write the header and reserve the space."""
-    with warnings.catch_warnings():
-        # h5py's notes on strings and enumerations in a dtype cannot be stored in the file.
-        warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
-        _create(path, spec)
+    def create(self, path: str) -> None:
+        """Write the header and reserve the space."""
+        with warnings.catch_warnings():
+            # h5py's notes on strings and enumerations in a dtype cannot be stored in the file.
+            warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
+            _create(path, self.spec)
+
+    def open(self, path: str) -> FlatFile:
+        """Open the file for writing."""
+        return FlatFile(path, self.spec, _header(path)[1], writable=True)
 
 
 def _create(path: str, spec: ArraySpec) -> None:
@@ -155,9 +161,4 @@ def _create(path: str, spec: ArraySpec) -> None:
     reserve(path, offset + spec.nbytes)
 
 
-def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
-    """Open a file that `create` created."""
-    return FlatFile(path, spec, _header(path)[1], writable=True)
-
-
-register(Format("npy", (".npy",), recognizes, open_reader, check_output, create, open_writer))
+register(Format("npy", (".npy",), recognizes, open_reader, NpyOutput))

@@ -12,8 +12,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
@@ -24,6 +25,7 @@ from datamover.files import (
     hdf5,
     names,
     series_lock,
+    write_back,
     zarr_group,
     zarr_store,
 )  # fmt: skip
@@ -94,7 +96,7 @@ class LocalPlace:
         self.path = temporary_path(output, token)
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
-        self._lock: int | None = None  # shows others that this process is at work
+        self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be created."""
@@ -112,11 +114,11 @@ class LocalPlace:
         if self._lock is None:
             self._lock = hold(self.path)
 
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Open the unfinished output for reading."""
-        return functions.open_reader(self.path, options)
+    def sync(self) -> None:
+        """Sync everything that was written, since it is held, to the disk."""
+        write_back.sync(cast(int, self._lock), self.path)
 
-    def finish(self, writer: Any) -> None:
+    def finish(self, objects: Mapping[str, bytes] = MappingProxyType({})) -> None:
         """Give the output its name, unless a series was opened there in the meantime."""
         series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
@@ -131,10 +133,12 @@ class LocalPlace:
             give_back(self.path, self._output, self._removes, lock)
 
 
-def begin(comm: MPI.Comm, place: Any, is_directory: bool, create: Callable[[str], None]) -> None:
+def begin(
+    comm: MPI.Comm | None, place: Any, is_directory: bool, create: Callable[[str], None]
+) -> None:
     """Make an unfinished output, by `create` on one process, and hold it on all. Collective."""
     with together(comm):
-        if comm.rank == 0:
+        if comm is None or comm.rank == 0:
             place.check()
             place.claim(is_directory)
             create(place.path)

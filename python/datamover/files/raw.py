@@ -7,7 +7,7 @@ import os
 
 from datamover.dtype_words import dtype_of
 from datamover.errors import InvalidArgument, IoFailed
-from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.files.flat import FlatFile, FlatOutput, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, option, register
 
 
@@ -37,30 +37,17 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     return FlatFile(path, spec, 0, writable=False)
 
 
-def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the dtype, which must have a fixed size."""
-    check_flat_dtype(spec.dtype, "the output")
-    return spec
+class RawOutput(FlatOutput):
+    """A raw file that will be written."""
+
+    def create(self, path: str) -> None:
+        """Reserve the space."""
+        reserve(path, self.spec.nbytes)
+
+    def open(self, path: str) -> FlatFile:
+        """Open the file for writing."""
+        return FlatFile(path, self.spec, 0, writable=True)
 
 
-def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Reserve the space."""
-    reserve(path, spec.nbytes)
-
-
-def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
-    """Open a file that `create` created."""
-    return FlatFile(path, spec, 0, writable=True)
-
-
-register(
-    Format(
-        "raw",
-        (".raw", ".bin", ".dat"),
-        lambda path: False,  # anything may be raw
-        open_reader,
-        check_output,
-        create,
-        open_writer,
-    )
-)
+#: Anything may be raw, so none is recognized.
+register(Format("raw", (".raw", ".bin", ".dat"), lambda path: False, open_reader, RawOutput))

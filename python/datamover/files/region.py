@@ -13,7 +13,7 @@ from datamover import _plan
 from datamover.errors import InvalidArgument
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, Reader, Shape
 
 #: Begin and end per dimension, None for that of the array.
 Bounds = tuple[tuple[int | None, int | None], ...]
@@ -84,7 +84,21 @@ def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
     return kind(reader, lo, dataclasses.replace(reader.spec, shape=shape))
 
 
-class _RegionOfChunks(ChunkedArray):
+class _Region(Reader):
+    """A region of the input `_reader`."""
+
+    _reader: Any
+
+    def check_unchanged(self) -> None:
+        """Call that of the input."""
+        self._reader.check_unchanged()
+
+    def close(self) -> None:
+        """Close the input."""
+        self._reader.close()
+
+
+class _RegionOfChunks(_Region, ChunkedArray):
     """A region that begins at the begin of a chunk."""
 
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
@@ -92,18 +106,13 @@ class _RegionOfChunks(ChunkedArray):
         self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
         self.spec, self.granule = spec, reader.granule
         self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
-        self.close = reader.close
-
-    def check_unchanged(self) -> None:
-        """Call that of the input."""
-        self._reader.check_unchanged()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a whole chunk."""
         return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))
 
 
-class _RegionOfAny:
+class _RegionOfAny(_Region):
     """A region of any input; chunks that meet several of its pieces are read for each of them."""
 
     def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
@@ -115,11 +124,6 @@ class _RegionOfAny:
         self.begins_within = self.parts and tuple(
             a % n != 0 for a, n in zip(lo, self.parts, strict=True)
         )
-        self.close = reader.close
-
-    def check_unchanged(self) -> None:
-        """Call that of the input."""
-        self._reader.check_unchanged()
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` of the region on."""

@@ -27,7 +27,7 @@ from datamover.files.staged_moves import StagedMoves
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
 from datamover.files.state_work import Work
 from datamover.files.unfinished import Unfinished
-from datamover.files.write_back import sync_file_system
+from datamover.files.write_back import sync_path
 from datamover.mpi import collectively, comm_address
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ class Series(Unfinished):
 
     def _end(self) -> None:
         with together(self._comm):
-            sync_file_system(self.path)
+            sync_path(self.path)
 
     def _release(self) -> None:
         while self._moves:

@@ -10,7 +10,7 @@ from datamover.arguments import integers
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.files import growing_array
 from datamover.files.state_items import Item
-from datamover.layouts import BlockCyclic, FloorPlan, Layout
+from datamover.layouts import BlockCyclic, FloorPlan, Layout, shape_of
 
 
 def chunk_shape(layout: Layout) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def chunk_shape(layout: Layout) -> tuple[int, ...]:
     if isinstance(layout, FloorPlan) and len(layout):
         shapes = [layout.region(k).shape for k in range(len(layout))]
         return tuple(max(1, *extents) for extents in zip(*shapes, strict=True))
-    return tuple(max(1, n) for n in layout.domain.shape)
+    return tuple(max(1, n) for n in shape_of(layout))
 
 
 class Variable:

@@ -8,7 +8,6 @@ The loading processes and layouts can therefore differ from the saving ones.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -234,8 +233,7 @@ def load(
         origin = Origin(names.place_of(path))
 
         def rows_of(name: str) -> Layout:
-            with contextlib.closing(origin.open(name)) as file:
-                return shares(name, file.spec.shape, comm.size)
+            return shares(name, origin.described(name)[0].shape, comm.size)
 
         found = Load(comm, address, origin, targets_of(targets, rows_of))
         found.ranks = file_ranks(readers, "readers", comm.size)

@@ -45,8 +45,7 @@ class Load(Work):
             )
         check_items(self.items, self.comm)
         for name in self.targets:
-            with contextlib.closing(self.open(name)) as file:
-                self.specs[name], self._granules[name] = file.spec, file.granule
+            self.specs[name], self._granules[name] = self.origin.described(name)
         for name, item in self.items.items():
             self._check(name, item)
         refuse_shared_memory(self.items, self.comm.rank)

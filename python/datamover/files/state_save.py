@@ -124,7 +124,7 @@ class Save(Work):
                 return Saving(self, self._capture(groups))
             self.transfer(groups)
             with together(self.comm):
-                self.target.sync(self.temporary)
+                self.sync()
             self.finish()
         except BaseException:
             self.close()
@@ -156,11 +156,15 @@ class Save(Work):
             raise
         return captured
 
+    def sync(self) -> None:
+        """Sync everything that this process wrote to the disk. Local."""
+        self._place.sync()
+
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
         with together(self.comm):
             if self.is_first:
-                self._place.finish(self.target)
+                self._place.finish(self.target.objects)
 
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""
@@ -276,7 +280,7 @@ class _Writing:
         try:
             for moves in self._captured:
                 self.job.files.write(moves.parts(0))
-            self.job.target.sync(self.job.temporary)
+            self.job.sync()
         finally:
             self.let_go()
 

@@ -12,7 +12,8 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,10 @@ from datamover.files import (
     zarr_group,
 )
 from datamover.files.address_bytes import AddressBytes
-from datamover.files.address_place import Publication
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
-from datamover.files.write_back import FileSystem
 
 #: Approximate default size of chunks of distributed arrays in Zarr.
 CHUNK_BYTES = 4 << 20
@@ -83,11 +82,8 @@ class ZarrTarget:
         state = self._state = _of_json(state)
         self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
         options = dataclasses.replace(options, zarr_format=self._zarr_format)
-        self._functions = formats.named("zarr")
-        self._at_address = addresses.is_address(path)
-        self.specs: dict[str, ArraySpec] = {}
-        self._options: dict[str, MoveOptions] = {}
-        self._file_system = FileSystem()
+        self.objects: dict[str, bytes] = {}
+        self._outputs: dict[str, formats.Output] = {}
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
@@ -98,51 +94,38 @@ class ZarrTarget:
         names = state_dimensions.named(options.dimensions, specs)
         for name, spec in specs.items():
             spec = dataclasses.replace(spec, dimension_names=names.get(name))
-            self._options[name] = options.of(name, spec if name in state.items else None)
+            said = options.of(name, spec if name in state.items else None)
             try:
-                self.specs[name] = self._functions.check_output(spec, self._options[name])
+                self._outputs[name] = zarr.ZarrOutput(spec, said)
             except Error as e:
                 raise type(e)(f"{name!r}: {e}") from e
+        self.specs = {name: output.spec for name, output in self._outputs.items()}
 
     def create(self, path: str) -> None:
         """Create the group with everything except the elements of distributed arrays."""
-        self._path = path
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         try:
-            self._late = zarr_group.make_all(path, self._state.values, empty, self._zarr_format)
+            late = zarr_group.make_all(path, self._state.values, empty, self._zarr_format)
         except OSError as e:
             if is_no_space(e):
                 raise IoFailed(no_space(path, e)) from e
             raise
-        for name, spec in self.specs.items():
-            if not self._at_address:
-                os.mkdir(f"{path}/{name}")
-            self._functions.create(f"{path}/{name}", spec, self._options[name])
+        made: dict[str, bytes] = {}
+        for name, output in self._outputs.items():
+            output.create(f"{path}/{name}")
+            made |= addresses.named_within(name, output.objects)
         for name, array in self._state.arrays.items():
             if array.size:
                 self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
-        if not self._at_address:
+        if addresses.is_address(path):
+            self.objects = consolidated.with_copies(made | late)
+        else:
             consolidated.write(path)
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        if not self._at_address:
-            self._file_system.open(path)
-        return self._functions.open_writer(f"{path}/{name}", self.specs[name], self._options[name])
-
-    def sync(self, path: str) -> None:
-        """Sync the group to the disk; do nothing at an address, where the server has stored it."""
-        if not self._at_address:
-            self._file_system.sync(path)
-            self._file_system.close()
-
-    def publish(self) -> None:
-        """Write all metadata at an address, which make the group visible."""
-        objects: dict[str, bytes] = {}
-        for name in self.specs:
-            objects |= addresses.named_within(name, self.open(self._path, name).held_metadata)
-        Publication(self._path, objects | self._late).publish()
+        return self._outputs[name].open(f"{path}/{name}")
 
 
 def _of_json(state: State) -> State:
@@ -160,14 +143,7 @@ class _FileTarget:
     """A file for writing."""
 
     is_directory = False
-
-    def sync(self, path: str) -> None:
-        """Bring the file to the disk."""
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    objects: Mapping[str, bytes] = MappingProxyType({})  # of outputs at addresses
 
 
 class Hdf5Target(_FileTarget):
@@ -216,16 +192,14 @@ class NpyTarget(_FileTarget):
             raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
-        (self._name, item), *_ = state.items.items()
-        self.specs = {self._name: npy.check_output(item.spec(), MoveOptions())}
-
-    def create(self, path: str) -> None:
-        """Write the header and reserve the space."""
-        npy.create(path, self.specs[self._name], MoveOptions())
+        (name, item), *_ = state.items.items()
+        output = npy.NpyOutput(item.spec(), MoveOptions())
+        self.specs, self.create = {name: output.spec}, output.create
+        self._output = output
 
     def open(self, path: str, name: str) -> Any:
         """Open the file for writing."""
-        return npy.open_writer(path, self.specs[name], MoveOptions())
+        return self._output.open(path)
 
 
 def _refuse_zarr_options(options: StoreOptions) -> None:
@@ -274,6 +248,7 @@ class Origin:
         self.names: tuple[str | None, ...] | None = (None,)
         self._data: Any = None  # of a file at an address: AddressBytes, for HDF5 AddressBlocks
         self._scalars: list[str] = []
+        self._described: dict[str, tuple[ArraySpec, Shape]] = {}
         if not self._at_address:
             formats.check_input_kind(path)
             # Kept open: otherwise a new file could get the inode number of a removed one.
@@ -332,6 +307,13 @@ class Origin:
             return zarr.open_reader(place_of(place), MoveOptions())
         # A plain array needs nothing else from zarr-python: each step opens it again.
         return direct_zarr.opened(place) or zarr.open_reader(place, MoveOptions())
+
+    def described(self, name: str) -> tuple[ArraySpec, Shape]:
+        """Return the spec of an array, and the extents of its chunks."""
+        if name not in self._described:
+            with contextlib.closing(self.open(name)) as file:
+                self._described[name] = file.spec, file.granule
+        return self._described[name]
 
     def values(self) -> dict[str, Any]:
         """Read attributes of the group or file, and arrays without dimensions."""

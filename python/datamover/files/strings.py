@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import sys
@@ -24,13 +25,14 @@ from datamover.files import (
     formats,
     hdf5,
     hdf5_format,
+    hdf5_scales,
     hdf5_traits,
+    zarr_format_2,
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.json_values import valid
-from datamover.files.write_back import sync_file_system
-from datamover.files.zarr_store import created_at, zarr_python
+from datamover.files.state_dimensions import checked_names
+from datamover.files.zarr_store import bound, created, write_objects, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -94,10 +96,9 @@ class Strings:
             raise _differs(self.where)
 
 
-def of_hdf5(file: Any, name: str, where: str) -> Strings:
+def of_hdf5(dataset: Any, name: str, where: str, of_netcdf: bool) -> Strings:
     """Return a dataset of an open file; errors name `where`."""
-    dataset = file[name]
-    attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file, dataset))
+    attributes = hdf5_format.json_attributes(dataset, of_netcdf)
     names = hdf5_format.dimension_names(dataset, name)
     kept = ZarrTraits(chunks_of(dataset), None, names, "auto", {"attributes": attributes})
 
@@ -174,30 +175,59 @@ def chunks_of(dataset: Any) -> Shape:
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
+def described(source: Strings, options: MoveOptions) -> Strings:
+    """Return strings with the chunks and names of dimensions that are requested."""
+    kept, dims = source.kept, options.dims
+    spec = ArraySpec(source.shape, np.dtype(object))
+    if options.chunks is not None:
+        zarr_output.check_boxes("chunks", options.chunks, spec)
+        kept = dataclasses.replace(kept, chunks=options.chunks, shards=None)
+    if (names := checked_names("the output", dims, source.shape)) is not None:
+        kept = dataclasses.replace(kept, dimension_names=names)
+    return dataclasses.replace(source, kept=kept)
+
+
+def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> None:
+    """Write strings to a file of their own, with their properties."""
+
+    def fill(file: Any) -> None:
+        to_hdf5(source, file, name, options)
+        names = hdf5_traits.dimension_names(source.kept)
+        hdf5_scales.name_dimensions(file, {name: names})
+
+    hdf5.create_file(path, fill, 0)
+
+
 def to_zarr(source: Strings, path: str, options: MoveOptions) -> dict[str, bytes]:
     """Write strings as a Zarr array, which may be at an address, with their properties.
 
     Returns
     -------
     dict
-        At an address, the metadata, by names of objects, which must be written last.
+        The metadata, by names of objects, which must be written last at an address.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
-        made, late = _create(path, source.shape, source.kept, options)
+        array, objects = created(functools.partial(_create, source.shape, source.kept, options))
+        write_objects(path, objects)
+        made = bound(array, path)
         for box, strings in source.boxes(options):
             with _writing(made, path):
                 made[box] = strings
             if options.check:
                 source.check(strings, made[box])
-    if not addresses.is_address(path):
-        sync_file_system(path)
-    return late
+    return objects
 
 
-def _create(
-    path: str, shape: Shape, kept: ZarrTraits, options: MoveOptions
-) -> tuple[Any, dict[str, bytes]]:
+def files_in_zarr(source: Strings, options: MoveOptions) -> int:
+    """Return the maximum number of files as a Zarr array."""
+    kept = source.kept
+    chunks = kept.chunks if options.zarr_format == 2 else kept.shards or kept.chunks
+    files = zarr_format_2.metadata_files(options.zarr_format)
+    return files + formats.num_boxes(source.shape, chunks)
+
+
+def _create(shape: Shape, kept: ZarrTraits, options: MoveOptions, store: Any) -> Any:
     """Create an array of strings with the input's properties, as far as the format has them."""
     others = {k: v for k, v in kept.others.items() if k not in ("filters", "serializer")}
     shards = kept.shards
@@ -208,16 +238,9 @@ def _create(
     spec = ArraySpec(shape, np.dtype(object), kept=kept)
     said = zarr_output.arguments(spec, dataclasses.replace(options, chunks=None, shards=None))
     said.pop("filters", None)
-    said["attributes"] = valid(said["attributes"])
     if "fill_value" in said and said["fill_value"] is None:
         said["config"] = {"write_empty_chunks": True}
-
-    def create(store: Any) -> Any:
-        return zarr_python().create_array(
-            store, shape=shape, chunks=kept.chunks, shards=shards, dtype=str, **said
-        )
-
-    return created_at(path, create) if addresses.is_address(path) else (create(path), {})
+    return zarr_output.create_in(store, shape, str, kept.chunks, shards, said)
 
 
 def _boxes(shape: Shape, unit: Shape) -> Iterator[Box]:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Move of an array from one file to another, by one or many processes. See `move_job`."""
+"""Move from one file to another, by one or many processes.
+
+The output is written under a hidden name next to its own and gets its name when it is complete.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
@@ -16,11 +20,13 @@ import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
-from datamover.errors import WrongType
-from datamover.files import formats, hierarchy, move_words
+from datamover.errors import IoFailed, WrongType
+from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import PHASES, Job, Progress, output_place, places, with_defaults
+from datamover.files.move_job import PHASES, Job, Progress, threads_of
+from datamover.files.move_job import free_bytes as free_bytes_of
+from datamover.files.whole import Way
 from datamover.mpi import collectively, comm_address, gathered
 
 if TYPE_CHECKING:
@@ -167,7 +173,7 @@ def move(
     def settle() -> tuple[str, str, MoveOptions]:
         if progress is not None and not callable(progress):
             raise WrongType(f"progress is {progress!r}, it must be callable")
-        return places(source, output, options or formats.options_of(fields))
+        return hierarchy.places(source, output, options or formats.options_of(fields))
 
     if comm is None:
         return move_between(None, *settle(), progress)
@@ -176,61 +182,134 @@ def move(
 
 def move_between(
     comm: MPI.Comm | None,
-    source: str,
+    source: Any,
     output: str,
     options: MoveOptions,
     progress: Callable[[int], Progress] | None,
 ) -> MoveReport:
     """Move between places, with checked options. Collective."""
+    begin = time.perf_counter()
     with together(comm):
-        way = hierarchy.way(source, output, options)
-        if way is None:
-            options = with_defaults(source, output, options)
-    if way is not None:
-        return hierarchy.move(comm, way, output, options, progress)
-    return move_array(comm, source, output, options, progress)
+        way, options = hierarchy.way(source, output, options)
+    place = hierarchy.output_place(way.source, output, options, comm)
+    jobs: dict[str, Job] = {}
+    try:
+        objects = _made(comm, way, jobs, output, place, options)
+        set_up_seconds = time.perf_counter() - begin
+        _agree_on_plans(comm, way, jobs)
+        tell: Progress = _ignored
+        if progress is not None and any(job.move_plan for job in jobs.values()):
+            tell = progress(sum(job.own_bytes() for job in jobs.values()))
+        for job in jobs.values():
+            job.run(tell)
+        with together(comm):
+            way.check_unchanged()
+            if is_first(comm):
+                way.complete(place.path)
+        sync_begin = time.perf_counter()
+        with together(comm):
+            place.sync()
+        sync_seconds = time.perf_counter() - sync_begin
+        with together(comm):
+            if is_first(comm):
+                place.finish(objects)
+    finally:
+        for job in jobs.values():
+            job.close()
+        place.give_back()
+    of_jobs = {phase: sum(job.seconds[phase] for job in jobs.values()) for phase in PHASES}
+    of_jobs["set_up"] += set_up_seconds
+    of_jobs["sync"] += sync_seconds
+    seconds = [*of_jobs.values(), time.perf_counter() - begin]
+    slowest = _slowest(None if comm is None else comm_address(comm), seconds)
+    return _report(way, jobs, output, options, 1 if comm is None else comm.size, slowest)
 
 
-def move_array(
+def _ignored(nbytes: int) -> None:
+    """Ignore the progress."""
+
+
+def is_first(comm: MPI.Comm | None) -> bool:
+    """Return whether this is the process that creates files."""
+    return comm is None or comm.rank == 0
+
+
+def _made(
     comm: MPI.Comm | None,
-    source: str,
+    way: Way,
+    jobs: dict[str, Job],
+    output: str,
+    place: Any,
+    options: MoveOptions,
+) -> Mapping[str, bytes]:
+    """Fill `jobs`, and create the output without elements; return its metadata. Collective."""
+    threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
+    objects: list[Mapping[str, bytes]] = [{}]
+
+    def create(path: str) -> None:
+        outputs = {name: job.output for name, job in jobs.items()}
+        for made in outputs.values():
+            hdf5_types.tell_of_change(made.spec)
+        objects.append(way.make(path, outputs, options))
+
+    with contextlib.ExitStack() as opened:
+        with together(comm):
+            opened.enter_context(way.opened())
+            jobs |= hierarchy.jobs_of(way, comm, output, place.path, options)
+            for job in jobs.values():
+                job.prepare(threads, free_bytes)
+                if job.move_plan and job.move_plan.lack:
+                    raise IoFailed(f"not enough space for the intermediate: {job.move_plan.lack}")
+                if len(jobs) > 1:  # a group may have thousands of arrays
+                    job.close_input()
+        placing.begin(comm, place, formats.of_output(output, options).is_directory, create)
+    return objects[-1]
+
+
+def _agree_on_plans(comm: MPI.Comm | None, way: Way, jobs: dict[str, Job]) -> None:
+    """Raise if processes have different inputs. Collective."""
+    if comm is None:
+        return
+    from datamover.files.state_items import agree_on  # loads arrays, and layouts
+
+    said: dict[str, Any] = {"arrays": [*way.arrays, *way.copied]}
+    for name, job in jobs.items():
+        of = f" of {name!r}" if name else ""
+        said[f"inputs{of}"] = (job.spec.shape, str(job.spec.dtype))
+        said[f"chunks of the input{of}"] = job.move_plan
+    agree_on(comm_address(comm), said, "see")
+
+
+def _report(
+    way: Way,
+    jobs: dict[str, Job],
     output: str,
     options: MoveOptions,
-    progress: Callable[[int], Progress] | None,
-    place: Any = None,
+    processes: int,
+    seconds: np.ndarray,
 ) -> MoveReport:
-    """Move one array; `place` is the place of the output, if it already exists. Collective."""
-    address = None if comm is None else comm_address(comm)
-    job = Job(
-        comm, source, output, options, place or output_place(source, output, options, address)
-    )
-    with job.opened():
-        begin = time.perf_counter()
-        times = job.run(progress)
-        seconds = time.perf_counter() - begin
-    slowest = _slowest(address, [*times, seconds])
-    by_phase: Any = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
-    plan, of_plan = job.move_plan, {}
-    if plan is not None:
-        of_plan = {
-            "threads": max(one.threads for one in plan.passes),
-            "passes": len(plan.passes),
-            "reads": plan.reads,
-            "read_bytes": plan.read_bytes,
-            "written_bytes": plan.written_bytes,
-        }
+    specs = [job.spec for job in jobs.values()]
+    plans = [job.move_plan for job in jobs.values() if job.move_plan is not None]
+    passes = [one for plan in plans for one in plan.passes]
+    everything = [*specs, *way.copied.values()]
+    by_phase: Any = {f"{n}_seconds": float(t) for n, t in zip(PHASES, seconds, strict=False)}
     return MoveReport(
-        spec=job.spec,
-        bytes=job.spec.nbytes,
-        processes=1 if comm is None else comm.size,
-        steps=0 if plan is None else plan.passes[-1].steps,
-        check=job.options.check,
-        elems=math.prod(job.spec.shape),
-        seconds=float(slowest[-1]),
-        source=_with_member(source, options.member),
+        spec=max(specs or everything, key=lambda spec: math.prod(spec.shape) * spec.dtype.itemsize),
+        bytes=sum(spec.nbytes for spec in specs),
+        processes=processes,
+        steps=sum(plan.passes[-1].steps for plan in plans),
+        threads=max((one.threads for one in passes), default=1),
+        passes=max((len(plan.passes) for plan in plans), default=1),
+        reads=sum(plan.reads for plan in plans),
+        read_bytes=sum(plan.read_bytes for plan in plans),
+        written_bytes=sum(plan.written_bytes for plan in plans),
+        check=options.check,
+        num_arrays=len(everything),
+        elems=sum(math.prod(spec.shape or ()) for spec in everything),
+        seconds=float(seconds[-1]),
+        source=_with_member(way.source, options.member),
         output=_with_member(output, options.output_member),
         **by_phase,
-        **of_plan,
     )
 
 

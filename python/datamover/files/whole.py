@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, consolidated, strings, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.strings import Strings
 
@@ -63,18 +65,22 @@ class Way:
         if not self.arrays and not self.copied:
             raise InvalidArgument(f"{self.source} {what}")
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside `place`) and options of one array."""
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output (inside the whole one) and options of one array."""
         raise NotImplementedError
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> dict[str, bytes]:
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
         """Create everything except the elements of `arrays`; log what is left out.
 
         Returns objects by name that must be written at an address after everything else.
         """
         raise NotImplementedError
+
+    def files_of_copied(self, name: str, options: MoveOptions) -> int:
+        """Return the number of files of one of `copied`; while it is open."""
+        return 0
 
     def complete(self, place: str) -> None:
         """Do what remains when all arrays are moved. By the first process."""
@@ -84,6 +90,70 @@ class Way:
 
     def check_unchanged(self) -> None:
         """Raise if the input has changed since it was opened, if that can be detected."""
+
+
+class OneArray(Way):
+    """A single array that becomes one."""
+
+    groups = ()
+
+    def __init__(self, source: str):
+        super().__init__(source)
+        self.arrays = {"": ()}
+
+    def opened(self) -> contextlib.AbstractContextManager[Any]:
+        """Do nothing: it is opened when it is moved."""
+        return contextlib.nullcontext()
+
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output and options."""
+        return self.source, output, options
+
+    def make(
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
+        """Create the array without elements."""
+        outputs[""].create(place)
+        return outputs[""].objects
+
+
+class OneArrayOfStrings(OneArray):
+    """A single array of strings of any length, which one process copies.
+
+    Parameters
+    ----------
+    source : str
+    opened : callable
+        Returns a context of the open `Strings`.
+    options : MoveOptions
+    """
+
+    def __init__(self, source: str, opened: Any, options: MoveOptions):
+        super().__init__(source)
+        self._open, self._options = opened, options
+        self._strings: Any = None
+        self.arrays = {}
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Open it."""
+        with self._open() as found:
+            self._strings = strings.described(found, self._options)
+            self.copied = {"": ArraySpec(found.shape, np.dtype(object))}
+            yield
+
+    def files_of_copied(self, name: str, options: MoveOptions) -> int:
+        """Return the number of files in Zarr."""
+        return strings.files_in_zarr(self._strings, options)
+
+    def make(
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
+        """Copy the strings."""
+        if options.output_member is None:
+            return strings.to_zarr(self._strings, place, options)
+        strings.to_new_hdf5(self._strings, place, options.output_member, options)
+        return {}
 
 
 class ToZarr(Way):
@@ -109,27 +179,36 @@ class ToZarr(Way):
         """Return one of `copied`; while it is open."""
         raise NotImplementedError
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-        """Return input, output (inside `place`) and options of one array."""
-        source, said = self.input_of(name)
-        return source, f"{place}/{name}", dataclasses.replace(options, output_format="zarr", **said)
+    def name_in_group(self, name: str) -> str:
+        """Return the name of an array in the output."""
+        return name
 
-    def chunks_of_copied(self, name: str, options: MoveOptions) -> Shape:
-        """Return the extents of the Zarr chunks of one of `copied`; while it is open."""
-        kept = self.strings_of(name).kept
-        return kept.chunks if options.zarr_format == 2 else kept.shards or kept.chunks
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output (inside the whole one) and options of one array."""
+        source, said = self.input_of(name)
+        own = dataclasses.replace(options, output_format="zarr", **said)
+        return source, f"{output}/{self.name_in_group(name)}", own
+
+    def files_of_copied(self, name: str, options: MoveOptions) -> int:
+        """Return the number of files of one of `copied`; while it is open."""
+        return strings.files_in_zarr(self.strings_of(name), options)
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> dict[str, bytes]:
-        """Create the groups with their attributes, and copy strings."""
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
+        """Create groups with their attributes, and arrays without elements; copy strings."""
         groups = {name: self.attributes_of(name) for name in self.groups}
         late = zarr_group.make_all(place, self.attributes_of(""), groups, options.zarr_format)
         made: dict[str, bytes] = {}
-        for name in self.copied:
-            held = strings.to_zarr(self.strings_of(name), f"{place}/{name}", options)
-            made |= addresses.named_within(name, held)
-        return made | late
+        for name in (*self.copied, *outputs):
+            own = self.name_in_group(name)
+            if (output := outputs.get(name)) is not None:
+                output.create(f"{place}/{own}")
+                objects = output.objects
+            else:
+                objects = strings.to_zarr(self.strings_of(name), f"{place}/{own}", options)
+            made |= addresses.named_within(own, objects)
+        return consolidated.with_copies(made | late) if addresses.is_address(place) else {}
 
     def complete(self, place: str) -> None:
         """Consolidate the metadata, which at an address are not written yet."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
-from datamover.files import formats, hdf5, hdf5_types, strings
+from datamover.files import hdf5, hdf5_types, strings, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
@@ -56,7 +56,7 @@ class WholeHdf5(Way):
         """Open it, and read its contents."""
         self._data = hdf5.bytes_at(self.source)
         with hdf5.open_file(self.source, self._data) as self.file:
-            self.tree = hdf5.tree(self.file)
+            self.tree = hdf5.tree(self.file, self.as_stored)
             for name in self.tree.order:
                 if not is_utf8(name):
                     raise Unsupported(
@@ -117,9 +117,7 @@ class WholeHdf5(Way):
 def _refused(dtype: np.dtype, zarr_format: int) -> str:
     """Return why Zarr cannot hold elements of a dtype; empty if it can."""
     try:
-        formats.named("zarr").check_output(
-            ArraySpec((1,), dtype), MoveOptions(zarr_format=zarr_format)
-        )
+        zarr_output.made_in_memory(ArraySpec((1,), dtype), MoveOptions(zarr_format=zarr_format))
     except Unsupported as e:
         return str(e)
     return ""
@@ -161,17 +159,22 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
 
     def strings_of(self, name: str) -> strings.Strings:
         """Return one of `copied`; while it is open."""
-        return strings.of_hdf5(self.file, name, f"{self.source}:/{name}")
+        dataset, where = self.tree.datasets[name], f"{self.source}:/{name}"
+        return strings.of_hdf5(dataset, name, where, is_netcdf(self.file, dataset))
 
-    def make(self, place: str, specs: Any, options: Any) -> dict[str, bytes]:
-        """Create the groups with their attributes, and copy strings; log what is left out."""
+    def make(self, place: str, outputs: Any, options: Any) -> Mapping[str, bytes]:
+        """Create everything except the elements; log what is left out."""
         self._tell_of_links()
-        return super().make(place, specs, options)
+        return super().make(place, outputs, options)
 
     def attributes_of(self, name: str) -> dict[str, Any]:
         """Return the attributes of a group; "" is the name of the whole."""
         with hdf5.reading(self.source):
-            return json_attributes(self.file[name or "/"], is_netcdf(self.file))
+            return json_attributes(self.file[name or "/"], self._is_netcdf)
+
+    @functools.cached_property
+    def _is_netcdf(self) -> bool:
+        return is_netcdf(self.file)
 
     def _tell_of_links(self) -> None:
         """Log objects that are left out, and those that are written twice."""
@@ -195,7 +198,7 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         self._tell_of_growing()
         # Those of other datasets are logged when these are written.
         for name in ("", *tree.groups, *self.copied):
-            held = self.file[name or "/"]
+            held = self.tree.datasets.get(name, self.file[name or "/"])
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))
             tell_not_in_json(f"{self.source}:/{name}", missing)

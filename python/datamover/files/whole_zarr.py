@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import addresses, hdf5, hdf5_format, hdf5_scales, hdf5_traits, zarr_group
+from datamover.files import addresses, hdf5, hdf5_scales, hdf5_traits, zarr_group
 from datamover.files import strings as all_strings
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import is_utf8
@@ -100,17 +100,17 @@ class ZarrToHdf5(WholeZarr):
         """Reject names that are not UTF-8."""
         self.refuse(is_utf8, "which is not UTF-8; rename it")
 
-    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
         said = dataclasses.replace(
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] else None,
         )  # fmt: skip
-        return self.where(name), place, said
+        return self.where(name), output, said
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> dict[str, bytes]:
+        self, place: str, outputs: dict[str, Any], options: MoveOptions
+    ) -> Mapping[str, bytes]:
         """Create everything except the elements that are moved."""
 
         def fill(made: Any) -> None:
@@ -123,8 +123,9 @@ class ZarrToHdf5(WholeZarr):
                 low.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
                 hdf5_traits.write_of_json(f"{self.source}/{name}", made[name], attributes)
             dimensions = {}
-            for name, (spec, said) in specs.items():
-                hdf5_format.create_in(made, name, spec, said)
+            for name, output in outputs.items():
+                output.create_in(made)
+                spec = output.spec
                 hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
@@ -133,7 +134,7 @@ class ZarrToHdf5(WholeZarr):
                 dimensions[name] = hdf5_traits.dimension_names(found.kept)
             self._name_dimensions(made, dimensions)
 
-        needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
+        needed_bytes = sum(output.spec.nbytes for output in outputs.values())
         hdf5.create_file(place, fill, needed_bytes, hdf5_traits.are_large(self.attributes))
         return {}
 

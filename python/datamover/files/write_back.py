@@ -14,6 +14,7 @@ import ctypes
 import functools
 import mmap
 import os
+import stat
 import threading
 from collections.abc import Callable
 from typing import cast
@@ -45,47 +46,25 @@ def give_up() -> None:
     _queue.empty()
 
 
-class FileSystem:
-    """The file system of a directory, for a sync; opened at the first write.
+def sync(fd: int, path: str) -> None:
+    """Sync an open file, or the file system of an open directory, to the disk in one call.
 
-    The sync reports all errors since it was opened.
+    It reports all errors since the file or directory was opened.
     """
-
-    _fd = -1  # on the class: after an interrupt, an object may lack its own
-
-    def __init__(self) -> None:
-        self._opening = threading.Lock()
-
-    def open(self, path: str) -> None:
-        """Open it, unless it is open, so that the sync reports errors from now on."""
-        with self._opening:
-            if self._fd < 0:
-                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def sync(self, path: str) -> None:
-        """Sync all its files to the disk in one call."""
-        self.open(path)
-        if ctypes.CDLL(None, use_errno=True).syncfs(self._fd) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), path)
-
-    def close(self) -> None:
-        """Close the directory; it may be opened again."""
-        fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        os.fsync(fd)
+    elif ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), path)
 
 
-def sync_file_system(path: str) -> None:
-    """Sync the file system of a directory."""
-    file_system = FileSystem()
+def sync_path(path: str) -> None:
+    """Sync a file, or the file system of a directory."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        file_system.sync(path)
+        sync(fd, path)
     finally:
-        file_system.close()
+        os.close(fd)
 
 
 class _Queue:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
 import warnings
 from typing import Any
+
+import numpy as np
 
 from datamover.errors import IoFailed
 from datamover.files import addresses, direct_zarr, zarr_group
@@ -15,13 +18,14 @@ from datamover.files.formats import (
     ArraySpec,
     Format,
     MoveOptions,
+    Output,
     check_shape,
     register,
 )
 from datamover.files.native_attributes import native_of, tell_not_in_json, tell_of_types
 from datamover.files.zarr_array import ZarrArray, raise_no_space
-from datamover.files.zarr_output import check_dtype, check_output, create_in, titled
-from datamover.files.zarr_store import abandonable_store, created_at, zarr_python
+from datamover.files.zarr_output import check_dtype, made_in_memory, titled
+from datamover.files.zarr_store import abandonable_store, bound, write_objects, zarr_python
 from datamover.files.zarr_traits import traits_of
 
 log = logging.getLogger("datamover")
@@ -58,7 +62,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoFailed(f"{path} has empty chunks of {found.shards or found.chunks}")
     with addresses.failing(f"{path} is not a readable Zarr array"):
-        return ZarrArray(found, path, found.dtype, traits_of(found))
+        return ZarrArray(found, path, found.dtype, traits_of(found, path))
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
@@ -75,38 +79,52 @@ def _how_to_name(group: Any, path: str, at_address: bool) -> str:
     )
 
 
-def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Write the metadata, but no chunks. At an address, metadata are written last."""
-    if (native := native_of(spec)) is not None:
-        tell_not_in_json(native.where, native.not_in_json)
-        tell_of_types(native)
-    if found := list(titled(spec.dtype)):
-        log.warning("the titles of fields are left out, as Zarr has none: %s", ", ".join(found))
-    if addresses.is_address(path):
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+class ZarrOutput(Output):
+    """An array that will be written: made once, in memory, and then placed."""
+
+    def __init__(self, spec: ArraySpec, options: MoveOptions):
+        self._array, self.objects = made_in_memory(spec, options)
+        self._keeps_filters = options.zarr_format == 2
+        super().__init__(dataclasses.replace(spec, order="C"), options)
+        metadata = json.loads(next(reversed(self.objects.values())))
+        found = direct_zarr.plain_array("", metadata)
+        self._is_plain = found is not None and found.spec.dtype == spec.dtype
+        self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
+
+    def create(self, path: str) -> None:
+        """Write the metadata, but no chunks. At an address, metadata are written last."""
+        if (native := native_of(self.spec)) is not None:
+            tell_not_in_json(native.where, native.not_in_json)
+            tell_of_types(native)
+        kept = self.spec.kept
+        if kept is not None and kept.only_in_format_2 and not self._keeps_filters:
+            words = ", ".join(kept.only_in_format_2)
+            log.warning("%s: its filters are left out, as format 3 has none: %s", kept.where, words)
+        if found := list(titled(self.spec.dtype)):
+            words = ", ".join(found)
+            log.warning("the titles of fields are left out, as Zarr has none: %s", words)
         try:
-            create_in(path, spec, options)
+            write_objects(path, self.objects)
         except OSError as e:
-            raise_no_space(e, path, spec)
+            raise_no_space(e, path, self.spec)
             raise
 
+    def open(self, path: str) -> ZarrArray | direct_zarr.OrdinaryArray:
+        """Open the array for writing."""
+        if self._is_plain and not addresses.is_address(path):
+            return direct_zarr.OrdinaryArray(path, self.shown.layout)
+        return ZarrArray(bound(self._array, path), path, self.spec.dtype)
 
-def open_writer(
-    path: str, spec: ArraySpec, options: MoveOptions
-) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Open an array that `create` created."""
+
+def reopened(path: str, dtype: np.dtype) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an existing array for reading and writing of elements of a dtype."""
+    found = direct_zarr.opened(path)
+    if found is not None and found.spec.dtype == dtype:  # in the same byte order
+        return found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if addresses.is_address(path):
-            array, held = created_at(path, lambda store: create_in(store, spec, options))
-            return ZarrArray(array, path, spec.dtype, held=held)
-        found = direct_zarr.opened(path)
-        if found is not None and found.spec.dtype == spec.dtype:  # in the same byte order
-            return found
         array = zarr_python().open_array(abandonable_store(path), mode="r+")
-        return ZarrArray(array, path, spec.dtype)
+    return ZarrArray(array, path, dtype)
 
 
 def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
@@ -117,29 +135,4 @@ def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
     return direct_zarr.opened(path, found.spec.kept) or found
 
 
-def preview(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
-    """Return the array of `open_writer` without a place, for planning only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        store: dict[str, Any] = {}
-        array = create_in(store, spec, options)
-        name = ".zarray" if options.zarr_format == 2 else "zarr.json"
-        found = direct_zarr.plain_array("", json.loads(store[name].to_bytes()))
-        if found is not None and found.spec.dtype == spec.dtype:
-            return found
-        return ZarrArray(array, "", spec.dtype)
-
-
-register(
-    Format(
-        "zarr",
-        (".zarr",),
-        recognizes,
-        open_source,
-        check_output,
-        create,
-        open_writer,
-        is_directory=True,
-        preview=preview,
-    )
-)
+register(Format("zarr", (".zarr",), recognizes, open_source, ZarrOutput, is_directory=True))

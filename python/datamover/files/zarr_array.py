@@ -17,7 +17,6 @@ from datamover.files import addresses
 from datamover.files.at_work import return_large_blocks
 from datamover.files.formats import ArraySpec, Reader, Shape
 from datamover.files.space import is_no_space, no_space
-from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
 from datamover.files.zarr_store import rebound
 from datamover.files.zarr_traits import ZarrTraits
@@ -34,8 +33,6 @@ class ZarrArray(Reader):
         Dtype of the elements that are read or written; zarr converts the byte order.
     traits : ZarrTraits, optional
         Properties that a copy keeps.
-    held : dict, optional
-        Metadata of an array at an address that are not written yet, by names of objects.
     """
 
     def __init__(
@@ -44,7 +41,6 @@ class ZarrArray(Reader):
         path: str,
         dtype: np.dtype,
         traits: ZarrTraits | None = None,
-        held: dict[str, bytes] | None = None,
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
@@ -54,8 +50,6 @@ class ZarrArray(Reader):
             return_large_blocks()
         self._array = array
         self._path = path
-        #: What `publish` writes.
-        self.held_metadata = held or {}
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
@@ -126,15 +120,6 @@ class ZarrArray(Reader):
                 words = addresses.words_of(first)
                 raise IoFailed(f"{self._path} cannot be written: {words}") from first
             raise
-
-    def sync(self) -> None:
-        """Sync the file system of the store: one call for all chunks."""
-        if not addresses.is_address(self._path):
-            sync_file_system(self._path)
-
-    def publish(self) -> None:
-        """Write the metadata of an array at an address."""
-        addresses.put_all(self._path, self.held_metadata)
 
 
 def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:

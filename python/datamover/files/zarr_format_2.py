@@ -117,12 +117,14 @@ def _described(attributes: dict[str, Any], names: Any, spec: ArraySpec) -> dict[
 
 
 def _refuse_codecs(kept: ZarrTraits) -> None:
-    """Reject codecs before the compressor, which format 2 does not have."""
+    """Reject codecs before the compressor that format 2 does not have.
+
+    Transposed chunks are written in C order instead.
+    """
     serializer = kept.others.get("serializer")
-    own = [] if serializer is None else [serializer.to_dict()["name"]]
-    names = [_name(codec) for codec in kept.others.get("filters") or ()]
-    names += [name for name in own if name != "bytes"]
-    if names:
+    own = [] if serializer is None else [serializer]
+    names = [_name(codec) for codec in (*(kept.others.get("filters") or ()), *own)]
+    if names := [name for name in names if name not in ("bytes", "transpose")]:
         raise Unsupported(
             f"the input has the codecs {', '.join(names)}, which Zarr format 2 does not have"
         )

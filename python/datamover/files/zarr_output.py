@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Iterator
@@ -16,15 +15,15 @@ from datamover.files import addresses, zarr_format_2
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.json_values import valid
 from datamover.files.ordinary_layout import DTYPES
-from datamover.files.zarr_store import zarr_python
+from datamover.files.zarr_store import created, zarr_python
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: Approximate default size of chunks.
 DEFAULT_CHUNK_BYTES = 1 << 20
 
 
-def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check chunks, shards, compressor and dtype."""
+def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str, bytes]]:
+    """Check chunks, shards, compressor and dtype; return the result of `zarr_store.created`."""
     check_dtype(spec.dtype, "the output")
     check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
@@ -40,12 +39,12 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         )
     stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
-    arguments(spec, options)  # raises for options that the format does not have
+    said = arguments(spec, options)  # raises for options that the format does not have
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            create_in({}, spec, options)  # in memory: checks whether Zarr supports the dtype
+            made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
             kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
                 stored, spec.dtype, shards is not None, options.zarr_format or 3
             )
@@ -55,7 +54,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         raise Unsupported(f"Zarr cannot hold {held}: {addresses.words_of(e)}") from e
     if not kept:
         raise Unsupported(f"Zarr cannot hold {held}: values change when they are read again")
-    return dataclasses.replace(spec, order="C")
+    return made
 
 
 def check_dtype(dtype: Any, where: str) -> None:
@@ -191,15 +190,11 @@ def compressors_of(name: str) -> Any:
     return "auto" if name == "auto" else None
 
 
-def create_in(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
-    """Create the array in a zarr-python store."""
-    said = arguments(spec, options)
-    said["attributes"] = valid(said.get("attributes", {}))
+def create_in(
+    store: Any, shape: Shape, dtype: Any, chunks: Shape, shards: Shape | None, said: dict[str, Any]
+) -> Any:
+    """Create an array in a zarr-python store; `said` are the results of `arguments`."""
+    said = said | {"attributes": valid(said.get("attributes", {}))}
     return zarr_python().create_array(
-        store=store,
-        shape=spec.shape,
-        dtype=stored_dtype(spec.dtype),
-        chunks=chunk_shape(spec, options),
-        shards=_shards(spec, options),
-        **said,
+        store=store, shape=shape, dtype=dtype, chunks=chunks, shards=shards, **said
     )

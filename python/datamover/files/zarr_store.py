@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -112,16 +113,31 @@ def rebound(array: Any, **said: Any) -> Any:
     return Array(AsyncArray(**own | said))
 
 
-def created_at(address: str, create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
-    """Create an array at an address, by `create` from a store, without its metadata.
+def created(create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
+    """Create an array in memory, by `create` from a store.
 
     Returns
     -------
     tuple
         The array, and its metadata by names of objects; the last one makes it visible.
     """
+    held: dict[str, Any] = {}
+    array = create(held)
+    return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
+
+
+def write_objects(path: str, objects: Mapping[str, bytes]) -> None:
+    """Write metadata in a directory, which is made unless it exists; at an address do nothing."""
+    if addresses.is_address(path):
+        return
+    os.makedirs(path, exist_ok=True)
+    for name, data in objects.items():
+        with open(os.path.join(path, name), "xb") as file:
+            file.write(data)
+
+
+def bound(array: Any, place: str) -> Any:
+    """Return an array that was created in memory as the one of a directory, or at an address."""
     from zarr.storage import StorePath
 
-    held: dict[str, Any] = {}
-    array = rebound(create(held), store_path=StorePath(abandonable_store(address)))
-    return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
+    return rebound(array, store_path=StorePath(abandonable_store(place)))

@@ -102,6 +102,10 @@ class ZarrTraits:
         For an array of format 2, the properties of a copy in that format, instead of the above.
     native : NativeTraits, optional
         For an array in HDF5, the properties of a copy in HDF5.
+    where : str
+        The array, as a user names it.
+    only_in_format_2 : tuple of str
+        Names of filters that a copy in format 3 cannot have.
     """
 
     chunks: Shape
@@ -111,6 +115,8 @@ class ZarrTraits:
     others: dict[str, Any]
     of_format_2: dict[str, Any] | None = None
     native: NativeTraits | None = None
+    where: str = ""
+    only_in_format_2: tuple[str, ...] = ()
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Return the properties of the array whose dimension k is dimension axes[k] of this one."""
@@ -166,9 +172,10 @@ def _blosc_for(codec: Any, itemsize: int) -> Any:
     return codecs.BloscCodec(**{**codec.to_dict()["configuration"], "typesize": itemsize})
 
 
-def traits_of(array: Any) -> ZarrTraits:
-    """Read the properties of an open array of Zarr v2 or v3."""
-    return _of_v2(array) if array.metadata.zarr_format == 2 else _of_v3(array)
+def traits_of(array: Any, where: str = "") -> ZarrTraits:
+    """Read the properties of an open array of Zarr v2 or v3, which a user names `where`."""
+    found = _of_v2(array) if array.metadata.zarr_format == 2 else _of_v3(array)
+    return dataclasses.replace(found, where=where)
 
 
 def _of_v3(array: Any) -> ZarrTraits:
@@ -267,6 +274,7 @@ def _of_v2(array: Any) -> ZarrTraits:
             "compressors": array.compressors or None,
             "filters": array.filters or None,
         },
+        only_in_format_2=tuple(one.get_config()["id"] for one in array.filters or ()),
     )
 
 

@@ -240,7 +240,7 @@ class _Group:
     def _stored_dtype(self, name: str, array: np.ndarray) -> np.dtype:
         if name not in self._arrays:
             try:
-                zarr_output.check_output(ArraySpec((1, *array.shape), array.dtype), MoveOptions())
+                zarr_output.made_in_memory(ArraySpec((1, *array.shape), array.dtype), MoveOptions())
             except Unsupported as error:
                 raise Unsupported(f"array {name!r}: {error}") from None
         return zarr_output.stored_dtype(array.dtype)
