@@ -192,10 +192,11 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
     """Measure single elements: all of them in another order, or the ghosts of a mesh."""
     elems = math.prod(shape)
     if depth:
-        parts = _ghosts_of_mesh(depth, *shape, comm.size)
-        edges = [_share(shape[0], r, comm.size) for r in range(comm.size)]
-        regions = [dm.Region([lo * shape[1]], [hi * shape[1]]) for lo, hi in edges]
-        moved = 2 * depth * (comm.size - 1) * shape[1]
+        planes, nodes = shape
+        parts = _ghosts_of_mesh(depth, planes, nodes, comm.size)
+        edges = [_share(planes, r, comm.size) for r in range(comm.size)]
+        regions = [dm.Region([lo * nodes], [hi * nodes]) for lo, hi in edges]
+        moved = 2 * depth * (comm.size - 1) * nodes
     else:
         order = _shuffled(0, elems)
         edges = [_share(elems, r, comm.size) for r in range(comm.size)]

@@ -79,8 +79,8 @@ def _modes(shape: Sequence[int], starts: Sequence[int], counts: Sequence[int]) -
     return waves[0][:, None, None] * waves[1][None, :, None] * waves[2][None, None, :]
 
 
-def _starts(layout: dm.BlockCyclic, rank: int) -> list[int]:
-    """Return the first index of a rank's block along each dimension."""
+def _starts(layout: Any, rank: int) -> list[int]:
+    """Return the first index of a rank's block of a BlockCyclic along each dimension."""
     return [int(indices[0]) if len(indices) else 0 for indices in layout.global_indices(rank)]
 
 
@@ -106,7 +106,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, cut: str, shape: li
     shape : list of int
     """
     modes = [*shape[:2], shape[2] // 2 + 1] if kind == "r2c" else shape
-    facts = {"case": case, "bytes": 16 * int(np.prod(modes))}
+    facts: dict[str, Any] = {"case": case, "bytes": 16 * int(np.prod(modes))}
     forward = Contest(comm, seconds / 2, phase="forward", **facts)
     distribution = "(block, *, *)" if cut == "slabs" else "(block, block, *)"
     layout = dm.BlockCyclic(shape, distribution, comm.size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a move moves: one array, a whole HDF5 file or Zarr group, or many of them joined.
+"""Moves of one array, of a whole HDF5 file or Zarr group, or of many of them joined.
 
 First, one process creates the whole output except for the elements (`whole`, `whole_hdf5`,
 `hdf5_to_hdf5`, `whole_zarr`), and copies data that movers do not support, such as strings of any
