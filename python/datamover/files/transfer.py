@@ -18,6 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
+from datamover import lifeline
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
@@ -214,9 +215,10 @@ def move_between(
             if is_first(comm):
                 place.finish(objects)
     finally:
-        for job in jobs.values():
-            job.close()
-        place.give_back()
+        with lifeline.uninterrupted():
+            for job in jobs.values():
+                job.close()
+            place.give_back()
     of_jobs = {phase: sum(job.seconds[phase] for job in jobs.values()) for phase in PHASES}
     of_jobs["set_up"] += set_up_seconds
     of_jobs["sync"] += sync_seconds
