@@ -244,9 +244,10 @@ protected:
         return counters;
     }
     Decision decided(std::int64_t sequence) const {
+        audience_->finish_steps_before(sequence);
         std::optional<Decision> decision;
-        while (!decision)
-            decision = audience_->decide(0, sequence, 40, std::chrono::milliseconds(50));
+        while (!decision) decision = audience_->decide(0, sequence, std::chrono::milliseconds(50));
+        audience_->carry_out(0, sequence, 40);
         return *decision;
     }
     /// What both processes of a consumer hear at the end of a stream of two steps, of which the
@@ -382,12 +383,11 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Layout line = BlockCyclic({6}, "block", 1);
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}});
-    std::optional<Decision> decision;
-    while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
-    ASSERT_EQ(decision->joined.size(), 1u);
-    EXPECT_EQ(decision->joined[0].key, welcome.name("key"));
-    EXPECT_EQ(decision->to[0].second, 0);
-    audience_->sent({decision->to[0].first}, 0);
+    const Decision decision = decided(0);
+    ASSERT_EQ(decision.joined.size(), 1u);
+    EXPECT_EQ(decision.joined[0].key, welcome.name("key"));
+    EXPECT_EQ(decision.to[0].second, 0);
+    audience_->sent({decision.to[0].first}, 0);
     EXPECT_EQ(stranger.heard().name("type"), "array");
     const Value step = stranger.heard();
     EXPECT_EQ(step.name("type"), "step");
@@ -426,11 +426,10 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     for (std::int64_t step = 0; step < 3; ++step) {
-        std::optional<Decision> decision;
-        while (!decision) decision = audience_->decide(0, step, 40, std::chrono::milliseconds(50));
-        ASSERT_EQ(decision->to.size(), 1u);
-        EXPECT_EQ(decision->is_told_by_messages, step > 0);
-        audience_->sent({decision->to[0].first}, step);
+        const Decision decision = decided(step);
+        ASSERT_EQ(decision.to.size(), 1u);
+        EXPECT_EQ(decision.is_told_by_messages, step > 0);
+        audience_->sent({decision.to[0].first}, step);
     }
     // Two of them were not granted.
     stranger.say(Record().add("type", "done").add("place", 2));
@@ -641,9 +640,8 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     const Layout line = BlockCyclic({6}, "block", 1);
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     first.subscribe({{"u", line}, {"v", line}});
-    std::optional<Decision> decision;
-    while (!decision) decision = audience_->decide(0, 0, 0, std::chrono::milliseconds(50));
-    audience_->sent({decision->to[0].first}, 0);
+    const Decision decision = decided(0);
+    audience_->sent({decision.to[0].first}, 0);
     late.say(Record().add("type", "arrays"));
     EXPECT_EQ(late.heard().name("name"), "u");
     EXPECT_EQ(late.heard().name("type"), "arrays");

@@ -24,7 +24,6 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_ahead = 64;
-constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
@@ -159,7 +158,7 @@ Value Consumer::introduce(const Address& address, const Record& words) {
 
 /// What the stream says of itself.
 void Consumer::read_welcome(const Value& said, const Address& address) {
-    for (const Value& item : said.list("producers", max_producers)) {
+    for (const Value& item : said.list("producers", max_processes)) {
         const auto& parts = item.items();
         if (parts.size() != 3)
             throw Error(ErrorCode::io,
@@ -226,8 +225,8 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     return links;
 }
 
-std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
-    std::vector<KnownArray> known;
+std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
+    std::vector<SentArray> known;
     collectively_unless_interrupted(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
@@ -237,12 +236,10 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
     share_of_first(*together_, [&known](Words& words) {
-        words.pass(known, [&words](KnownArray& array) {
-            std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
-            std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
-            words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
-            words.pass(nprocs).pass(layout);
-            if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+        words.pass(known, [&words](SentArray& array) {
+            std::string said = words.reads() ? "" : array.words().bytes();
+            words.pass(said);
+            if (words.reads()) array = SentArray::of(Value::parse_record(said));
         });
     });
     return known;
@@ -259,9 +256,9 @@ void Consumer::require_unsubscribed() const {
 
 void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
     require_unsubscribed();
-    if (wanted.empty() || wanted.size() > max_wanted_arrays)
+    if (wanted.empty() || wanted.size() > max_array_number)
         throw make_error(ErrorCode::invalid_argument, wanted.size(),
-                         " arrays were requested; request 1 to ", max_wanted_arrays);
+                         " arrays were requested; request 1 to ", max_array_number);
     std::set<std::string> names;
     std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
@@ -354,10 +351,10 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
 
 std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::int64_t elem_bytes) {
     auto& arrived = array_of(name);
-    if (elem_bytes != arrived.first->type().elem_bytes)
+    if (elem_bytes != arrived.first->elem_bytes())
         throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
-                         arrived.first->type().elem_bytes, " bytes; its dtype ",
-                         arrived.first->type().text, " has another size");
+                         arrived.first->elem_bytes(), " bytes; its dtype ", arrived.first->dtype(),
+                         " has another size");
     return steps_->unpack_new(arrived);
 }
 
@@ -520,22 +517,14 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bo
 /// Waits for what comes, without the lock, and takes it in; false where a signal ended the wait.
 bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program) {
     std::vector<pollfd> waiting{{wake_->file(), POLLIN, 0}};
-    bool says_later = false;
-    if (failing_) {
-        waiting.push_back({control_->socket(), POLLIN, 0});
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
-        time = std::clamp(left, std::chrono::milliseconds(0), time);
-    } else {
-        says_later = steps_->may_say_later();
-        if (says_later) {
-            time = std::min(time, unsaid_time);
-        } else {
-            steps_->say_taken();
-        }
-        steps_->add_to(waiting);
-        // The thread beside has left what takes connecting to the program: nothing else may come.
-        if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
-    }
+    const bool says_later = steps_->may_say_later();
+    if (says_later)
+        time = std::min(time, unsaid_time);
+    else
+        steps_->say_taken();
+    steps_->add_to(waiting);
+    // The thread beside has left what takes connecting to the program: nothing else may come.
+    if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
     const Clock::time_point awake_end = awake_end_;
     lock.unlock();
     const int found = is_program
@@ -547,32 +536,30 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
     if (found < 0)
         for (pollfd& one : waiting) one.revents = 0;
     if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;
-    if (says_later && found == 0 && !failing_) steps_->say_taken();
+    if (says_later && found == 0) steps_->say_taken();
     take_in(waiting, is_program);
     return !was_interrupted;
 }
 
 void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
     try {
-        if (!failing_) {
-            steps_->take_in(waiting, is_program);
-            look_for_lost();
-        } else if (const auto reason = steps_->reason()) {
-            fail_here(*reason);
-        } else if (Clock::now() >= reason_end_) {
-            fail_here(*failing_);
-        }
+        steps_->take_in(waiting, is_program);
+        // A connection that has ended is an error, but at the end of the stream. Why it has, the
+        // stream says over another one, where it can; it may be heard later.
+        const std::optional<Error> why = failing_ ? failing_ : steps_->lost();
+        if (!why) return;
+        const Clock::time_point now = Clock::now();
+        if (!reason_end_) reason_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
+        if (now >= *reason_end_) fail_here(*why);
     } catch (const Error& error) {
         const bool has_reason =
             error.code() == ErrorCode::peer_failed || error.code() == ErrorCode::timeout;
-        if (failing_) {
-            fail_here(*failing_);
-        } else if (!has_reason || steps_->was_told()) {
+        if (steps_->was_told() || (!failing_ && !has_reason)) {
             fail_here(error);
+        } else if (failing_) {
+            fail_here(*failing_);
         } else {
-            // The stream says why its connections end, where it can.
             failing_ = error;
-            reason_end_ = Clock::now() + std::chrono::milliseconds(reason_milliseconds.load());
             steps_->end_data();
         }
     } catch (const std::bad_alloc&) {
@@ -582,16 +569,6 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
             Error(ErrorCode::peer_failed, "interrupted while connecting to the sending processes"));
         throw;
     }
-}
-
-/// A connection that has ended is an error, but at the end of the stream, which is told over
-/// another one and may be heard later.
-void Consumer::look_for_lost() {
-    const std::optional<Error> lost = steps_->lost();
-    if (!lost) return;
-    const Clock::time_point now = Clock::now();
-    if (!lost_end_) lost_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
-    if (now >= *lost_end_) fail_here(*lost);
 }
 
 void Consumer::raise_error() const {

@@ -11,10 +11,10 @@
 #include <cstring>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 
@@ -67,23 +67,21 @@ auto naming(const std::string& array, const Work& work) {
 
 }  // namespace
 
-IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank)
-    : name_(known.name),
-      type_(known.type),
+IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank)
+    : sent_(sent),
       wanted_(wanted.layout),
       rank_(rank),
-      plan_(naming(name_, [&] { return plan_between(known.layout, wanted.layout); })) {
-    if (!wanted.dtype.empty() && wanted.dtype != type_.text)
-        throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
+      plan_(naming(sent.name, [&] { return plan_between(sent.layout, wanted.layout); })) {
+    if (!wanted.dtype.empty() && wanted.dtype != sent.dtype)
+        throw make_error(ErrorCode::wrong_type, "array '", sent.name, "' has dtype ", sent.dtype,
                          "; its destination has ", wanted.dtype);
-    for (const PeerPart& peer : naming(name_, [&] { return plan_.incoming(rank); })) {
-        std::int64_t bytes = 0;
-        if (__builtin_mul_overflow(peer.part.size(), type_.elem_bytes, &bytes))
-            throw Error(ErrorCode::out_of_range, "a message has more than 2^63 bytes");
-        sizes_[static_cast<int>(peer.rank)] = static_cast<std::uint64_t>(bytes);
-    }
+    naming(sent.name, [&] {
+        for (const PeerPart& peer : plan_.incoming(rank))
+            sizes_[static_cast<int>(peer.rank)] =
+                static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
+    });
     if (!wanted.comes_in_new_memory) return;
-    new_memory_ = dense_memory(wanted_, rank, type_.elem_bytes);
+    new_memory_ = dense_memory(wanted_, rank, sent.elem_bytes);
     compile_for(*new_memory_);
     for (const auto& [producer, relation] : relations_)
         if (relation.destination_contiguous())
@@ -104,9 +102,9 @@ void IncomingArray::compile_for(const MemoryLayout& memory) {
     if (memory_ && *memory_ == memory) return;
     memory_.reset();
     relations_.clear();
-    const plan::RelationSide to{&plan_.destination(), &memory, type_.elem_bytes, rank_};
+    const plan::RelationSide to{&plan_.destination(), &memory, elem_bytes(), rank_};
     for (const PeerPart& peer : plan_.incoming(rank_)) {
-        const plan::RelationSide message{&plan_.source(), nullptr, type_.elem_bytes, peer.rank};
+        const plan::RelationSide message{&plan_.source(), nullptr, elem_bytes(), peer.rank};
         relations_.emplace_back(static_cast<int>(peer.rank), plan::compile(peer.part, message, to));
     }
     memory_ = memory;

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <limits>
 
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {
@@ -23,7 +23,7 @@ struct Audience::Consumer {
           queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
 
     /// Whether it is to be let in before the next step.
-    bool is_ready() const { return is_subscribed && !is_active && !left; }
+    bool is_ready() const { return stage == Stage::subscribed && !left; }
     /// Steps that may be sent to all processes.
     std::int64_t least_credit() const {
         std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -46,7 +46,12 @@ struct Audience::Consumer {
     }
     bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
-    bool gets_steps() const { return is_active && !left; }
+    bool gets_steps() const { return stage == Stage::active && !left; }
+    /// Whether more may come of a step before this one.
+    bool is_within_step_before(std::int64_t sequence) const {
+        return gets_steps() && queue.is_within_step() &&
+               queue.waiting().back().sequence != sequence;
+    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
@@ -63,7 +68,6 @@ struct Audience::Consumer {
     /// By rank, of the processes that have not left; none: it is forgotten.
     std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
-    std::vector<std::pair<std::string, std::string>> wanted_words;
     /// How far a process is.
     struct Progress {
         std::int64_t granted = 0;  ///< steps that it has memory for beyond those that it has taken
@@ -78,10 +82,11 @@ struct Audience::Consumer {
     int times_asked = 0;
     bool takes_all = false;          ///< each array is wanted, whole, as a step of its own
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
-    /// Whether it has requested arrays, and all its processes have granted credits. It was told so,
-    /// so that the next step that begins is for it.
-    bool is_subscribed = false;
-    bool asks_for_arrays = false, is_active = false;
+    /// It is subscribed once it has requested arrays, and all its processes have granted credits:
+    /// it was told so, so that the next step that begins is for it. From that step on it is active.
+    enum class Stage { connected, subscribed, active };
+    Stage stage = Stage::connected;
+    bool asks_for_arrays = false;
     /// The first of its processes that left, by the steps that it took: the others get no more.
     std::optional<Departure> left;
 };
@@ -129,80 +134,57 @@ std::vector<Audience::ConsumerPtr> Audience::consumers() const {
     return all;
 }
 
-std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::int64_t number,
+bool Audience::is_within_step_before(std::int64_t sequence) {
+    const std::lock_guard lock(lock_);
+    return std::ranges::any_of(consumers_, [sequence](const auto& entry) {
+        return entry.second->is_within_step_before(sequence);
+    });
+}
+
+void Audience::finish_steps_before(std::int64_t sequence) {
+    const std::lock_guard lock(lock_);
+    for (const ConsumerPtr& consumer : consumers()) {
+        if (!consumer->is_within_step_before(sequence)) continue;
+        consumer->queue.complete();
+        pump(*consumer);
+    }
+}
+
+std::optional<Decision> Audience::decide(int array, std::int64_t sequence,
                                          std::chrono::milliseconds time) {
     std::unique_lock lock(lock_);
-    std::optional<Decision> decision = look(lock, array, sequence, time, true).decision;
-    if (decision) add_to_queues(array, sequence, number);
+    // The caller alone adds other arrays.
+    const SentArray& sent = arrays_.at(static_cast<std::size_t>(array));
+    std::optional<Decision> decision = decide_now(sent, sequence);
+    if (!decision && time.count() > 0) {
+        changed_.wait_for(lock, time);
+        decision = decide_now(sent, sequence);
+    }
+    if (decision) decided_ = *decision;
     return decision;
 }
 
-Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
-                                     std::chrono::milliseconds time) {
-    std::unique_lock lock(lock_);
-    return look(lock, array, sequence, time, false);
-}
-
-void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
-    const std::lock_guard lock(lock_);
-    add_to_queues(array, sequence, number);
-}
-
-Audience::Foreseen Audience::look(std::unique_lock<std::mutex>& lock, int array,
-                                  std::int64_t sequence, std::chrono::milliseconds time,
-                                  bool is_agreed) {
-    // The caller alone adds other arrays.
-    const SentArray& sent = arrays_.at(static_cast<std::size_t>(array));
-    Foreseen found = look_at_once(sent, sequence, is_agreed);
-    if (!found.decision && !found.needs_more && time.count() > 0) {
-        changed_.wait_for(lock, time);
-        found = look_at_once(sent, sequence, is_agreed);
-    }
-    foreseen_ = found.decision.value_or(Decision());
-    return found;
-}
-
-/// Decides, but for adding to queues. Unless the call `is_agreed`, nothing changes but that the
-/// stream has its place.
-Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t sequence,
-                                          bool is_agreed) {
-    const Foreseen unknown{std::nullopt, true};
-    std::int64_t active = 0, ready = 0;
+std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_t sequence) {
     // Within a step nobody is let in: the rest of it would be no step.
     if (sequence != sequence_) {
-        for (const auto& [key, consumer] : consumers_) {
-            active += consumer->gets_steps();
-            ready += consumer->is_ready();
-        }
-        const bool are_enough = active + ready >= least_;
-        if (!is_agreed && (ready > 0 || !are_enough)) return unknown;
-        if (!are_enough) {
+        const auto counts = [](const auto& entry) {
+            return entry.second->gets_steps() || entry.second->is_ready();
+        };
+        if (std::ranges::count_if(consumers_, counts) < least_) {
             places_->stop_waiting(*this);
             return {};
         }
         admit();
     }
-    if (!is_agreed && !news_.joined.empty()) return unknown;
     std::vector<ConsumerPtr> chosen;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
-        if (!consumer->gets_steps()) continue;
+        if (!consumer->gets_steps() || !consumer->takes(array)) continue;
+        if (!fits(*consumer, array, sequence) && !take_on(consumer, array, sequence)) continue;
         StepQueue& queue = consumer->queue;
-        if (queue.is_within_step() && queue.waiting().back().sequence != sequence) {
-            if (!is_agreed) return unknown;
-            queue.complete();
-            pump(*consumer);
-        }
-        if (!consumer->takes(array)) continue;
-        if (!fits(*consumer, array, sequence)) {
-            if (!is_agreed) return unknown;
-            if (!take_on(consumer, array, sequence)) continue;
-        }
         const std::int64_t bytes = consumer->step_bytes.at(array.number);
-        while (queue.room_for(sequence, bytes) == StepQueue::Room::by_dropping) {
-            if (!is_agreed) return unknown;
+        while (queue.room_for(sequence, bytes) == StepQueue::Room::by_dropping)
             news_.dropped.emplace_back(consumer->key, queue.drop_oldest());
-        }
         must_wait = must_wait || queue.room_for(sequence, bytes) == StepQueue::Room::wait;
         chosen.push_back(consumer);
     }
@@ -210,7 +192,7 @@ Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t s
     if (must_wait || chosen.empty()) places_->stop_waiting(*this);
     if (must_wait) return {};
     if (!chosen.empty() && !places_->take(*this, sequence != sequence_)) return {};
-    Decision decision = news_;
+    Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
     decision.is_told_by_messages = decision.joined.empty();
@@ -218,20 +200,13 @@ Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t s
         decision.is_told_by_messages &= consumer->is_told_by_messages();
         decision.to.emplace_back(consumer->key, consumer->queue.place_of(sequence));
     }
-    return {std::move(decision), false};
+    return decision;
 }
 
-/// Does what was found last.
-void Audience::add_to_queues(int array, std::int64_t sequence, std::int64_t number) {
-    undone_ = std::exchange(foreseen_, {});  // where what follows fails, it is withdrawn
-    const auto forget = [](auto& news, std::size_t told) {  // more may have come since
-        news.erase(news.begin(), news.begin() + static_cast<std::ptrdiff_t>(told));
-    };
-    forget(news_.joined, undone_.joined.size());
-    forget(news_.gone, undone_.gone.size());
-    forget(news_.dropped, undone_.dropped.size());
+void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
+    const std::lock_guard lock(lock_);
     sequence_ = sequence;
-    for (const auto& [key, place] : undone_.to) {
+    for (const auto& [key, place] : decided_.to) {
         const auto found = consumers_.find(key);
         if (found == consumers_.end()) continue;  // the others hear of it with the next one
         Consumer& consumer = *found->second;
@@ -240,28 +215,39 @@ void Audience::add_to_queues(int array, std::int64_t sequence, std::int64_t numb
     }
 }
 
+void Audience::take_back() {
+    const std::lock_guard lock(lock_);
+    taken_back();
+    changed_.notify_all();  // another stream may have the place
+}
+
+/// What was decided last, and not done by all. Perhaps some processes have heard of it; to hear of
+/// its news again changes nothing.
+Decision Audience::taken_back() {
+    places_->stop_waiting(*this);
+    const auto tell_again = [](auto& news, const auto& lost) {
+        news.insert(news.end(), lost.begin(), lost.end());
+    };
+    tell_again(news_.joined, decided_.joined);
+    tell_again(news_.gone, decided_.gone);
+    tell_again(news_.dropped, decided_.dropped);
+    places_->tell_again(decided_.ended);
+    return std::exchange(decided_, {});
+}
+
 /// The place after the last step that a process of a consumer can have taken. Messages are sent
 /// before all processes have granted their step, and before this process has added it to the queue.
 std::int64_t Audience::end_of_sent(const Consumer& consumer) const {
     if (!consumer.hears_by_messages) return consumer.queue.next_place();
     std::int64_t end = consumer.queue.end_place();
-    for (const auto& [key, place] : foreseen_.to)
+    for (const auto& [key, place] : decided_.to)
         if (key == consumer.key) end = std::max(end, place + 1);
     return end;
 }
 
-void Audience::stop_waiting() {
-    const std::lock_guard lock(lock_);
-    places_->stop_waiting(*this);
-}
-
 void Audience::withdraw(const Error& why) {
     const std::lock_guard lock(lock_);
-    const Decision lost = std::exchange(undone_, {});
-    // Perhaps some processes have heard of these; to hear of them again changes nothing.
-    news_.gone.insert(news_.gone.end(), lost.gone.begin(), lost.gone.end());
-    news_.dropped.insert(news_.dropped.end(), lost.dropped.begin(), lost.dropped.end());
-    places_->tell_again(lost.ended);
+    const Decision lost = taken_back();
     std::set<std::string> keys;
     for (const auto& one : lost.joined) keys.insert(one.key);
     for (const auto& [key, place] : lost.to) keys.insert(key);
@@ -272,8 +258,9 @@ void Audience::withdraw(const Error& why) {
 }
 
 bool Audience::is_taken() const {
-    return std::ranges::all_of(consumers_,
-                               [](const auto& entry) { return entry.second->queue.is_empty(); });
+    return decided_.to.empty() && std::ranges::all_of(consumers_, [](const auto& entry) {
+               return entry.second->queue.is_empty();
+           });
 }
 
 bool Audience::is_within_step() const {
@@ -295,10 +282,10 @@ void Audience::admit() {
     least_ = 0;
     for (const ConsumerPtr& consumer : consumers()) {
         if (!consumer->is_ready()) continue;
-        consumer->is_active = true;
+        consumer->stage = Consumer::Stage::active;
         ++came_;
         news_.joined.push_back(
-            {consumer->key, consumer->nprocs, consumer->wanted_words, consumer->takes_all});
+            {consumer->key, consumer->nprocs, *consumer->wanted, consumer->takes_all});
     }
 }
 
@@ -310,18 +297,7 @@ void Audience::tell_arrays(Consumer& consumer) {
 }
 
 void Audience::tell_array(Consumer& consumer, const SentArray& array) {
-    if (consumer.told.insert(array.number).second) consumer.say(words_of(array));
-}
-
-Record Audience::words_of(const SentArray& array) {
-    return Record()
-        .add("type", "array")
-        .add("number", array.number)
-        .add("name", array.name)
-        .add("dtype", array.dtype)
-        .add("elem_bytes", array.elem_bytes)
-        .add("nprocs", array.layout.nprocs())
-        .add("layout", bytes_of_layout(array.layout));
+    if (consumer.told.insert(array.number).second) consumer.say(array.words());
 }
 
 /// Whether it is known that an array can go to a consumer, in a step with no more bytes than are
@@ -341,12 +317,9 @@ bool Audience::take_on(const ConsumerPtr& consumer, const SentArray& array, std:
         const Layout& wanted = all.at(array.name);
         plan_between(array.layout, wanted);
         std::int64_t bytes = 0;
-        for (std::int64_t rank = 0; rank < consumer->nprocs; ++rank) {
-            std::int64_t more = 0;
-            if (__builtin_mul_overflow(wanted.local_elems(rank), array.elem_bytes, &more) ||
-                __builtin_add_overflow(bytes, more, &bytes))
-                throw Error(ErrorCode::out_of_range, "a step has more than 2^63 bytes");
-        }
+        for (std::int64_t rank = 0; rank < consumer->nprocs; ++rank)
+            bytes = geometry::add(bytes,
+                                  geometry::multiply(wanted.local_elems(rank), array.elem_bytes));
         consumer->step_bytes[array.number] = bytes;
         if (!fits(*consumer, array, sequence))
             throw make_error(ErrorCode::out_of_range, "a step with it needs ",
@@ -364,7 +337,7 @@ bool Audience::take_on(const ConsumerPtr& consumer, const SentArray& array, std:
 
 void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence) {
     const std::lock_guard lock(lock_);
-    undone_ = {};
+    decided_ = {};
     for (const std::string& key : keys) {
         const auto found = consumers_.find(key);
         if (found == consumers_.end() || found->second->queue.waiting().empty()) continue;
@@ -432,7 +405,7 @@ void Audience::end(const ConsumerPtr& consumer) {
                                      "the stream was closed before all processes of the consumer "
                                      "had taken the same steps"));
     dropped_ += queue.dropped();
-    left_ += consumer->is_active;
+    left_ += consumer->stage == Consumer::Stage::active;
     consumer->say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
@@ -443,7 +416,7 @@ void Audience::count(StreamCounters& counters) {
     counters.consumers_lost = lost_;
     counters.steps_dropped = dropped_;
     for (const auto& [key, consumer] : consumers_) {
-        if (consumer->is_active)
+        if (consumer->stage == Consumer::Stage::active)
             ++(consumer->gets_steps()       ? counters.consumers
                : consumer->left->is_orderly ? counters.consumers_left
                                             : counters.consumers_lost);
@@ -453,8 +426,6 @@ void Audience::count(StreamCounters& counters) {
 
 namespace {
 
-constexpr std::int64_t max_processes = 1 << 16;
-constexpr std::size_t max_arrays = 1 << 12;
 /// Steps that a consumer may ask for in advance.
 constexpr std::int64_t max_credits = 64;
 /// A consumer that reads the answers asks as often as it likes which arrays there are.
@@ -529,7 +500,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Value& words
     if (rank > 0) link->say(Record().add("type", "joined").bytes());
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
-        link->say(words_of(arrays_[static_cast<std::size_t>(number)]).bytes());
+        link->say(arrays_[static_cast<std::size_t>(number)].words().bytes());
     changed_.notify_all();
     return {consumer, rank};
 }
@@ -609,21 +580,17 @@ void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Valu
 
 void Audience::subscribe(Consumer& consumer, const Value& said) {
     std::map<std::string, Layout> wanted;
-    std::vector<std::pair<std::string, std::string>> words;
-    for (const Value& item : said.list("arrays", max_arrays)) {
+    for (const Value& item : said.list("arrays", max_array_number)) {
         if (item.items().size() != 2)
             throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
-        const std::string& name = item.items()[0].as_name("name");
-        const std::string& layout = item.items()[1].text();
-        wanted.insert_or_assign(name, layout_of_bytes(layout, consumer.nprocs));
-        words.emplace_back(name, layout);
+        wanted.insert_or_assign(item.items()[0].as_name("name"),
+                                layout_of_bytes(item.items()[1].text(), consumer.nprocs));
     }
     consumer.takes_all = wanted.empty();
     if (consumer.takes_all && consumer.nprocs != 1)
         throw Error(ErrorCode::invalid_argument,
                     "a consumer of several processes must request at least one array");
     consumer.wanted = std::move(wanted);
-    consumer.wanted_words = std::move(words);
     consumer.hears_by_messages =
         said.flag("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
     if (said.flag("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
@@ -632,9 +599,10 @@ void Audience::subscribe(Consumer& consumer, const Value& said) {
 /// Tells the first process that the stream knows what the consumer wants and has a credit of each
 /// of its processes.
 void Audience::confirm_if_complete(Consumer& consumer) {
-    if (consumer.is_subscribed || consumer.left || !consumer.wanted || consumer.least_credit() < 1)
+    if (consumer.stage != Consumer::Stage::connected || consumer.left || !consumer.wanted ||
+        consumer.least_credit() < 1)
         return;
-    consumer.is_subscribed = true;
+    consumer.stage = Consumer::Stage::subscribed;
     consumer.links.at(0)->say(Record().add("type", "subscribed").bytes());
 }
 
@@ -741,7 +709,7 @@ void Audience::part_with(Consumer& consumer, std::int64_t rank) {
 void Audience::forget(const ConsumerPtr& consumer) {
     consumers_.erase(consumer->key);
     dropped_ += consumer->queue.dropped();
-    if (consumer->is_active) {
+    if (consumer->stage == Consumer::Stage::active) {
         news_.gone.push_back(consumer->key);
         ++(consumer->left->is_orderly ? left_ : lost_);
     }
