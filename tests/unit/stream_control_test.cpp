@@ -280,18 +280,18 @@ protected:
         return last;
     }
 
-    /// Sends so many steps of one array to those who want it; the places that are dropped in the
-    /// last decision.
-    std::vector<Decision::Place> send(std::int64_t steps) {
-        std::vector<Decision::Place> dropped;
+    /// Sends so many steps of one array to those who want it; what was taken, for all that the last
+    /// decision says.
+    std::map<std::string, std::int64_t> send(std::int64_t steps) {
+        std::map<std::string, std::int64_t> taken;
         for (; steps > 0; --steps) {
             const Decision decision = decided(sequence_);
             std::vector<std::string> keys;
             for (const auto& [key, place] : decision.to) keys.push_back(key);
             audience_->sent(keys, sequence_++);
-            dropped = decision.dropped;
+            taken = decision.taken;
         }
-        return dropped;
+        return taken;
     }
     /// A consumer that needs no announcement of whole steps; its key.
     std::string come_in_and_subscribe(const Stranger& stranger) const {
@@ -559,7 +559,7 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     audience_->taken_before(key, 0, 3);
     EXPECT_EQ(counters().consumers_lost, 0);
     // Those that keep the steps perhaps hear of it from nobody else.
-    EXPECT_EQ(send(1), (std::vector<Decision::Place>{{key, 0}, {key, 1}, {key, 2}}));
+    EXPECT_EQ(send(1), (std::map<std::string, std::int64_t>{{key, 3}}));
     stranger.say(Record().add("type", "done").add("place", 17));
     while (counters().consumers_lost == 0) std::this_thread::yield();
 }

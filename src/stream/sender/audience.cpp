@@ -231,6 +231,7 @@ Decision Audience::taken_back() {
     tell_again(news_.joined, decided_.joined);
     tell_again(news_.gone, decided_.gone);
     tell_again(news_.dropped, decided_.dropped);
+    news_.taken.merge(decided_.taken);  // what was said later counts
     places_->tell_again(decided_.ended);
     return std::exchange(decided_, {});
 }
@@ -643,7 +644,7 @@ void Audience::release_taken(Consumer& consumer) {
         consumer.took = Clock::now();
         // A consumer that says this here alone, and not to those that keep the step, has it no
         // longer.
-        news_.dropped.emplace_back(consumer.key, place);
+        news_.taken[consumer.key] = place + 1;
         changed_.notify_all();  // another stream may have the place
     }
 }

@@ -48,6 +48,7 @@ struct Decision {
     std::vector<Newcomer> joined;
     std::vector<std::string> gone;
     std::vector<Place> dropped;
+    std::map<std::string, std::int64_t> taken;  ///< by key: all steps before this place
     std::vector<Place> to;
     /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
     bool is_told_by_messages = false;

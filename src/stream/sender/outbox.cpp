@@ -618,6 +618,10 @@ void Outbox::drop(const std::string& key, std::uint64_t place) {
     for (const auto& box : boxes_of(key)) box->drop(place);
 }
 
+void Outbox::advance(const std::string& key, std::uint64_t taken) {
+    for (const auto& box : boxes_of(key)) box->advance(taken);
+}
+
 void Outbox::end(const std::string& key) {
     for (const auto& box : boxes_of(key)) box->end_all();
 }

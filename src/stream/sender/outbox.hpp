@@ -333,8 +333,9 @@ public:
     /// has others listen, since it waits for that.
     void hear();
     void leave();
-    /// Forgets what is kept of a step.
+    /// Forgets what is kept of a step; of all steps before a place.
     void drop(const std::string& key, std::uint64_t place);
+    void advance(const std::string& key, std::uint64_t taken);
     /// Ends the connections of a consumer.
     void end(const std::string& key);
     /// Forgets a consumer that has gone, and ends its connections.

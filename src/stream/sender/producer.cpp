@@ -24,23 +24,8 @@ namespace {
 /// in which they wait for this process: otherwise nobody would ever see it.
 constexpr std::chrono::seconds last_words_time{10};
 
-/// Each key once for all its places that follow each other.
 void pass_places(Words& words, std::vector<Decision::Place>& places) {
-    struct OfKey {
-        std::string key;
-        std::vector<std::int64_t> places;
-    };
-    std::vector<OfKey> keyed;
-    for (const auto& [key, place] : places) {
-        if (keyed.empty() || keyed.back().key != key) keyed.push_back({key, {}});
-        keyed.back().places.push_back(place);
-    }
-    words.pass(keyed, [&](OfKey& one) {
-        words.pass(one.key).pass(one.places, [&](std::int64_t& place) { words.pass(place); });
-    });
-    places.clear();
-    for (const OfKey& one : keyed)
-        for (const std::int64_t place : one.places) places.emplace_back(one.key, place);
+    words.pass(places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
 }
 
 void pass_decision(Words& words, Decision& decision) {
@@ -54,8 +39,10 @@ void pass_decision(Words& words, Decision& decision) {
             one.wanted.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
-    pass_places(words, decision.dropped);
-    pass_places(words, decision.to);
+    std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
+    for (auto* const places : {&decision.dropped, &taken, &decision.to})
+        pass_places(words, *places);
+    decision.taken = {taken.begin(), taken.end()};
     words.pass(decision.is_told_by_messages).pass(decision.turn);
     pass_places(words, decision.ended);
 }
@@ -679,6 +666,8 @@ void Producer::hear(const Decision& decision) {
     }
     for (const auto& [key, place] : decision.dropped)
         outbox_->drop(key, static_cast<std::uint64_t>(place));
+    for (const auto& [key, place] : decision.taken)
+        outbox_->advance(key, static_cast<std::uint64_t>(place));
     for (const std::string& key : decision.gone) {
         outbox_->forget(key);
         recipients_.erase(key);
