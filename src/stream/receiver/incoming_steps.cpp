@@ -350,7 +350,8 @@ std::optional<ArrivedStep> IncomingSteps::next() {
 std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     std::pair<IncomingArray*, ArrayMessages>& arrived) {
     auto& [array, messages] = arrived;
-    if (messages.new_memory == nullptr) messages.new_memory = array_pool_.take(array->new_bytes());
+    if (messages.new_memory == nullptr)
+        messages.new_memory = array_pool_.take_bytes(array->new_bytes());
     array->unpack_rest(messages);
     return messages.new_memory;
 }
@@ -361,7 +362,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& 
                                                            std::uint64_t bytes) {
     const std::optional<std::size_t> place = array.place_of(producer);
     if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_.take(array.new_bytes());
+    if (come.new_memory == nullptr) come.new_memory = array_pool_.take_bytes(array.new_bytes());
     return std::make_shared<IncomingMessage>(
         bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
 }

@@ -366,7 +366,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
 
 void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
     const auto deadline = deadline_after(timeout_seconds);
-    outbox_->leave();
+    outbox_->tell(News::leaves);
     if (audience_ != nullptr) audience_->finish_steps();
     bool done = false;
     while (!done) {
@@ -619,10 +619,10 @@ Decision Producer::decide(const SentCall& call) {
                     throw Error(ErrorCode::invalid_state, "the stream is closed");
                 while (!look({})) {
                     if (Clock::now() >= awake_end) {
-                        outbox_->leave();
+                        outbox_->tell(News::leaves);
                         return look(time);
                     }
-                    outbox_->hear();
+                    outbox_->tell(News::hears);
                     ::sched_yield();
                 }
                 return true;
