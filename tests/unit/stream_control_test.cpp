@@ -238,11 +238,7 @@ protected:
     }
 
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
-    StreamCounters counters() const {
-        StreamCounters counters;
-        audience_->count(counters);
-        return counters;
-    }
+    StreamCounters counters() const { return audience_->counters(); }
     Decision decided(std::int64_t sequence) const {
         audience_->finish_steps_before(sequence);
         std::optional<Decision> decision;

@@ -102,8 +102,8 @@ public:
     void end();
     /// Others may have its place for good.
     void leave_places();
-    /// Sets what is counted of consumers: each that came gets steps now, or left, or was lost.
-    void count(StreamCounters& counters);
+    /// What is counted of consumers: each that came gets steps now, or left, or was lost.
+    StreamCounters counters();
 
     // What the threads of connections call.
 
@@ -139,29 +139,10 @@ private:
     // All of these under the lock.
     std::optional<Decision> decide_now(const SentArray& array, std::int64_t sequence);
     Decision taken_back();
-    std::int64_t end_of_sent(const Consumer& consumer) const;
     void admit();
-    void tell_arrays(Consumer& consumer);
-    void tell_array(Consumer& consumer, const SentArray& array);
-    bool fits(const Consumer& consumer, const SentArray& array, std::int64_t sequence) const;
-    bool take_on(const ConsumerPtr& consumer, const SentArray& array, std::int64_t sequence);
-    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
-    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
-    void subscribe(Consumer& consumer, const Value& said);
-    void confirm_if_complete(Consumer& consumer);
-    void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
-    void release_taken(Consumer& consumer);
-    void pump(Consumer& consumer);
-    void send(Consumer& consumer, const Step& step);
     std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
-    ConsumerPtr newcomer(const Value& words, const LinkPtr& link);
     void make_place();
-    void leave(const ConsumerPtr& consumer, const Error& error);
-    void part_with(Consumer& consumer, std::int64_t rank);
-    void tell_who_left(const ConsumerPtr& consumer);
-    void forget(const ConsumerPtr& consumer);
-    void end(const ConsumerPtr& consumer);
-    std::vector<ConsumerPtr> consumers() const;
+    ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
 
     void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
 
@@ -171,15 +152,14 @@ private:
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;
-    std::map<std::string, ConsumerPtr> consumers_;  ///< by key
+    std::vector<ConsumerPtr> consumers_;  ///< in the order in which they came
     std::set<LinkPtr> links_;
     std::vector<SentArray> arrays_;  ///< by number
     bool has_ended_ = false;
-    Decision news_;     ///< that no decision has told yet
-    Decision decided_;  ///< last, until all processes have done it
-    std::int64_t came_ = 0, left_ = 0, lost_ = 0, dropped_ = 0;
+    Decision news_;               ///< that no decision has told yet
+    Decision decided_;            ///< last, until all processes have done it
+    StreamCounters counts_;       ///< of consumers that are here no more, and of all that came
     std::int64_t sequence_ = -1;  ///< of the step that is being sent
-    std::int64_t count_ = 0;      ///< of consumers that ever connected
 };
 
 }  // namespace datamover::stream

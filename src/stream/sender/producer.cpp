@@ -416,12 +416,11 @@ void Producer::stop() {
 }
 
 StreamCounters Producer::counters() const {
-    StreamCounters counters;
+    StreamCounters counters = audience_ != nullptr ? audience_->counters() : StreamCounters();
     counters.bytes_kept = outbox_->bytes_kept();
     counters.bytes_held = outbox_->bytes_held();
     counters.bytes_sent = outbox_->bytes_sent();
     counters.connections_refused = reception_->refused();
-    if (audience_ != nullptr) audience_->count(counters);
     return counters;
 }
 

@@ -238,12 +238,9 @@ Value Reception::State::greet(const Connection& connection) const {
                              Clock::now() + std::chrono::seconds(greeting_seconds));
     if (!may_connect(connection, words)) {
         send_frame(connection,
-                   Record()
-                       .add("type", "failed")
-                       .add("code", "invalid_argument")
-                       .add("words",
-                            "the stream requires its token, which was not sent; pass token= or set "
-                            "DATAMOVER_STREAM_TOKEN"));
+                   failed_words(Error(ErrorCode::invalid_argument,
+                                      "the stream requires its token, which was not sent; pass "
+                                      "token= or set DATAMOVER_STREAM_TOKEN")));
         throw Error(ErrorCode::io, "a connection has a wrong token");
     }
     return words;

@@ -192,6 +192,13 @@ std::string few_words(std::string words) {
     return words;
 }
 
+Record failed_words(const Error& error) {
+    return Record()
+        .add("type", "failed")
+        .add("code", error_code_name(error.code()))
+        .add("words", few_words(error.what()));
+}
+
 Error said_error(const Value& said) {
     const std::string& name = said.name("code");
     ErrorCode code = ErrorCode::peer_failed;

@@ -121,7 +121,9 @@ inline constexpr std::size_t max_words = 2000;
 
 /// Words that are not too long, cut between characters.
 std::string few_words(std::string words);
-/// peer_failed where the code is none that is known. Throws io.
+/// An error as a frame says it, and as it is read there: peer_failed where the code is none that is
+/// known. Throws io.
+Record failed_words(const Error& error);
 Error said_error(const Value& said);
 
 /// What both ends say first.
