@@ -233,8 +233,9 @@ protected:
         welcome.add("type", "welcome");
         audience_ = std::make_shared<Audience>(Flow(), 1, welcome, places_);
         outbox_ = std::make_shared<Outbox>(1);
-        reception_ =
-            std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
+        std::vector<Descriptor> listeners;
+        listeners.emplace_back(listener_);
+        reception_ = std::make_unique<Reception>(std::move(listeners), token_, outbox_, audience_);
     }
 
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }

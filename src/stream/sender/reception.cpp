@@ -71,24 +71,26 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     const int process = ::getpid();
     std::mutex lock;
     std::condition_variable changed;
-    std::vector<int> listeners;
+    std::vector<Descriptor> listeners;
     std::size_t accepting = 0;  ///< threads
     std::list<Open> open;       ///< the oldest first
     bool closed = false;
     std::atomic<std::uint64_t> refused{0};
 };
 
-Reception::Reception(std::span<const int> sockets, std::string token,
+Reception::Reception(std::vector<Descriptor> sockets, std::string token,
                      std::shared_ptr<Outbox> outbox, std::shared_ptr<Audience> audience)
     : state_(std::make_shared<State>()) {
     state_->token = std::move(token);
     state_->outbox = std::move(outbox);
     state_->audience = std::move(audience);
-    state_->listeners.assign(sockets.begin(), sockets.end());
+    state_->listeners = std::move(sockets);
     const SignalsBlocked blocked;
     try {
-        for (const int socket : sockets) {
-            std::thread([state = state_, socket] { state->accept_all(socket); }).detach();
+        for (const Descriptor& socket : state_->listeners) {
+            std::thread([state = state_, number = socket.get()] {
+                state->accept_all(number);
+            }).detach();
             const std::lock_guard lock(state_->lock);
             ++state_->accepting;
         }
@@ -104,12 +106,12 @@ void Reception::close() {
     std::unique_lock lock(state.lock);
     if (state.closed) return;
     state.closed = true;
-    for (const int listener : state.listeners) ::shutdown(listener, SHUT_RDWR);
+    for (const Descriptor& listener : state.listeners) ::shutdown(listener.get(), SHUT_RDWR);
     for (const auto& one : state.open) one.connection->end();
     state.changed.notify_all();
     // The addresses are free afterwards.
     state.changed.wait(lock, [&state] { return state.accepting == 0; });
-    for (const int listener : state.listeners) ::close(listener);
+    state.listeners.clear();
 }
 
 bool Reception::is_of_this_process() const {

@@ -72,6 +72,22 @@ std::size_t send_once(int socket, std::span<const std::byte> first,
 
 }  // namespace
 
+std::chrono::milliseconds time_until(Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+}
+
+bool wait_for(int socket, short events, Clock::time_point end, const Look& look) {
+    while (true) {
+        look();
+        pollfd waiting{socket, events, 0};
+        // Before poll: this process may have been kept from running until what came was late.
+        const auto left = time_until(end);
+        if (::poll(&waiting, 1, static_cast<int>(look.until_next(left).count())) > 0) return true;
+        if (left.count() == 0) return false;
+    }
+}
+
 std::uint64_t max_files() {
     rlimit limit{};
     const bool is_limited =
@@ -166,17 +182,10 @@ std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> int
 void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
                       const Look& look) const {
     while (!into.empty()) {
-        // Before it is read: this process may have been kept from running until what came was late.
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-        if (const auto come = receive(into)) {
+        if (const auto come = receive(into))
             into = into.subspan(come->size());
-            continue;
-        }
-        look();
-        if (left.count() <= 0)
+        else if (!wait_for(socket(), POLLIN, deadline, look))
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
-        pollfd waiting{socket(), POLLIN, 0};
-        ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
     }
 }
 
