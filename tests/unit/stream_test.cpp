@@ -137,7 +137,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     box.put(0, 0, box.memory(1000));
     MemoryPtr read = read_from(box, 0);
     const void* const memory = read->bytes().data();
-    box.advance(1);
+    box.forget(0, 1);
     EXPECT_FALSE(box.next(0, 1, std::nullopt).kept);
     EXPECT_EQ(box.bytes_kept(), 0u);
     MemoryPtr other = box.memory(1000);
@@ -161,7 +161,7 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     box.put(0, 0, box.memory(bytes));
     MemoryPtr read = read_from(box, 0);
     ASSERT_NE(read->segment(), nullptr);
-    box.advance(1);
+    box.forget(0, 1);
     box.free_unused();
     EXPECT_EQ(box.bytes_held(), bytes);
     read.reset();
@@ -169,7 +169,7 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     // With the next message, memory stays again for those after it.
     box.put(1, 0, box.memory(bytes));
     read = read_from(box, 1);
-    box.advance(2);
+    box.forget(0, 2);
     read.reset();
     EXPECT_EQ(box.bytes_held(), bytes);
     box.remove(&reader);

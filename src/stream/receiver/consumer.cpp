@@ -89,10 +89,13 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                              ", or 0 to choose by the arrays' size");
     });
     limit_ = deadline_after(options_.timeout_seconds);
+    std::string welcome;
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() == 0) read_welcome(introduce(first, Record().add("nprocs", size())), first);
+        if (rank() == 0) welcome = introduce(first, Record().add("nprocs", size())).text();
     });
-    share_welcome();
+    if (!token_) token_.emplace();
+    share_of_first(*together_, [&](Words& words) { words.pass(*token_).pass(welcome); });
+    collectively(*together_, [&] { read_welcome(Value::parse_record(welcome), first); });
     collectively_unless_interrupted(*together_, [&] {
         if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
@@ -173,20 +176,6 @@ void Consumer::read_welcome(const Value& said, const Address& address) {
     habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
     habits_.is_pressed = said.flag("pressed");
     habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
-}
-
-/// Has all processes know what the first was told.
-void Consumer::share_welcome() {
-    const auto pass = [this](Words& words) {
-        words.pass(*token_).pass(key_).pass(pathways_);
-        words.pass(habits_.goes_ahead).pass(habits_.is_pressed);
-        words.pass(habits_.tells_by_messages);
-        words.pass(senders_, [&words](Sender& sender) {
-            words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
-        });
-    };
-    if (!token_) token_.emplace();
-    share_of_first(*together_, pass);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -296,7 +285,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         throw why;
     }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
-    begin_steps(words, [&] { steps_->want(std::move(wanted), options_.ahead, habits_); });
+    begin_steps(words, std::move(wanted));
 }
 
 void Consumer::subscribe_to_all() {
@@ -309,17 +298,17 @@ void Consumer::subscribe_to_all() {
     });
     is_subscribed_ = true;
     habits_.tells_by_messages = false;
-    begin_steps({}, [this] { steps_->want_all(options_.ahead, habits_); });
+    begin_steps({}, {});
 }
 
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
-void Consumer::begin_steps(const ValueList& arrays, const std::function<void()>& want) {
+void Consumer::begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted) {
     collectively_unless_interrupted(*together_, [&] {
         Entered entered(*this);
         try {
             raise_error();
-            want();
+            steps_->want(std::move(wanted), options_.ahead, habits_);
             if (rank() == 0)
                 control_->say(Record()
                                   .add("type", "subscribe")

@@ -110,10 +110,9 @@ private:
 
     Value introduce(const Address& address, const Record& words);
     void read_welcome(const Value& said, const Address& address);
-    void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const ValueList& arrays, const std::function<void()>& want);
+    void begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();

@@ -153,10 +153,6 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
     counters_.connections_local += connection_->is_local();
 }
 
-DataReceiver::~DataReceiver() {
-    for (const int file : files_) ::close(file);
-}
-
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
     unsent_.send(Grant{taken, may, alone}.write());
 }
@@ -239,7 +235,7 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
     for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
         int file = -1;
         std::memcpy(&file, static_cast<const std::byte*>(control) + at, sizeof file);
-        files_.push_back(file);
+        files_.emplace_back(file);
     }
 }
 
@@ -272,7 +268,7 @@ std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
     if (files_.empty() || segments_.size() >= Segment::max_of_connection)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
-    const Descriptor file(files_.front());
+    const Descriptor file = std::move(files_.front());
     files_.pop_front();
     return segments_.emplace(number, SegmentView::of_file(file.get())).first->second;
 }

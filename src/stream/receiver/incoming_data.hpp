@@ -149,7 +149,6 @@ class DataReceiver {
 public:
     DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                  int pathways, ReceptionCounters& counters);
-    ~DataReceiver();
     DataReceiver(const DataReceiver&) = delete;
     DataReceiver& operator=(const DataReceiver&) = delete;
 
@@ -193,7 +192,7 @@ private:
     std::size_t header_bytes_ = 0;  ///< that have come
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;
-    std::deque<int> files_;  ///< handed over, and of no segment yet
+    std::deque<Descriptor> files_;  ///< handed over, and of no segment yet
     std::map<std::uint64_t, std::shared_ptr<const SegmentView>> segments_;
     bool has_ended_ = false, is_paused_ = false;
 };

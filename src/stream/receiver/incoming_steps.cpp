@@ -416,16 +416,13 @@ constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
+    takes_all_ = wanted.empty();
     wanted_ = std::move(wanted);
-    suits_arrays_ = ahead == 0 && habits.goes_ahead;
+    if (takes_all_)
+        for (const auto& [number, known] : known_) want_whole(known);
+    suits_arrays_ = ahead == 0 && habits.goes_ahead && !takes_all_;
     ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
     habits_ = habits;
-}
-
-void IncomingSteps::want_all(std::int64_t ahead, StreamHabits habits) {
-    want({}, ahead == 0 ? static_cast<std::int64_t>(ahead_at_first) : ahead, habits);
-    takes_all_ = true;
-    for (const auto& [number, known] : known_) want_whole(known);
 }
 
 void IncomingSteps::give_credit() {

@@ -52,11 +52,10 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial)
         : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
-    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
-    /// 0: for as many as suit the arrays.
+    /// Says what is wanted, before the stream hears of it; nothing: all arrays, whole, also those
+    /// that are told of later. Memory may be taken for `ahead` steps; 0: for as many as suit the
+    /// arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
-    /// As want: all arrays are wanted, whole, also those that are told of later.
-    void want_all(std::int64_t ahead, StreamHabits habits);
     /// Lets the stream send, once it knows what is wanted.
     void give_credit();
 

@@ -132,7 +132,7 @@ Audience::Audience(Flow flow, std::int64_t least, Record welcome, std::shared_pt
     : flow_(flow),
       least_(least),
       welcome_(std::move(welcome)),
-      places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
+      places_(std::move(places)),
       lock_(places_->lock),
       changed_(places_->changed) {
     const std::lock_guard lock(lock_);

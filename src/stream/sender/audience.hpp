@@ -60,9 +60,9 @@ struct Decision {
 class Audience : private PlaceHolder {
 public:
     /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
-    /// added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, Record welcome,
-             std::shared_ptr<Places> places = nullptr, const std::string& name = "");
+    /// added.
+    Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
+             const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
     Audience& operator=(const Audience&) = delete;

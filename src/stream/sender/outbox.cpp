@@ -50,18 +50,10 @@ void Box::tell(News news) {
     for (const auto& [pathway, reader] : readers_) reader->tell(news);
 }
 
-void Box::drop(std::uint64_t place) {
-    forget([place](const KeptMessage& kept) { return kept.place == place; });
-}
-
-void Box::advance(std::uint64_t taken) {
-    forget([taken](const KeptMessage& kept) { return kept.place < taken; });
-}
-
-void Box::forget(const std::function<bool(const KeptMessage&)>& which) {
+void Box::forget(std::uint64_t begin, std::uint64_t end) {
     const std::lock_guard lock(lock_);
     std::erase_if(kept_, [&](const auto& entry) {
-        if (!which(entry.second)) return false;
+        if (entry.second.place < begin || entry.second.place >= end) return false;
         kept_bytes_ -= entry.second.message->bytes().size();
         return true;
     });
@@ -332,7 +324,7 @@ void DataSender::obey(const Grant& grant) {
             throw make_error(ErrorCode::io, "more than ", max_granted,
                              " steps were granted and not taken");
     }
-    box_.advance(grant.taken);
+    box_.forget(0, grant.taken);
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
@@ -516,12 +508,9 @@ void Outbox::tell(News news) {
     for (const auto& box : all_boxes()) box->tell(news);
 }
 
-void Outbox::drop(const std::string& key, std::uint64_t place) {
-    for (const auto& box : boxes_of(key)) box->drop(place);
-}
-
-void Outbox::advance(const std::string& key, std::uint64_t taken) {
-    for (const auto& box : boxes_of(key)) box->advance(taken);
+void Outbox::forget_steps(const std::string& key, std::int64_t begin, std::int64_t end) {
+    for (const auto& box : boxes_of(key))
+        box->forget(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
 }
 
 void Outbox::end(const std::string& key) {
@@ -580,7 +569,7 @@ Outbox::Boxes Outbox::all_boxes() {
 
 void Outbox::free_all() {
     for (const auto& box : all_boxes()) {
-        box->advance(std::numeric_limits<std::uint64_t>::max());
+        box->forget(0, std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }
 }

@@ -70,10 +70,8 @@ public:
              std::int64_t number = no_number);
     /// Tells all connections.
     void tell(News news);
-    /// Forgets what is kept of a step.
-    void drop(std::uint64_t place);
-    /// Forgets what is kept of all steps before a place.
-    void advance(std::uint64_t taken);
+    /// Forgets what is kept of the steps from one place up to another.
+    void forget(std::uint64_t begin, std::uint64_t end);
 
     /// The first that is kept from a number on and may be sent, with its number; without it, where
     /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
@@ -105,8 +103,6 @@ public:
     std::uint64_t bytes_held() const { return pool_.bytes_held(); }
 
 private:
-    void forget(const std::function<bool(const KeptMessage&)>& which);
-
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
@@ -286,9 +282,8 @@ public:
               std::int64_t number = no_number);
     /// Tells all connections.
     void tell(News news);
-    /// Forgets what is kept of a step; of all steps before a place.
-    void drop(const std::string& key, std::uint64_t place);
-    void advance(const std::string& key, std::uint64_t taken);
+    /// Forgets what is kept of the steps from one place up to another.
+    void forget_steps(const std::string& key, std::int64_t begin, std::int64_t end);
     /// Ends the connections of a consumer.
     void end(const std::string& key);
     /// Forgets a consumer that has gone, and ends its connections.

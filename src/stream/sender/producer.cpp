@@ -663,10 +663,8 @@ void Producer::hear(const Decision& decision) {
         recipients_.insert_or_assign(one.key, Recipient{one.wanted, one.takes_all});
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
-    for (const auto& [key, place] : decision.dropped)
-        outbox_->drop(key, static_cast<std::uint64_t>(place));
-    for (const auto& [key, place] : decision.taken)
-        outbox_->advance(key, static_cast<std::uint64_t>(place));
+    for (const auto& [key, place] : decision.dropped) outbox_->forget_steps(key, place, place + 1);
+    for (const auto& [key, place] : decision.taken) outbox_->forget_steps(key, 0, place);
     for (const std::string& key : decision.gone) {
         outbox_->forget(key);
         recipients_.erase(key);

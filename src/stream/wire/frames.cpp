@@ -39,6 +39,7 @@ public:
 
     Value record() {
         Value record;
+        record.text_ = rest_;
         while (!rest_.empty()) {
             record.keys_.emplace_back(take(number(1)));
             record.items_.push_back(value(0));

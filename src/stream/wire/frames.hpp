@@ -40,6 +40,7 @@ public:
 
     Kind kind() const { return kind_; }
     std::int64_t integer() const { return integer_; }
+    /// Of a record the bytes that it was parsed from.
     const std::string& text() const { return text_; }
     const std::vector<Value>& items() const { return items_; }
     bool is(std::string_view text) const { return kind_ == Kind::text && text_ == text; }

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -33,40 +32,36 @@ std::atomic<std::uint64_t> segments_made{0};
 }  // namespace
 
 std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
-    const int file = ::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0) return nullptr;
-    void* memory = MAP_FAILED;
-    if (may_keep(file) && reserve_and_seal(file, bytes))
-        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) {
-        ::close(file);
+    Descriptor file(::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (file.get() < 0 || !may_keep(file.get()) || !reserve_and_seal(file.get(), bytes))
         return nullptr;
-    }
-    return std::unique_ptr<Segment>(new Segment(file, {static_cast<std::byte*>(memory), bytes}));
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
+    return std::unique_ptr<Segment>(
+        new Segment(std::move(file), {static_cast<std::byte*>(memory), bytes}));
 }
 
-Segment::Segment(int file, std::span<std::byte> memory)
-    : file_(file), memory_(memory), number_(segments_made++) {}
+Segment::Segment(Descriptor file, std::span<std::byte> memory)
+    : file_(std::move(file)), memory_(memory), number_(segments_made++) {}
 
 Segment::~Segment() {
     ::munmap(memory_.data(), memory_.size());
-    ::close(file_);
 }
 
 void Segment::give_memory_back() {
     if (!std::exchange(has_memory_, false)) return;
-    ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                 static_cast<off_t>(memory_.size()));
 }
 
 bool Segment::reserve() {
     if (!has_memory_)
-        has_memory_ = ::posix_fallocate(file_, 0, static_cast<off_t>(memory_.size())) == 0;
+        has_memory_ = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(memory_.size())) == 0;
     return has_memory_;
 }
 
 int Segment::open_for_reading() const {
-    const std::string name = concat("/proc/self/fd/", file_);
+    const std::string name = concat("/proc/self/fd/", file_.get());
     const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
         throw make_error(ErrorCode::io,

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "stream/wire/connection.hpp"
+
 namespace datamover::stream {
 
 class Segment {
@@ -45,9 +47,9 @@ public:
     int open_for_reading() const;
 
 private:
-    Segment(int file, std::span<std::byte> memory);
+    Segment(Descriptor file, std::span<std::byte> memory);
 
-    int file_;
+    Descriptor file_;
     std::span<std::byte> memory_;
     std::uint64_t number_;
     bool has_memory_ = true;
