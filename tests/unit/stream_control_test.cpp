@@ -261,7 +261,7 @@ protected:
         first.say(Record().add("type", "arrays"));
         for (const std::int64_t sequence : {0, 1}) {
             EXPECT_EQ(decided(sequence).to.size(), 1u);
-            audience_->sent({key}, sequence);
+            audience_->sent(sequence);
         }
         while (!first.heard().find("type")->is("arrays")) {  // all that it said has been heard
         }
@@ -283,9 +283,7 @@ protected:
         std::map<std::string, std::int64_t> taken;
         for (; steps > 0; --steps) {
             const Decision decision = decided(sequence_);
-            std::vector<std::string> keys;
-            for (const auto& [key, place] : decision.to) keys.push_back(key);
-            audience_->sent(keys, sequence_++);
+            audience_->sent(sequence_++);
             taken = decision.taken;
         }
         return taken;
@@ -384,7 +382,7 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     ASSERT_EQ(decision.joined.size(), 1u);
     EXPECT_EQ(decision.joined[0].key, welcome.name("key"));
     EXPECT_EQ(decision.to[0].second, 0);
-    audience_->sent({decision.to[0].first}, 0);
+    audience_->sent(0);
     EXPECT_EQ(stranger.heard().name("type"), "array");
     const Value step = stranger.heard();
     EXPECT_EQ(step.name("type"), "step");
@@ -426,7 +424,7 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
         const Decision decision = decided(step);
         ASSERT_EQ(decision.to.size(), 1u);
         EXPECT_EQ(decision.is_told_by_messages, step > 0);
-        audience_->sent({decision.to[0].first}, step);
+        audience_->sent(step);
     }
     // Two of them were not granted.
     stranger.say(Record().add("type", "done").add("place", 2));
@@ -460,7 +458,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     const std::string key = decided(0).to.at(0).first;
-    audience_->sent({key}, 0);
+    audience_->sent(0);
     decided(1);
     for (const std::int64_t place : {0, 1})
         stranger.say(Record().add("type", "done").add("place", place));
@@ -478,7 +476,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     });
     places_->changed.wait(lock, [&] { return waits; });
     lock.unlock();
-    audience_->sent({key}, 1);
+    audience_->sent(1);
     other.join();
     EXPECT_EQ(woken, std::cv_status::no_timeout);
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
@@ -522,7 +520,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         while (taken.size() < 2) {  // both are in
             const Decision decision = decided(sequence_);
             for (const auto& [one, at] : decision.to) {
-                audience_->sent({one}, sequence_);
+                audience_->sent(sequence_);
                 audience_->taken_before(one, 0, taken[one] = static_cast<std::uint64_t>(at) + 1);
             }
             ++sequence_;
@@ -638,7 +636,7 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     first.subscribe({{"u", line}, {"v", line}});
     const Decision decision = decided(0);
-    audience_->sent({decision.to[0].first}, 0);
+    audience_->sent(0);
     late.say(Record().add("type", "arrays"));
     EXPECT_EQ(late.heard().name("name"), "u");
     EXPECT_EQ(late.heard().name("type"), "arrays");

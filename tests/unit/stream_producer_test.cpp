@@ -74,9 +74,7 @@ public:
         } else {
             return {mine};
         }
-        Words words;
-        there.pass(words);
-        return {mine, words.numbers()};
+        return {mine, there.numbers()};
     }
     void agree(const std::optional<Error>& mine) override {
         if (mine) throw *mine;

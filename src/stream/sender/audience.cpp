@@ -83,19 +83,203 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         return bytes != step_bytes.end() &&
                bytes->second <= audience.flow_.queue_bytes - queue.bytes_of(sequence);
     }
-    bool take_on(const SentArray& array, std::int64_t sequence);
-    bool hear(std::int64_t rank, const Value& said);
-    void hear_of_leaving(std::int64_t rank, const Value& said);
-    void subscribe(const Value& said);
-    void confirm_if_complete();
-    void take_all_before(std::int64_t rank, std::uint64_t place);
-    void release_taken();
-    void pump();
-    void send(const Step& step);
-    void leave(const Error& error);
-    void part_with(std::int64_t rank);
-    void tell_who_left();
-    void end();
+    /// Finds out whether it can take an array; one that cannot is refused, which is no concern of
+    /// the others.
+    bool take_on(const SentArray& array, std::int64_t sequence) {
+        try {
+            if (!wanted->contains(array.name)) wanted->emplace(array.name, whole_of(array.layout));
+            const Layout& layout = wanted->at(array.name);
+            plan_between(array.layout, layout);
+            std::int64_t bytes = 0;
+            for (std::int64_t rank = 0; rank < nprocs; ++rank)
+                bytes = geometry::add(
+                    bytes, geometry::multiply(layout.local_elems(rank), array.elem_bytes));
+            step_bytes[array.number] = bytes;
+            if (!fits(array, sequence))
+                throw make_error(ErrorCode::out_of_range, "a step with it needs ",
+                                 queue.bytes_of(sequence), " + ", bytes,
+                                 " bytes; the stream buffers at most ", audience.flow_.queue_bytes,
+                                 " (queue_bytes)");
+            return true;
+        } catch (const Error& error) {
+            leave(make_error(error.code(), "array '", array.name, "': ", error.what()));
+        } catch (const std::exception& error) {  // no memory for the plan
+            leave(Error(ErrorCode::no_memory, error.what()));
+        }
+        return false;
+    }
+    /// Whether the process may say more.
+    bool hear(std::int64_t rank, const Value& said) {
+        const auto is = [&said](std::string_view name) { return said.is("type", name); };
+        if (audience.has_ended_) return !is("bye");
+        if (!links.contains(rank))
+            throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
+        if (is("bye")) {
+            hear_of_leaving(rank, said);
+        } else if (is("done")) {
+            take_all_before(rank, static_cast<std::uint64_t>(said.number("place")) + 1);
+        } else if (is("credit")) {
+            std::int64_t& granted = progress[static_cast<std::size_t>(rank)].granted;
+            granted += said.number("steps", 1, max_credits - granted);
+            confirm_if_complete();
+        } else if (is("subscribe") && rank == 0 && !wanted) {
+            subscribe(said);
+            confirm_if_complete();
+        } else if (is("arrays") && rank == 0) {
+            if (links.at(rank)->unsent().is_empty()) times_asked = 0;
+            if (++times_asked > max_times_asked)
+                throw make_error(ErrorCode::io, "arrays() was requested more than ",
+                                 max_times_asked, " times without reading an answer");
+            asks_for_arrays = true;
+            if (!audience.arrays_.empty()) tell_arrays();
+        } else {
+            throw Error(ErrorCode::io, "received a frame of an unexpected type");
+        }
+        tell_who_left();
+        pump();
+        audience.changed_.notify_all();
+        return !is("bye");
+    }
+    /// A process says which steps it has taken, and perhaps an error that it had.
+    void hear_of_leaving(std::int64_t rank, const Value& said) {
+        const std::int64_t place = said.has("place") ? said.number("place") : 0;
+        const bool is_orderly = !said.has("code");
+        const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
+        if (!left || place < left->place)
+            left = Departure{
+                place,
+                make_error(
+                    error.code(), "process ", rank, " of the consumer ",
+                    is_orderly ? "left the stream before this step" : "failed: ", error.what()),
+                is_orderly};
+        part_with(rank);
+    }
+    void subscribe(const Value& said) {
+        std::map<std::string, Layout> requested;
+        for (const Value& item : said.list("arrays", max_array_number)) {
+            if (item.items().size() != 2)
+                throw Error(ErrorCode::io,
+                            "the requested arrays must be pairs of a name and a layout");
+            requested.insert_or_assign(item.items()[0].as_name("name"),
+                                       layout_of_bytes(item.items()[1].text(), nprocs));
+        }
+        takes_all = requested.empty();
+        if (takes_all && nprocs != 1)
+            throw Error(ErrorCode::invalid_argument,
+                        "a consumer of several processes must request at least one array");
+        wanted = std::move(requested);
+        hears_by_messages =
+            said.flag("hears_by_messages") && audience.flow_.policy == Policy::block && !takes_all;
+        if (said.flag("newest"))
+            queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
+    }
+    /// Tells the first process that the stream knows what the consumer wants and has a credit of
+    /// each of its processes.
+    void confirm_if_complete() {
+        if (stage != Stage::connected || left || !wanted || least_credit() < 1) return;
+        stage = Stage::subscribed;
+        links.at(0)->say(Record().add("type", "subscribed").bytes());
+    }
+    /// Takes note of what a process has taken, as it says over one or two connections.
+    void take_all_before(std::int64_t rank, std::uint64_t place) {
+        // Messages are sent before all processes have granted their step, and before this process
+        // has added it to the queue.
+        std::int64_t end = hears_by_messages ? queue.end_place() : queue.next_place();
+        for (const auto& [to, decided] : audience.decided_.to)
+            if (hears_by_messages && to == key) end = std::max(end, decided + 1);
+        if (place > static_cast<std::uint64_t>(end))
+            throw make_error(ErrorCode::io, "process ", rank, " took step ", place - 1,
+                             ", which was not sent to it");
+        std::int64_t& taken = progress[static_cast<std::size_t>(rank)].taken;
+        taken = std::max(taken, static_cast<std::int64_t>(place));
+        release_taken();
+    }
+    /// Forgets the steps that all processes have taken.
+    void release_taken() {
+        const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
+        const auto& travelling = queue.travelling();
+        while (!travelling.empty() && travelling.begin()->first < least) {
+            const std::int64_t place = travelling.begin()->first;
+            queue.taken(place);
+            took = Clock::now();
+            // A consumer that says this here alone, and not to those that keep the step, has it no
+            // longer.
+            audience.news_.taken[key] = place + 1;
+            audience.changed_.notify_all();  // another stream may have the place
+        }
+    }
+    /// Sends what it has credits for.
+    void pump() {
+        while (!links.empty() && least_credit() > 0) {
+            const std::optional<Step> step = queue.next_to_send();
+            if (!step) return;
+            send(*step);
+        }
+    }
+    void send(const Step& step) {
+        // All processes may have taken it before it was granted to all.
+        if (is_told_by_messages(step)) return release_taken();
+        ValueList arrays;
+        for (const int array : step.arrays) {
+            announced.insert(array);
+            tell_array(audience.arrays_[static_cast<std::size_t>(array)]);
+            arrays.add(array);
+        }
+        say(Record()
+                .add("type", "step")
+                .add("place", step.place)
+                .add("step", step.number)
+                .add("arrays", arrays)
+                .add("dropped", queue.dropped()));
+    }
+    /// Tells all processes at once that they get no more, and has the consumer forgotten.
+    void leave(const Error& error) {
+        left = Departure{0, error, false};
+        tell_who_left();
+    }
+    /// Nothing more is said to a process, nor waited for.
+    void part_with(std::int64_t rank) {
+        links.erase(rank);
+        constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
+        progress[static_cast<std::size_t>(rank)] = {all, all};
+        release_taken();
+    }
+    /// Where a process has left, those that have taken all that it took get no more. Without
+    /// processes it is forgotten.
+    void tell_who_left() {
+        if (!left) return;
+        const ConsumerPtr kept = shared_from_this();
+        const std::string failed = failed_words(left->why).bytes();
+        for (const auto& [rank, link] : std::map(links)) {
+            if (progress[static_cast<std::size_t>(rank)].taken < left->place) continue;
+            link->say(failed);
+            part_with(rank);
+        }
+        if (!links.empty() || std::erase(audience.consumers_, kept) == 0) return;
+        audience.counts_.steps_dropped += queue.dropped();
+        if (stage == Stage::active) {
+            audience.news_.gone.push_back(key);
+            ++(left->is_orderly ? audience.counts_.consumers_left
+                                : audience.counts_.consumers_lost);
+        }
+        audience.changed_.notify_all();
+    }
+    /// Tells it that this was all; that this is an error where its processes have perhaps not got
+    /// the same steps: of those that wait here, each takes what it has credits for.
+    void end() {
+        const bool may_differ = left || (nprocs > 1 && !queue.waiting().empty() &&
+                                         is_told_by_messages(queue.waiting().front()));
+        const std::int64_t steps = queue.next_place();
+        queue.drop_all();
+        if (may_differ)
+            return leave(
+                Error(ErrorCode::timeout,
+                      "the stream was closed before all processes of the consumer had taken "
+                      "the same steps"));
+        audience.counts_.steps_dropped += queue.dropped();
+        audience.counts_.consumers_left += stage == Stage::active;
+        say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
+    }
 
     Audience& audience;
     const std::int64_t nprocs;
@@ -302,36 +486,10 @@ void Audience::admit() {
     }
 }
 
-/// Finds out whether it can take an array; one that cannot is refused, which is no concern of the
-/// others.
-bool Audience::Consumer::take_on(const SentArray& array, std::int64_t sequence) {
-    try {
-        if (!wanted->contains(array.name)) wanted->emplace(array.name, whole_of(array.layout));
-        const Layout& layout = wanted->at(array.name);
-        plan_between(array.layout, layout);
-        std::int64_t bytes = 0;
-        for (std::int64_t rank = 0; rank < nprocs; ++rank)
-            bytes = geometry::add(bytes,
-                                  geometry::multiply(layout.local_elems(rank), array.elem_bytes));
-        step_bytes[array.number] = bytes;
-        if (!fits(array, sequence))
-            throw make_error(ErrorCode::out_of_range, "a step with it needs ",
-                             queue.bytes_of(sequence), " + ", bytes,
-                             " bytes; the stream buffers at most ", audience.flow_.queue_bytes,
-                             " (queue_bytes)");
-        return true;
-    } catch (const Error& error) {
-        leave(make_error(error.code(), "array '", array.name, "': ", error.what()));
-    } catch (const std::exception& error) {  // no memory for the plan
-        leave(Error(ErrorCode::no_memory, error.what()));
-    }
-    return false;
-}
-
-void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence) {
+void Audience::sent(std::int64_t sequence) {
     const std::lock_guard lock(lock_);
-    decided_ = {};
-    for (const std::string& key : keys) {
+    const Decision done = std::exchange(decided_, {});
+    for (const auto& [key, place] : done.to) {
         const ConsumerPtr consumer = find(key);
         if (consumer == nullptr || consumer->queue.waiting().empty()) continue;
         const Step& newest = consumer->queue.waiting().back();
@@ -380,22 +538,6 @@ void Audience::end() {
     }
     const Clock::time_point deadline = Clock::now() + finish_time;  // for all of them together
     for (const LinkPtr& link : links) link->finish(deadline);
-}
-
-/// Tells it that this was all; that this is an error where its processes have perhaps not got the
-/// same steps: of those that wait here, each takes what it has credits for.
-void Audience::Consumer::end() {
-    const bool may_differ = left || (nprocs > 1 && !queue.waiting().empty() &&
-                                     is_told_by_messages(queue.waiting().front()));
-    const std::int64_t steps = queue.next_place();
-    queue.drop_all();
-    if (may_differ)
-        return leave(Error(ErrorCode::timeout,
-                           "the stream was closed before all processes of the consumer had taken "
-                           "the same steps"));
-    audience.counts_.steps_dropped += queue.dropped();
-    audience.counts_.consumers_left += stage == Stage::active;
-    say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
 StreamCounters Audience::counters() {
@@ -502,79 +644,6 @@ void Audience::make_place() {
     for (const auto& [rank, link] : links) link->end();
 }
 
-/// Whether the process may say more.
-bool Audience::Consumer::hear(std::int64_t rank, const Value& said) {
-    const auto is = [&said](std::string_view name) { return said.is("type", name); };
-    if (audience.has_ended_) return !is("bye");
-    if (!links.contains(rank))
-        throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
-    if (is("bye")) {
-        hear_of_leaving(rank, said);
-    } else if (is("done")) {
-        take_all_before(rank, static_cast<std::uint64_t>(said.number("place")) + 1);
-    } else if (is("credit")) {
-        std::int64_t& granted = progress[static_cast<std::size_t>(rank)].granted;
-        granted += said.number("steps", 1, max_credits - granted);
-        confirm_if_complete();
-    } else if (is("subscribe") && rank == 0 && !wanted) {
-        subscribe(said);
-        confirm_if_complete();
-    } else if (is("arrays") && rank == 0) {
-        if (links.at(rank)->unsent().is_empty()) times_asked = 0;
-        if (++times_asked > max_times_asked)
-            throw make_error(ErrorCode::io, "arrays() was requested more than ", max_times_asked,
-                             " times without reading an answer");
-        asks_for_arrays = true;
-        if (!audience.arrays_.empty()) tell_arrays();
-    } else {
-        throw Error(ErrorCode::io, "received a frame of an unexpected type");
-    }
-    tell_who_left();
-    pump();
-    audience.changed_.notify_all();
-    return !is("bye");
-}
-
-/// A process says which steps it has taken, and perhaps an error that it had.
-void Audience::Consumer::hear_of_leaving(std::int64_t rank, const Value& said) {
-    const std::int64_t place = said.has("place") ? said.number("place") : 0;
-    const bool is_orderly = !said.has("code");
-    const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
-    if (!left || place < left->place)
-        left = Departure{
-            place,
-            make_error(error.code(), "process ", rank, " of the consumer ",
-                       is_orderly ? "left the stream before this step" : "failed: ", error.what()),
-            is_orderly};
-    part_with(rank);
-}
-
-void Audience::Consumer::subscribe(const Value& said) {
-    std::map<std::string, Layout> requested;
-    for (const Value& item : said.list("arrays", max_array_number)) {
-        if (item.items().size() != 2)
-            throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
-        requested.insert_or_assign(item.items()[0].as_name("name"),
-                                   layout_of_bytes(item.items()[1].text(), nprocs));
-    }
-    takes_all = requested.empty();
-    if (takes_all && nprocs != 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "a consumer of several processes must request at least one array");
-    wanted = std::move(requested);
-    hears_by_messages =
-        said.flag("hears_by_messages") && audience.flow_.policy == Policy::block && !takes_all;
-    if (said.flag("newest")) queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
-}
-
-/// Tells the first process that the stream knows what the consumer wants and has a credit of each
-/// of its processes.
-void Audience::Consumer::confirm_if_complete() {
-    if (stage != Stage::connected || left || !wanted || least_credit() < 1) return;
-    stage = Stage::subscribed;
-    links.at(0)->say(Record().add("type", "subscribed").bytes());
-}
-
 void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint64_t place) {
     const std::lock_guard lock(lock_);
     const ConsumerPtr consumer = find(key);
@@ -589,96 +658,6 @@ void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint
     consumer->tell_who_left();
     consumer->pump();
     changed_.notify_all();
-}
-
-/// Takes note of what a process has taken, as it says over one or two connections.
-void Audience::Consumer::take_all_before(std::int64_t rank, std::uint64_t place) {
-    // Messages are sent before all processes have granted their step, and before this process has
-    // added it to the queue.
-    std::int64_t end = hears_by_messages ? queue.end_place() : queue.next_place();
-    for (const auto& [to, decided] : audience.decided_.to)
-        if (hears_by_messages && to == key) end = std::max(end, decided + 1);
-    if (place > static_cast<std::uint64_t>(end))
-        throw make_error(ErrorCode::io, "process ", rank, " took step ", place - 1,
-                         ", which was not sent to it");
-    std::int64_t& taken = progress[static_cast<std::size_t>(rank)].taken;
-    taken = std::max(taken, static_cast<std::int64_t>(place));
-    release_taken();
-}
-
-/// Forgets the steps that all processes have taken.
-void Audience::Consumer::release_taken() {
-    const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
-    const auto& travelling = queue.travelling();
-    while (!travelling.empty() && travelling.begin()->first < least) {
-        const std::int64_t place = travelling.begin()->first;
-        queue.taken(place);
-        took = Clock::now();
-        // A consumer that says this here alone, and not to those that keep the step, has it no
-        // longer.
-        audience.news_.taken[key] = place + 1;
-        audience.changed_.notify_all();  // another stream may have the place
-    }
-}
-
-/// Sends what it has credits for.
-void Audience::Consumer::pump() {
-    while (!links.empty() && least_credit() > 0) {
-        const std::optional<Step> step = queue.next_to_send();
-        if (!step) return;
-        send(*step);
-    }
-}
-
-void Audience::Consumer::send(const Step& step) {
-    // All processes may have taken it before it was granted to all.
-    if (is_told_by_messages(step)) return release_taken();
-    ValueList arrays;
-    for (const int array : step.arrays) {
-        announced.insert(array);
-        tell_array(audience.arrays_[static_cast<std::size_t>(array)]);
-        arrays.add(array);
-    }
-    say(Record()
-            .add("type", "step")
-            .add("place", step.place)
-            .add("step", step.number)
-            .add("arrays", arrays)
-            .add("dropped", queue.dropped()));
-}
-
-/// Tells all processes at once that they get no more, and has the consumer forgotten.
-void Audience::Consumer::leave(const Error& error) {
-    left = Departure{0, error, false};
-    tell_who_left();
-}
-
-/// Where a process has left, those that have taken all that it took get no more. Without processes
-/// it is forgotten.
-void Audience::Consumer::tell_who_left() {
-    if (!left) return;
-    const ConsumerPtr kept = shared_from_this();
-    const std::string failed = failed_words(left->why).bytes();
-    for (const auto& [rank, link] : std::map(links)) {
-        if (progress[static_cast<std::size_t>(rank)].taken < left->place) continue;
-        link->say(failed);
-        part_with(rank);
-    }
-    if (!links.empty() || std::erase(audience.consumers_, kept) == 0) return;
-    audience.counts_.steps_dropped += queue.dropped();
-    if (stage == Stage::active) {
-        audience.news_.gone.push_back(key);
-        ++(left->is_orderly ? audience.counts_.consumers_left : audience.counts_.consumers_lost);
-    }
-    audience.changed_.notify_all();
-}
-
-/// Nothing more is said to a process, nor waited for.
-void Audience::Consumer::part_with(std::int64_t rank) {
-    links.erase(rank);
-    constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
-    progress[static_cast<std::size_t>(rank)] = {all, all};
-    release_taken();
 }
 
 }  // namespace datamover::stream

@@ -85,8 +85,8 @@ public:
     void carry_out(int array, std::int64_t sequence, std::int64_t number);
     /// The call that was decided on last was wrong: nobody has done anything.
     void take_back();
-    /// All processes have packed an array for these consumers.
-    void sent(const std::vector<std::string>& keys, std::int64_t sequence);
+    /// All processes have done what was decided last, but for consumers that were refused.
+    void sent(std::int64_t sequence);
     /// No decision is waited for any more. What was decided last was perhaps not done: consumers
     /// that it concerns are ended by `why`; none after `sent`.
     void withdraw(const Error& why);

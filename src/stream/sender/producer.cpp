@@ -68,6 +68,12 @@ void SaidCall::pass(Words& words) {
     if (round == Round::refused) words.pass(refusal);
 }
 
+Together::Numbers SaidCall::numbers() {
+    Words words;
+    pass(words);
+    return words.numbers();
+}
+
 bool SaidCall::is_same(const SaidCall& other) const {
     return call == other.call && stream == other.stream && name == other.name &&
            sequence == other.sequence && number == other.number;
@@ -114,18 +120,14 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
 }
 
 std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
-    Words words;
-    mine.pass(words);
-    return calls_of(together.gather(words.numbers()));
+    return calls_of(together.gather(mine.numbers()));
 }
 
 void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
         SaidCall mine;
         mine.ends = ends;
-        Words words;
-        mine.pass(words);
-        together.gather_within(words.numbers(), last_words_time);
+        together.gather_within(mine.numbers(), last_words_time);
     }
     together.agree(why);
     throw why;
@@ -484,9 +486,7 @@ void Producer::refuse_in_turn(const Error& why) {
 /// Tells the others at once for which consumers packing failed.
 void Producer::tell_failures() {
     const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-    const auto ended = std::exchange(failures_, {}).ended;
-    if (ended) std::rethrow_exception(ended);
-    settle(everyone);
+    if (!std::exchange(failures_, {}).ended) settle(everyone);
 }
 
 /// Refuses the consumers for which any process has failed.
@@ -677,32 +677,23 @@ void Producer::hear(const Decision& decision) {
 /// the messages say all of the step, with the next call. That may be long after one of another
 /// stream of the same manager, which waits for the place of this one.
 void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
-    Failures mine;
     try {
         hear(decision);
-        for (const Decision::Place& place : decision.to) {
+        for (const Decision::Place& place : decision.to)
             if (const auto why = error_in(*together_, [&] { pack_for(place, call.name, part); }))
-                mine.by_key.emplace(place.first, *why);
-        }
+                failures_.by_key.emplace(place.first, *why);
     } catch (...) {  // told to the others before it goes on here
-        mine.ended = std::current_exception();
+        failures_.ended = std::current_exception();
     }
-    if (decision.to.empty() && decision.joined.empty()) {
-        if (mine.ended) std::rethrow_exception(mine.ended);
-        return;
-    }
-    const auto ended = mine.ended;
-    failures_ = std::move(mine);
-    if (decision.is_told_by_messages && !has_manager_)
+    const auto ended = failures_.ended;
+    if (decision.to.empty() && decision.joined.empty())
+        failures_ = {};
+    else if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else
         tell_failures();
     if (ended) std::rethrow_exception(ended);
-    if (audience_ == nullptr) return;
-    std::vector<std::string> sent;
-    for (const auto& [key, place] : decision.to)
-        if (!failures_.by_key.contains(key)) sent.push_back(key);
-    audience_->sent(sent, call.sequence);
+    if (audience_ != nullptr) audience_->sent(call.sequence);
 }
 
 void Producer::pack_for(const Decision::Place& place, const std::string& name,

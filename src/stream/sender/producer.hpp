@@ -78,6 +78,7 @@ struct SaidCall {
 
     /// Writes all of it, or reads it. Throws mismatch as Words.
     void pass(Words& words);
+    Together::Numbers numbers();
     /// Whether another process makes the same call.
     bool is_same(const SaidCall& other) const;
     /// The call in words.
