@@ -378,21 +378,21 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
             ended = wait_in_round(mine, [&](std::chrono::milliseconds time) {
                 return audience_->wait_until_taken(time) || is_over(deadline);
             });
-        done = all_close(std::move(mine));
-        if (ended) std::rethrow_exception(ended);
+        done = all_close(std::move(mine), ended);
     }
     if (audience_ != nullptr) audience_->end();
     all_close(said_call(Call::close));  // until then the others answer
 }
 
-/// Whether it is done on process 0.
-bool Producer::all_close(SaidCall mine) {
+/// Whether it is done on process 0. `ended` is what interrupts this process, once the others know.
+bool Producer::all_close(SaidCall mine, const std::exception_ptr& ended) {
     const std::vector<SaidCall> everyone = gather_calls(*together_, std::move(mine));
     // Another process's wrong call has not ended the stream: it is open here, too.
     if (any_is(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
     settle(everyone);
     const SaidCall& first = everyone[0];
-    if (first.round == Round::refused && !is_first()) throw Error(first.refusal);
+    if (ended) std::rethrow_exception(ended);
+    if (first.round == Round::refused) throw Error(first.refusal);
     return first.round != Round::goes_on;
 }
 

@@ -256,7 +256,7 @@ private:
     std::exception_ptr wait_in_round(SaidCall& said,
                                      const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
-    bool all_close(SaidCall mine);
+    bool all_close(SaidCall mine, const std::exception_ptr& ended = nullptr);
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;

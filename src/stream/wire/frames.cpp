@@ -124,28 +124,23 @@ const Value* Value::find(std::string_view key) const {
     return nullptr;
 }
 
-std::int64_t Value::number(std::string_view key, std::int64_t least, std::int64_t most) const {
-    return (has(key) ? *find(key) : Value()).as_number(key, least, most);
-}
-
-const std::string& Value::name(std::string_view key, std::size_t most_characters) const {
+const Value& Value::at(std::string_view key) const {
     static const Value nothing;
-    return (has(key) ? *find(key) : nothing).as_name(key, most_characters);
+    return has(key) ? *find(key) : nothing;
 }
 
 const std::string& Value::bytes(std::string_view key) const {
-    const Value* const found = find(key);
-    if (found == nullptr || found->kind_ != Kind::text)
+    if (at(key).kind_ != Kind::text)
         throw make_error(ErrorCode::io, "'", key, "' of a control message must be a text");
-    return found->text_;
+    return at(key).text_;
 }
 
 const std::vector<Value>& Value::list(std::string_view key, std::size_t most) const {
-    const Value* const found = find(key);
-    if (found == nullptr || found->kind_ != Kind::list || found->items_.size() > most)
+    const Value& found = at(key);
+    if (found.kind_ != Kind::list || found.items_.size() > most)
         throw make_error(ErrorCode::io, "'", key,
                          "' of a control message must be a list of at most ", most, " items");
-    return found->items_;
+    return found.items_;
 }
 
 const std::string& Value::as_name(std::string_view what, std::size_t most_characters) const {

@@ -54,11 +54,15 @@ public:
     bool has(std::string_view key) const { return find(key) != nullptr; }
     /// A field that must be an integer within limits. Throws io.
     std::int64_t number(std::string_view key, std::int64_t least = 0,
-                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
+                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+        return at(key).as_number(key, least, most);
+    }
     /// Whether there is a field that is not 0. Throws io if it is not an integer.
     bool flag(std::string_view key) const { return has(key) && number(key, 0, 1) != 0; }
     /// A field that must be a plain text. Throws io.
-    const std::string& name(std::string_view key, std::size_t most_characters = 256) const;
+    const std::string& name(std::string_view key, std::size_t most_characters = 256) const {
+        return at(key).as_name(key, most_characters);
+    }
     /// A field that must be a text, of any bytes. Throws io.
     const std::string& bytes(std::string_view key) const;
     /// A field that must be a list of at most so many items. Throws io.
@@ -70,6 +74,8 @@ public:
 
 private:
     friend class FieldReader;
+    const Value& at(std::string_view key) const;  ///< a record where there is none
+
     Kind kind_ = Kind::record;
     std::int64_t integer_ = 0;
     std::string text_;
