@@ -559,19 +559,19 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Value& 
         const std::lock_guard lock(lock_);
         links_.insert(link);
     }
-    const auto finish = [&] {
-        link->finish();
-        const std::lock_guard lock(lock_);
-        links_.erase(link);
+    /// Sends what is left, and takes the link out.
+    struct Finish {
+        ~Finish() {
+            link->finish();
+            const std::lock_guard lock(audience.lock_);
+            audience.links_.erase(link);
+        }
+        Audience& audience;
+        const LinkPtr& link;
     };
-    try {
-        const auto [consumer, rank] = join(words, link);
-        listen(*link, consumer, rank);
-    } catch (...) {
-        finish();
-        throw;
-    }
-    finish();
+    const Finish finish{*this, link};
+    const auto [consumer, rank] = join(words, link);
+    listen(*link, consumer, rank);
 }
 
 void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {

@@ -158,6 +158,7 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
     : connection_(connection),
       box_(box),
       loops_back_(connection.loops_back()),
+      stays_here_(loops_back_ || connection.is_local()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
       habits_(habits),
@@ -208,7 +209,7 @@ void DataSender::tell(News news) {
             return;
         }
         case News::more_packed:
-            if (!loops_back_ && !connection_.is_local()) return;
+            if (!stays_here_) return;
             [[fallthrough]];
         default:
             sends_more();
@@ -216,8 +217,7 @@ void DataSender::tell(News news) {
 }
 
 std::uint64_t DataSender::most_at_once() const {
-    return loops_back_ || connection_.is_local() ? std::numeric_limits<std::uint64_t>::max()
-                                                 : most_sent_at_once;
+    return stays_here_ ? std::numeric_limits<std::uint64_t>::max() : most_sent_at_once;
 }
 
 void DataSender::hears() {

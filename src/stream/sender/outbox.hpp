@@ -194,7 +194,7 @@ private:
 
     const Connection& connection_;
     Box& box_;
-    const bool loops_back_;
+    const bool loops_back_, stays_here_;  ///< what it sends: on this machine, by sockets or at all
     const int pathway_, pathways_;
     const SendingHabits habits_;
     const Event wake_;

@@ -163,7 +163,9 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
             throw Error(ErrorCode::io, "a connection must be for control or for data");
         }
     }
-    std::list<Open>::iterator find(const ConnectionPtr& connection);
+    std::list<Open>::iterator find(const ConnectionPtr& connection) {
+        return std::ranges::find(open, connection, &Open::connection);
+    }
     /// Closes it, where nobody else has it, before another one takes its place.
     void remove(ConnectionPtr connection) {
         const std::lock_guard held(lock);
@@ -232,12 +234,6 @@ std::uint64_t Reception::refused() const {
 std::size_t Reception::connections() const {
     const std::lock_guard lock(state_->lock);
     return state_->open.size();
-}
-
-std::list<Reception::State::Open>::iterator Reception::State::find(
-    const ConnectionPtr& connection) {
-    return std::ranges::find_if(open,
-                                [&](const Open& one) { return one.connection == connection; });
 }
 
 }  // namespace datamover::stream

@@ -40,6 +40,10 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
+bool set_option(int socket, int level, int option, const auto& value) {
+    return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
 /// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
 /// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
 std::size_t send_once(int socket, std::span<const std::byte> first,
@@ -130,14 +134,13 @@ bool Connection::is_of_this_user() const {
 }
 
 void Connection::limit_sending(int seconds) const {
-    const timeval limit{seconds, 0};
-    if (::setsockopt(socket(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
+    if (!set_option(socket(), SOL_SOCKET, SO_SNDTIMEO, timeval{seconds, 0})) fail(errno);
 }
 
 void Connection::look_after() const {
     if (is_local_) return;
     const auto set = [this](int level, int option, int value) {
-        if (::setsockopt(socket(), level, option, &value, sizeof value) != 0) fail(errno);
+        if (!set_option(socket(), level, option, value)) fail(errno);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -157,7 +160,7 @@ bool Connection::loops_back() const {
 }
 
 void Connection::limit_kept(int bytes) const {
-    ::setsockopt(socket(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    set_option(socket(), SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
 void Connection::send(std::span<const std::byte> bytes) const {
