@@ -174,7 +174,6 @@ void DataReceiver::receive(MessageFinder& finder) {
 }
 
 void DataReceiver::resume(MessageFinder& finder) {
-    is_paused_ = false;
     naming_producer([&] { begin(finder); });
 }
 
@@ -243,10 +242,8 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
     const auto message = finder.find(producer_, header);
-    if (message == nullptr) {
-        is_paused_ = true;
-        return;
-    }
+    is_paused_ = message == nullptr;
+    if (is_paused_) return;
     header_bytes_ = 0;
     message->go_on(header.offset, header.bytes, pathway_, pathways_);
     coming_ = Coming{message, header};

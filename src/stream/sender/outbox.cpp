@@ -475,13 +475,13 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
 
 /// Packs what goes to one process, except pieces, which are packed when it is put.
 Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    const AddressRelation& relation = *outgoing.relation;
+    const AddressRelation& relation = outgoing.relation;
     const auto bytes = static_cast<std::size_t>(relation.size()) *
                        static_cast<std::size_t>(relation.source_elem_bytes());
     Packing packing{box.memory(bytes), {}};
     std::byte* const memory = packing.message->bytes().data();
-    if (outgoing.pieces != nullptr) {
-        packing.left = outgoing.pieces->bind(source, memory);
+    if (!outgoing.pieces.empty()) {
+        packing.left = outgoing.pieces.bind(source, memory);
     } else {
         const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
         relation.bind_gather(source.data, source.bounds, memory, all)();

@@ -235,6 +235,7 @@ public:
     /// With the elements that it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
+    PackingPieces() = default;
     /// The pieces of a message to a process: none if it is short. Throws as plan::compile.
     PackingPieces(const PairPart& part, const plan::RelationSide& from,
                   const plan::RelationSide& message);
@@ -260,9 +261,8 @@ private:
 /// What goes to one process of a consumer.
 struct Outgoing {
     int peer = 0;
-    const AddressRelation* relation = nullptr;
-    /// Of a long message, which is packed piece by piece; else null.
-    const PackingPieces* pieces = nullptr;
+    AddressRelation relation;
+    PackingPieces pieces;  ///< of a long message, which is packed piece by piece; else none
 };
 
 /// Packed messages by consumer and receiving process. `serve` is called by a thread for each data

@@ -512,7 +512,7 @@ OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destina
                                      std::int64_t elem_bytes)
     : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
 
-std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
+const std::vector<Outgoing>& OutgoingRelations::of(const MemoryLayout& memory) {
     if (!memory_ || !(*memory_ == memory)) {
         memory_.reset();
         relations_.clear();
@@ -525,10 +525,7 @@ std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
         }
         memory_ = memory;
     }
-    std::vector<Outgoing> outgoing;
-    for (const auto& [peer, relation, pieces] : relations_)
-        outgoing.push_back({peer, &relation, pieces.empty() ? nullptr : &pieces});
-    return outgoing;
+    return relations_;
 }
 
 void Producer::send(const std::string& name, const SentPart& part,

@@ -131,19 +131,14 @@ public:
     OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                       std::int64_t elem_bytes);
     /// Worked out again where the memory is another than the last time. Throws as plan::compile.
-    std::vector<Outgoing> of(const MemoryLayout& memory);
+    const std::vector<Outgoing>& of(const MemoryLayout& memory);
 
 private:
     MotionPlan plan_;
     int rank_;
     std::int64_t elem_bytes_;
     std::optional<MemoryLayout> memory_;
-    struct Packed {
-        int peer = 0;
-        AddressRelation relation;
-        PackingPieces pieces;
-    };
-    std::vector<Packed> relations_;
+    std::vector<Outgoing> relations_;
 };
 
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
