@@ -208,6 +208,11 @@ void DataSender::tell(News news) {
             if (!lock || rests_) wake_.set();  // its thread may not have seen it
             return;
         }
+        case News::frees: {
+            // What was taken may not have been let go of yet by the thread that has sent it.
+            const std::lock_guard lock(lock_);
+            return;
+        }
         case News::more_packed:
             if (!stays_here_) return;
             [[fallthrough]];
@@ -569,6 +574,7 @@ Outbox::Boxes Outbox::all_boxes() {
 
 void Outbox::free_all() {
     for (const auto& box : all_boxes()) {
+        box->tell(News::frees);
         box->forget(0, std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }

@@ -45,8 +45,9 @@ enum class News {
     message,      ///< it has put one
     more_packed,  ///< of the message that was put last
     all_packed,   ///< of that
-    hears,  ///< it needs to know what the receiving process has said, where nobody else listens
-    leaves  ///< it waits for what the receiving process says: somebody else listens
+    hears,   ///< it needs to know what the receiving process has said, where nobody else listens
+    leaves,  ///< it waits for what the receiving process says: somebody else listens
+    frees    ///< it frees memory: what has been sent is read no more afterwards
 };
 
 /// What a data connection is to the box.
