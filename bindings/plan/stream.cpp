@@ -180,8 +180,8 @@ using ArrayWords = std::tuple<std::string, std::string, Layout>;
 
 std::vector<ArrayWords> arrays_of(Consumer& consumer, std::optional<double> timeout) {
     std::vector<ArrayWords> words;
-    for (stream::KnownArray& one : unlocked([&] { return consumer.arrays(timeout); }))
-        words.emplace_back(std::move(one.name), std::move(one.type.text), std::move(one.layout));
+    for (stream::SentArray& one : unlocked([&] { return consumer.arrays(timeout); }))
+        words.emplace_back(std::move(one.name), std::move(one.dtype), std::move(one.layout));
     return words;
 }
 
@@ -203,7 +203,7 @@ std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout)
     if (!step) return std::nullopt;
     StepWords words{step->number, {}};
     for (const stream::IncomingArray* array : step->arrays)
-        words.second.emplace_back(array->name(), array->type().text);
+        words.second.emplace_back(array->name(), array->dtype());
     return words;
 }
 

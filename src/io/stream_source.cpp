@@ -29,9 +29,9 @@ stream::Consumer& StreamSource::consumer() const {
 
 std::vector<StreamArray> StreamSource::arrays(std::optional<double> timeout_seconds) {
     std::vector<StreamArray> arrays;
-    for (stream::KnownArray& known : consumer().arrays(io::timeout_or_default(timeout_seconds)))
-        arrays.push_back({std::move(known.name), std::move(known.layout),
-                          std::move(known.type.text), known.type.elem_bytes});
+    for (stream::SentArray& known : consumer().arrays(io::timeout_or_default(timeout_seconds)))
+        arrays.push_back({std::move(known.name), std::move(known.layout), std::move(known.dtype),
+                          known.elem_bytes});
     return arrays;
 }
 
@@ -57,12 +57,12 @@ void StreamSource::subscribe_to_all() {
 
 /// Puts an array of the open step into memory of this object.
 void StreamSource::unpack_whole(const stream::IncomingArray& array) {
-    const std::int64_t elem_bytes = array.type().elem_bytes;
+    const std::int64_t elem_bytes = array.elem_bytes();
     const auto bytes = static_cast<std::size_t>(array.wanted().local_elems(0)) *
                        static_cast<std::size_t>(elem_bytes);
     whole_memory_ = consumer().unpack_new(array.name(), elem_bytes);
     whole_ = WholeStreamArray{
-        array.name(), array.wanted(), array.type().text, elem_bytes, {whole_memory_.get(), bytes}};
+        array.name(), array.wanted(), array.dtype(), elem_bytes, {whole_memory_.get(), bytes}};
 }
 
 const WholeStreamArray& StreamSource::whole_array() const {

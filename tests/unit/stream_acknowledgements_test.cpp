@@ -44,7 +44,7 @@ struct Resting {
             send();
             served.grant(steps, many);
             // Some part of what was said the thread may have heard before it rests.
-            while (served.taken() < steps) served.outbox().hear();
+            while (served.taken() < steps) served.outbox().tell(News::hears);
         } while (!served.heard_here() && steps < 100'000);
     }
     /// A step is sent and received.
@@ -76,7 +76,7 @@ TEST(StreamAcknowledgements, AreHeardByTheThreadWhereTheProgramWaits) {
         Resting resting;
         resting.send();
         if (says_it_first) resting.served.grant(resting.steps, many);
-        resting.served.outbox().leave();
+        resting.served.outbox().tell(News::leaves);
         if (!says_it_first) resting.served.grant(resting.steps, many);
         EXPECT_TRUE(resting.served.await_taken(resting.steps));
         EXPECT_FALSE(resting.served.heard_here());
@@ -100,8 +100,8 @@ TEST(StreamAcknowledgements, AreHeardByTheThreadWhereAMessageMayNotBeSentYet) {
 TEST(StreamAcknowledgements, OfAnEndThatIsGoneAreNotWaitedFor) {
     using Call = std::function<void(Resting&)>;
     const std::vector<Call> calls{
-        [](Resting& resting) { resting.served.outbox().hear(); },
-        [](Resting& resting) { resting.served.outbox().leave(); },
+        [](Resting& resting) { resting.served.outbox().tell(News::hears); },
+        [](Resting& resting) { resting.served.outbox().tell(News::leaves); },
         [](Resting& resting) { resting.served.pack(resting.steps, resting.message); }};
     for (const Call& call : calls) {
         Resting resting;
@@ -129,10 +129,10 @@ TEST(StreamAcknowledgements, ThatMakeNoSenseEndTheConnectionWhoeverHearsThem) {
             else
                 resting.served.grant(place, many);
             if (hears) {
-                resting.served.outbox().hear();
+                resting.served.outbox().tell(News::hears);
                 if (place == 0) resting.served.pack(resting.steps, resting.message);  // not sent
             } else {
-                resting.served.outbox().leave();
+                resting.served.outbox().tell(News::leaves);
             }
             resting.served.ended();
             EXPECT_EQ(resting.served.taken(), resting.steps);
@@ -146,12 +146,12 @@ TEST(StreamAcknowledgements, DoNotGoBack) {
     resting.send();
     for (const std::uint64_t place : {steps, std::uint64_t{0}, steps - 1})
         resting.served.grant(place, 0);
-    resting.served.outbox().hear();
+    resting.served.outbox().tell(News::hears);
     EXPECT_EQ(resting.served.taken(), steps);
     EXPECT_EQ(resting.served.outbox().bytes_kept(), elems);
     resting.send();  // it was granted before
     resting.served.grant(steps + 2, 0);
-    resting.served.outbox().leave();
+    resting.served.outbox().tell(News::leaves);
     EXPECT_TRUE(resting.served.await_taken(steps + 2));
     EXPECT_EQ(resting.served.outbox().bytes_kept(), 0u);
 }
@@ -178,14 +178,14 @@ TEST(StreamAcknowledgements, AreNeverLost) {
             served.pack(place, message);
             const std::uint64_t wanted = place - std::min<std::uint64_t>(place, draw() % 6);
             // As a program does that waits for credits.
-            if (served.taken() < wanted) served.outbox().hear();
-            if (served.taken() < wanted) served.outbox().leave();
+            if (served.taken() < wanted) served.outbox().tell(News::hears);
+            if (served.taken() < wanted) served.outbox().tell(News::leaves);
             if (!served.await_taken(wanted)) {
                 ADD_FAILURE() << "lost at " << place << " with a patience of " << patience;
                 break;
             }
         }
-        served.outbox().leave();
+        served.outbox().tell(News::leaves);
         EXPECT_TRUE(served.await_taken(steps));
         receiving.join();
         EXPECT_EQ(served.outbox().bytes_kept(), 0u);

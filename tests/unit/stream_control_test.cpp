@@ -233,20 +233,18 @@ protected:
         welcome.add("type", "welcome");
         audience_ = std::make_shared<Audience>(Flow(), 1, welcome, places_);
         outbox_ = std::make_shared<Outbox>(1);
-        reception_ =
-            std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
+        std::vector<Descriptor> listeners;
+        listeners.emplace_back(listener_);
+        reception_ = std::make_unique<Reception>(std::move(listeners), token_, outbox_, audience_);
     }
 
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
-    StreamCounters counters() const {
-        StreamCounters counters;
-        audience_->count(counters);
-        return counters;
-    }
+    StreamCounters counters() const { return audience_->counters(); }
     Decision decided(std::int64_t sequence) const {
+        audience_->finish_steps_before(sequence);
         std::optional<Decision> decision;
-        while (!decision)
-            decision = audience_->decide(0, sequence, 40, std::chrono::milliseconds(50));
+        while (!decision) decision = audience_->decide(0, sequence, std::chrono::milliseconds(50));
+        audience_->carry_out(0, sequence, 40);
         return *decision;
     }
     /// What both processes of a consumer hear at the end of a stream of two steps, of which the
@@ -263,7 +261,7 @@ protected:
         first.say(Record().add("type", "arrays"));
         for (const std::int64_t sequence : {0, 1}) {
             EXPECT_EQ(decided(sequence).to.size(), 1u);
-            audience_->sent({key}, sequence);
+            audience_->sent(sequence);
         }
         while (!first.heard().find("type")->is("arrays")) {  // all that it said has been heard
         }
@@ -279,18 +277,16 @@ protected:
         return last;
     }
 
-    /// Sends so many steps of one array to those who want it; the places that are dropped in the
-    /// last decision.
-    std::vector<Decision::Place> send(std::int64_t steps) {
-        std::vector<Decision::Place> dropped;
+    /// Sends so many steps of one array to those who want it; what was taken, for all that the last
+    /// decision says.
+    std::map<std::string, std::int64_t> send(std::int64_t steps) {
+        std::map<std::string, std::int64_t> taken;
         for (; steps > 0; --steps) {
             const Decision decision = decided(sequence_);
-            std::vector<std::string> keys;
-            for (const auto& [key, place] : decision.to) keys.push_back(key);
-            audience_->sent(keys, sequence_++);
-            dropped = decision.dropped;
+            audience_->sent(sequence_++);
+            taken = decision.taken;
         }
-        return dropped;
+        return taken;
     }
     /// A consumer that needs no announcement of whole steps; its key.
     std::string come_in_and_subscribe(const Stranger& stranger) const {
@@ -382,12 +378,11 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Layout line = BlockCyclic({6}, "block", 1);
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}});
-    std::optional<Decision> decision;
-    while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
-    ASSERT_EQ(decision->joined.size(), 1u);
-    EXPECT_EQ(decision->joined[0].key, welcome.name("key"));
-    EXPECT_EQ(decision->to[0].second, 0);
-    audience_->sent({decision->to[0].first}, 0);
+    const Decision decision = decided(0);
+    ASSERT_EQ(decision.joined.size(), 1u);
+    EXPECT_EQ(decision.joined[0].key, welcome.name("key"));
+    EXPECT_EQ(decision.to[0].second, 0);
+    audience_->sent(0);
     EXPECT_EQ(stranger.heard().name("type"), "array");
     const Value step = stranger.heard();
     EXPECT_EQ(step.name("type"), "step");
@@ -426,11 +421,10 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     for (std::int64_t step = 0; step < 3; ++step) {
-        std::optional<Decision> decision;
-        while (!decision) decision = audience_->decide(0, step, 40, std::chrono::milliseconds(50));
-        ASSERT_EQ(decision->to.size(), 1u);
-        EXPECT_EQ(decision->is_told_by_messages, step > 0);
-        audience_->sent({decision->to[0].first}, step);
+        const Decision decision = decided(step);
+        ASSERT_EQ(decision.to.size(), 1u);
+        EXPECT_EQ(decision.is_told_by_messages, step > 0);
+        audience_->sent(step);
     }
     // Two of them were not granted.
     stranger.say(Record().add("type", "done").add("place", 2));
@@ -464,7 +458,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}}, true);
     const std::string key = decided(0).to.at(0).first;
-    audience_->sent({key}, 0);
+    audience_->sent(0);
     decided(1);
     for (const std::int64_t place : {0, 1})
         stranger.say(Record().add("type", "done").add("place", place));
@@ -482,7 +476,7 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     });
     places_->changed.wait(lock, [&] { return waits; });
     lock.unlock();
-    audience_->sent({key}, 1);
+    audience_->sent(1);
     other.join();
     EXPECT_EQ(woken, std::cv_status::no_timeout);
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
@@ -526,7 +520,7 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         while (taken.size() < 2) {  // both are in
             const Decision decision = decided(sequence_);
             for (const auto& [one, at] : decision.to) {
-                audience_->sent({one}, sequence_);
+                audience_->sent(sequence_);
                 audience_->taken_before(one, 0, taken[one] = static_cast<std::uint64_t>(at) + 1);
             }
             ++sequence_;
@@ -560,7 +554,7 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     audience_->taken_before(key, 0, 3);
     EXPECT_EQ(counters().consumers_lost, 0);
     // Those that keep the steps perhaps hear of it from nobody else.
-    EXPECT_EQ(send(1), (std::vector<Decision::Place>{{key, 0}, {key, 1}, {key, 2}}));
+    EXPECT_EQ(send(1), (std::map<std::string, std::int64_t>{{key, 3}}));
     stranger.say(Record().add("type", "done").add("place", 17));
     while (counters().consumers_lost == 0) std::this_thread::yield();
 }
@@ -641,9 +635,8 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     const Layout line = BlockCyclic({6}, "block", 1);
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     first.subscribe({{"u", line}, {"v", line}});
-    std::optional<Decision> decision;
-    while (!decision) decision = audience_->decide(0, 0, 0, std::chrono::milliseconds(50));
-    audience_->sent({decision->to[0].first}, 0);
+    const Decision decision = decided(0);
+    audience_->sent(0);
     late.say(Record().add("type", "arrays"));
     EXPECT_EQ(late.heard().name("name"), "u");
     EXPECT_EQ(late.heard().name("type"), "arrays");

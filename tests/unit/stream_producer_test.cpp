@@ -43,7 +43,11 @@ public:
     bool other_uses_another_stream = false;
     int exchanges = 0;
     bool others_hear_of_wrong_calls = true;
+    std::optional<Error> looking_fails;
 
+    void look_around() override {
+        if (looking_fails) throw *std::exchange(looking_fails, std::nullopt);
+    }
     bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         ++exchanges;
@@ -74,9 +78,7 @@ public:
         } else {
             return {mine};
         }
-        Words words;
-        there.pass(words);
-        return {mine, words.numbers()};
+        return {mine, there.numbers()};
     }
     void agree(const std::optional<Error>& mine) override {
         if (mine) throw *mine;
@@ -350,6 +352,33 @@ TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
     const std::string key = sender.producer->outbox().keys().front();
     sender.producer->audience()->taken_before(key, 0, 2);
     EXPECT_TRUE(sender.producer->audience()->wait_until_taken({})) << "there is a third step";
+}
+
+TEST(StreamProducerBesideAnother, WhoseFirstCallIsWrongLetsConsumersInWithTheNext) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"});
+    sender.alone->other_is_wrong = true;
+    EXPECT_THROW(sender.send("u", 0), Error);
+    EXPECT_FALSE(sender.alone->other_is_wrong) << "it heard of it";
+    EXPECT_TRUE(sender.producer->outbox().keys().empty());
+    sender.send("u", 0);
+    EXPECT_EQ(sender.producer->outbox().keys().size(), 1u);
+    EXPECT_EQ(sender.producer->counters().consumers, 1);
+    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
+}
+
+TEST(StreamProducerBesideAnother, AnErrorThatEndsTheWaitOfClosingEndsTheStream) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"});
+    sender.send("u", 0);
+    sender.alone->looking_fails = Error(ErrorCode::timeout, "the others are gone");
+    try {
+        sender.producer->close({});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::timeout) << error.what();
+    }
+    EXPECT_TRUE(sender.producer->is_closed());
 }
 
 TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {

@@ -53,7 +53,7 @@ public:
         const timeval limit{60, 0};
         ::setsockopt(ends_[1], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         outbox_.open("key", 1);
-        relation_ = in_order(elems);
+        outgoing_.relation = in_order(elems);
         connection_ = std::make_unique<Connection>(ends_[0]);
         thread_ = std::thread([this] {
             try {
@@ -72,8 +72,7 @@ public:
     }
 
     void pack(std::uint64_t place, const Bytes& bytes) {
-        const Outgoing outgoing{0, &relation_};
-        outbox_.pack("key", place, 0, {&outgoing, 1},
+        outbox_.pack("key", place, 0, {&outgoing_, 1},
                      {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
     }
     void grant(std::uint64_t taken, std::uint64_t may, std::uint32_t alone = 0,
@@ -146,7 +145,7 @@ private:
     std::condition_variable changed_;
     std::uint64_t taken_ = 0;
     std::thread::id heard_by_;
-    AddressRelation relation_;
+    Outgoing outgoing_;
     int ends_[2]{};
     ErrorCode code_{};
     std::unique_ptr<Connection> connection_;

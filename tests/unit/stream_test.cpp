@@ -128,28 +128,28 @@ TEST(StreamBox, DoesNotSendWhatWasDroppedElsewhere) {
 }
 
 /// The message of a step that is kept, as a connection reads it.
-MessagePtr read_from(Box& box, std::uint64_t place) {
+MemoryPtr read_from(Box& box, std::uint64_t place) {
     return box.next(place, place + 1, std::nullopt).kept.value().message;
 }
 
 TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     Box box;
     box.put(0, 0, box.memory(1000));
-    MessagePtr read = read_from(box, 0);
+    MemoryPtr read = read_from(box, 0);
     const void* const memory = read->bytes().data();
-    box.advance(1);
+    box.forget(0, 1);
     EXPECT_FALSE(box.next(0, 1, std::nullopt).kept);
     EXPECT_EQ(box.bytes_kept(), 0u);
-    MessagePtr other = box.memory(1000);
+    MemoryPtr other = box.memory(1000);
     EXPECT_NE(other->bytes().data(), memory);
-    box.give_back(std::move(read));
+    read.reset();
     EXPECT_EQ(box.memory(1000)->bytes().data(), memory);
 }
 
 /// A connection that only shares the machine.
 class LocalReader : public BoxReader {
 public:
-    void sends_more() override {}
+    void tell(News) override {}
     void end() override {}
 };
 
@@ -159,18 +159,18 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     Box box;
     box.add(&reader, 0, true);
     box.put(0, 0, box.memory(bytes));
-    MessagePtr read = read_from(box, 0);
+    MemoryPtr read = read_from(box, 0);
     ASSERT_NE(read->segment(), nullptr);
-    box.advance(1);
+    box.forget(0, 1);
     box.free_unused();
     EXPECT_EQ(box.bytes_held(), bytes);
-    box.give_back(std::move(read));
+    read.reset();
     EXPECT_EQ(box.bytes_held(), 0u);
     // With the next message, memory stays again for those after it.
     box.put(1, 0, box.memory(bytes));
     read = read_from(box, 1);
-    box.advance(2);
-    box.give_back(std::move(read));
+    box.forget(0, 2);
+    read.reset();
     EXPECT_EQ(box.bytes_held(), bytes);
     box.remove(&reader);
 }
@@ -319,7 +319,7 @@ TEST(StreamSender, SendsWhatHasBeenPackedOfAMessage) {
     DataSender sender(here, box, 0, 1, {}, sent);
     std::thread serving([&sender] { EXPECT_THROW(sender.serve(), Error); });
     there.send(Grant{0, 2, false}.write());
-    const auto first = std::make_shared<const Message>(100), second = box.memory(2000);
+    const auto first = std::make_shared<const Memory>(100), second = box.memory(2000);
     std::memset(first->bytes().data(), 7, 100);
     first->set_packed(50);
     box.put(0, 0, first);
@@ -330,9 +330,9 @@ TEST(StreamSender, SendsWhatHasBeenPackedOfAMessage) {
     read(0, ChunkHeader::size_bytes + 50);
     second->set_packed(0);
     box.put(1, 0, second);
-    box.go_on(false);  // of the second message, while more of the first is to come
+    box.tell(News::more_packed);  // of the second message, while more of the first is to come
     first->set_packed(100);
-    box.go_on(true);
+    box.tell(News::all_packed);
     read(ChunkHeader::size_bytes + 50, ChunkHeader::size_bytes + 50);
     EXPECT_TRUE(std::equal(come.end() - 50, come.end(), first->bytes().begin() + 50));
     sender.end();
@@ -380,9 +380,8 @@ TEST(StreamSender, ServesOneConnectionOfAPathway) {
 TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {
     Outbox outbox(1);
     outbox.open("key", 2);
-    const AddressRelation right = in_order(100);
-    const AddressRelation wrong = in_order(101);
-    const std::array<Outgoing, 2> outgoing{Outgoing{0, &right}, Outgoing{1, &wrong}};
+    const std::array<Outgoing, 2> outgoing{Outgoing{0, in_order(100), {}},
+                                           Outgoing{1, in_order(101), {}}};
     const Bytes bytes(100);
     EXPECT_THROW(outbox.pack("key", 0, 0, outgoing, {bytes.data(), {0, 100}}), Error);
     EXPECT_EQ(outbox.bytes_kept(), 0u);

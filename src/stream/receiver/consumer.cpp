@@ -24,7 +24,6 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_ahead = 64;
-constexpr std::size_t max_producers = 1 << 16, max_wanted_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
@@ -90,10 +89,13 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                              ", or 0 to choose by the arrays' size");
     });
     limit_ = deadline_after(options_.timeout_seconds);
+    std::string welcome;
     collectively_unless_interrupted(*together_, [&] {
-        if (rank() == 0) read_welcome(introduce(first, Record().add("nprocs", size())), first);
+        if (rank() == 0) welcome = introduce(first, Record().add("nprocs", size())).text();
     });
-    share_welcome();
+    if (!token_) token_.emplace();
+    share_of_first(*together_, [&](Words& words) { words.pass(*token_).pass(welcome); });
+    collectively(*together_, [&] { read_welcome(Value::parse_record(welcome), first); });
     collectively_unless_interrupted(*together_, [&] {
         if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
         control_ = std::make_unique<FrameLink>(connection_);
@@ -159,7 +161,7 @@ Value Consumer::introduce(const Address& address, const Record& words) {
 
 /// What the stream says of itself.
 void Consumer::read_welcome(const Value& said, const Address& address) {
-    for (const Value& item : said.list("producers", max_producers)) {
+    for (const Value& item : said.list("producers", max_processes)) {
         const auto& parts = item.items();
         if (parts.size() != 3)
             throw Error(ErrorCode::io,
@@ -174,20 +176,6 @@ void Consumer::read_welcome(const Value& said, const Address& address) {
     habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
     habits_.is_pressed = said.flag("pressed");
     habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
-}
-
-/// Has all processes know what the first was told.
-void Consumer::share_welcome() {
-    const auto pass = [this](Words& words) {
-        words.pass(*token_).pass(key_).pass(pathways_);
-        words.pass(habits_.goes_ahead).pass(habits_.is_pressed);
-        words.pass(habits_.tells_by_messages);
-        words.pass(senders_, [&words](Sender& sender) {
-            words.pass(sender.address.host).pass(sender.address.port).pass(sender.local_name);
-        });
-    };
-    if (!token_) token_.emplace();
-    share_of_first(*together_, pass);
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
@@ -226,8 +214,8 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     return links;
 }
 
-std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
-    std::vector<KnownArray> known;
+std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
+    std::vector<SentArray> known;
     collectively_unless_interrupted(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
@@ -237,12 +225,10 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
     share_of_first(*together_, [&known](Words& words) {
-        words.pass(known, [&words](KnownArray& array) {
-            std::int64_t nprocs = words.reads() ? 0 : array.layout.nprocs();
-            std::string layout = words.reads() ? "" : bytes_of_layout(array.layout);
-            words.pass(array.name).pass(array.type.text).pass(array.type.elem_bytes);
-            words.pass(nprocs).pass(layout);
-            if (words.reads()) array.layout = layout_of_bytes(layout, nprocs);
+        words.pass(known, [&words](SentArray& array) {
+            std::string said = words.reads() ? "" : array.words().bytes();
+            words.pass(said);
+            if (words.reads()) array = SentArray::of(Value::parse_record(said));
         });
     });
     return known;
@@ -259,9 +245,9 @@ void Consumer::require_unsubscribed() const {
 
 void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
     require_unsubscribed();
-    if (wanted.empty() || wanted.size() > max_wanted_arrays)
+    if (wanted.empty() || wanted.size() > max_array_number)
         throw make_error(ErrorCode::invalid_argument, wanted.size(),
-                         " arrays were requested; request 1 to ", max_wanted_arrays);
+                         " arrays were requested; request 1 to ", max_array_number);
     std::set<std::string> names;
     std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
@@ -299,7 +285,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         throw why;
     }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
-    begin_steps(words, [&] { steps_->want(std::move(wanted), options_.ahead, habits_); });
+    begin_steps(words, std::move(wanted));
 }
 
 void Consumer::subscribe_to_all() {
@@ -312,17 +298,17 @@ void Consumer::subscribe_to_all() {
     });
     is_subscribed_ = true;
     habits_.tells_by_messages = false;
-    begin_steps({}, [this] { steps_->want_all(options_.ahead, habits_); });
+    begin_steps({}, {});
 }
 
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
-void Consumer::begin_steps(const ValueList& arrays, const std::function<void()>& want) {
+void Consumer::begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted) {
     collectively_unless_interrupted(*together_, [&] {
         Entered entered(*this);
         try {
             raise_error();
-            want();
+            steps_->want(std::move(wanted), options_.ahead, habits_);
             if (rank() == 0)
                 control_->say(Record()
                                   .add("type", "subscribe")
@@ -354,10 +340,10 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
 
 std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name, std::int64_t elem_bytes) {
     auto& arrived = array_of(name);
-    if (elem_bytes != arrived.first->type().elem_bytes)
+    if (elem_bytes != arrived.first->elem_bytes())
         throw make_error(ErrorCode::io, "array '", name, "' has elements of ",
-                         arrived.first->type().elem_bytes, " bytes; its dtype ",
-                         arrived.first->type().text, " has another size");
+                         arrived.first->elem_bytes(), " bytes; its dtype ", arrived.first->dtype(),
+                         " has another size");
     return steps_->unpack_new(arrived);
 }
 
@@ -520,22 +506,14 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bo
 /// Waits for what comes, without the lock, and takes it in; false where a signal ended the wait.
 bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program) {
     std::vector<pollfd> waiting{{wake_->file(), POLLIN, 0}};
-    bool says_later = false;
-    if (failing_) {
-        waiting.push_back({control_->socket(), POLLIN, 0});
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
-        time = std::clamp(left, std::chrono::milliseconds(0), time);
-    } else {
-        says_later = steps_->may_say_later();
-        if (says_later) {
-            time = std::min(time, unsaid_time);
-        } else {
-            steps_->say_taken();
-        }
-        steps_->add_to(waiting);
-        // The thread beside has left what takes connecting to the program: nothing else may come.
-        if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
-    }
+    const bool says_later = steps_->may_say_later();
+    if (says_later)
+        time = std::min(time, unsaid_time);
+    else
+        steps_->say_taken();
+    steps_->add_to(waiting);
+    // The thread beside has left what takes connecting to the program: nothing else may come.
+    if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
     const Clock::time_point awake_end = awake_end_;
     lock.unlock();
     const int found = is_program
@@ -547,32 +525,30 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
     if (found < 0)
         for (pollfd& one : waiting) one.revents = 0;
     if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;
-    if (says_later && found == 0 && !failing_) steps_->say_taken();
+    if (says_later && found == 0) steps_->say_taken();
     take_in(waiting, is_program);
     return !was_interrupted;
 }
 
 void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
     try {
-        if (!failing_) {
-            steps_->take_in(waiting, is_program);
-            look_for_lost();
-        } else if (const auto reason = steps_->reason()) {
-            fail_here(*reason);
-        } else if (Clock::now() >= reason_end_) {
-            fail_here(*failing_);
-        }
+        steps_->take_in(waiting, is_program);
+        // A connection that has ended is an error, but at the end of the stream. Why it has, the
+        // stream says over another one, where it can; it may be heard later.
+        const std::optional<Error> why = failing_ ? failing_ : steps_->lost();
+        if (!why) return;
+        const Clock::time_point now = Clock::now();
+        if (!reason_end_) reason_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
+        if (now >= *reason_end_) fail_here(*why);
     } catch (const Error& error) {
         const bool has_reason =
             error.code() == ErrorCode::peer_failed || error.code() == ErrorCode::timeout;
-        if (failing_) {
-            fail_here(*failing_);
-        } else if (!has_reason || steps_->was_told()) {
+        if (steps_->was_told() || (!failing_ && !has_reason)) {
             fail_here(error);
+        } else if (failing_) {
+            fail_here(*failing_);
         } else {
-            // The stream says why its connections end, where it can.
             failing_ = error;
-            reason_end_ = Clock::now() + std::chrono::milliseconds(reason_milliseconds.load());
             steps_->end_data();
         }
     } catch (const std::bad_alloc&) {
@@ -582,16 +558,6 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
             Error(ErrorCode::peer_failed, "interrupted while connecting to the sending processes"));
         throw;
     }
-}
-
-/// A connection that has ended is an error, but at the end of the stream, which is told over
-/// another one and may be heard later.
-void Consumer::look_for_lost() {
-    const std::optional<Error> lost = steps_->lost();
-    if (!lost) return;
-    const Clock::time_point now = Clock::now();
-    if (!lost_end_) lost_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
-    if (now >= *lost_end_) fail_here(*lost);
 }
 
 void Consumer::raise_error() const {

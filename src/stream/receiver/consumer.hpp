@@ -41,7 +41,7 @@ public:
 
     /// The arrays that the stream has sent so far, at least one. Waits so long (nothing: for ever).
     /// Collective. Throws timeout, and as `next`.
-    std::vector<KnownArray> arrays(std::optional<double> timeout_seconds);
+    std::vector<SentArray> arrays(std::optional<double> timeout_seconds);
     /// Requests arrays, once. Each step that begins after the return is for this consumer.
     /// Collective. Throws invalid_state, invalid_argument, mismatch, unsupported; timeout,
     /// peer_failed if the stream does not confirm the request.
@@ -110,10 +110,9 @@ private:
 
     Value introduce(const Address& address, const Record& words);
     void read_welcome(const Value& said, const Address& address);
-    void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const ValueList& arrays, const std::function<void()>& want);
+    void begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
@@ -128,7 +127,6 @@ private:
     bool wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done);
     bool take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program);
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
-    void look_for_lost();
     bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
 
     void wait_for_arrays(std::optional<double> timeout_seconds);
@@ -159,10 +157,9 @@ private:
     Clock::time_point awake_end_;  ///< until then the program that waits stays awake
     bool thread_rests_ = false;    ///< until a call returns
     std::optional<Error> error_;
-    std::optional<Error> failing_;  ///< an error whose reason is looked for
-    Clock::time_point reason_end_;
-    std::exception_ptr interrupted_;             ///< while it connected: raised when it has
-    std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
+    std::optional<Error> failing_;                 ///< an error whose reason is looked for
+    std::optional<Clock::time_point> reason_end_;  ///< until then it may be found
+    std::exception_ptr interrupted_;               ///< while it connected: raised when it has
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;
 };

@@ -11,10 +11,10 @@
 #include <cstring>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 #include "stream/wire/crc32c.hpp"
-#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 
@@ -34,7 +34,7 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
 std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
     if (segment_ != nullptr)
         throw Error(ErrorCode::peer_failed, "it sent a message in more than one place");
-    if (memory_ == nullptr) memory_ = pool_->take(bytes_);
+    if (memory_ == nullptr) memory_ = pool_->take_bytes(bytes_);
     return {memory_.get() + offset, count};
 }
 
@@ -67,23 +67,21 @@ auto naming(const std::string& array, const Work& work) {
 
 }  // namespace
 
-IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank)
-    : name_(known.name),
-      type_(known.type),
+IncomingArray::IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank)
+    : sent_(sent),
       wanted_(wanted.layout),
       rank_(rank),
-      plan_(naming(name_, [&] { return plan_between(known.layout, wanted.layout); })) {
-    if (!wanted.dtype.empty() && wanted.dtype != type_.text)
-        throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
+      plan_(naming(sent.name, [&] { return plan_between(sent.layout, wanted.layout); })) {
+    if (!wanted.dtype.empty() && wanted.dtype != sent.dtype)
+        throw make_error(ErrorCode::wrong_type, "array '", sent.name, "' has dtype ", sent.dtype,
                          "; its destination has ", wanted.dtype);
-    for (const PeerPart& peer : naming(name_, [&] { return plan_.incoming(rank); })) {
-        std::int64_t bytes = 0;
-        if (__builtin_mul_overflow(peer.part.size(), type_.elem_bytes, &bytes))
-            throw Error(ErrorCode::out_of_range, "a message has more than 2^63 bytes");
-        sizes_[static_cast<int>(peer.rank)] = static_cast<std::uint64_t>(bytes);
-    }
+    naming(sent.name, [&] {
+        for (const PeerPart& peer : plan_.incoming(rank))
+            sizes_[static_cast<int>(peer.rank)] =
+                static_cast<std::uint64_t>(geometry::multiply(peer.part.size(), sent.elem_bytes));
+    });
     if (!wanted.comes_in_new_memory) return;
-    new_memory_ = dense_memory(wanted_, rank, type_.elem_bytes);
+    new_memory_ = dense_memory(wanted_, rank, sent.elem_bytes);
     compile_for(*new_memory_);
     for (const auto& [producer, relation] : relations_)
         if (relation.destination_contiguous())
@@ -104,9 +102,9 @@ void IncomingArray::compile_for(const MemoryLayout& memory) {
     if (memory_ && *memory_ == memory) return;
     memory_.reset();
     relations_.clear();
-    const plan::RelationSide to{&plan_.destination(), &memory, type_.elem_bytes, rank_};
+    const plan::RelationSide to{&plan_.destination(), &memory, elem_bytes(), rank_};
     for (const PeerPart& peer : plan_.incoming(rank_)) {
-        const plan::RelationSide message{&plan_.source(), nullptr, type_.elem_bytes, peer.rank};
+        const plan::RelationSide message{&plan_.source(), nullptr, elem_bytes(), peer.rank};
         relations_.emplace_back(static_cast<int>(peer.rank), plan::compile(peer.part, message, to));
     }
     memory_ = memory;
@@ -155,10 +153,6 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
     counters_.connections_local += connection_->is_local();
 }
 
-DataReceiver::~DataReceiver() {
-    for (const int file : files_) ::close(file);
-}
-
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
     unsent_.send(Grant{taken, may, alone}.write());
 }
@@ -180,7 +174,6 @@ void DataReceiver::receive(MessageFinder& finder) {
 }
 
 void DataReceiver::resume(MessageFinder& finder) {
-    is_paused_ = false;
     naming_producer([&] { begin(finder); });
 }
 
@@ -241,7 +234,7 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
     for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
         int file = -1;
         std::memcpy(&file, static_cast<const std::byte*>(control) + at, sizeof file);
-        files_.push_back(file);
+        files_.emplace_back(file);
     }
 }
 
@@ -249,10 +242,8 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
     const auto message = finder.find(producer_, header);
-    if (message == nullptr) {
-        is_paused_ = true;
-        return;
-    }
+    is_paused_ = message == nullptr;
+    if (is_paused_) return;
     header_bytes_ = 0;
     message->go_on(header.offset, header.bytes, pathway_, pathways_);
     coming_ = Coming{message, header};
@@ -274,7 +265,7 @@ std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
     if (const auto found = segments_.find(number); found != segments_.end()) return found->second;
     if (files_.empty() || segments_.size() >= Segment::max_of_connection)
         throw Error(ErrorCode::peer_failed, "it sent a message in memory that it does not share");
-    const Descriptor file(files_.front());
+    const Descriptor file = std::move(files_.front());
     files_.pop_front();
     return segments_.emplace(number, SegmentView::of_file(file.get())).first->second;
 }

@@ -22,6 +22,7 @@
 #include "stream/wire/connection.hpp"
 #include "stream/wire/message_memory.hpp"
 #include "stream/wire/message_words.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 
@@ -65,22 +66,6 @@ private:
     std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
 };
 
-inline constexpr std::int64_t max_elem_bytes = 1 << 16;
-
-/// The dtype of an array's elements. Nothing but their size is known here: who makes sense of the
-/// text checks that it says the same.
-struct ArrayType {
-    std::string text;  ///< in the notation of NumPy's file headers, as JSON
-    std::int64_t elem_bytes = 0;
-};
-
-/// An array of a stream, as the sending program told of it.
-struct KnownArray {
-    std::string name;
-    ArrayType type;
-    Layout layout;  ///< of the sending processes
-};
-
 /// An array that a process wants its part of, in every step.
 struct WantedArray {
     std::string name;
@@ -110,10 +95,11 @@ struct ArrayMessages {
 class IncomingArray {
 public:
     /// Throws mismatch (the layouts do not fit), wrong_type (it has another type), out_of_range.
-    IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank);
+    IncomingArray(const SentArray& sent, const WantedArray& wanted, int rank);
 
-    const std::string& name() const { return name_; }
-    const ArrayType& type() const { return type_; }
+    const std::string& name() const { return sent_.name; }
+    const std::string& dtype() const { return sent_.dtype; }
+    std::int64_t elem_bytes() const { return sent_.elem_bytes; }
     /// Of the receiving processes.
     const Layout& wanted() const { return wanted_; }
     /// Bytes of the message from each sending process.
@@ -130,8 +116,7 @@ public:
 private:
     void compile_for(const MemoryLayout& memory);
 
-    std::string name_;
-    ArrayType type_;
+    SentArray sent_;
     Layout wanted_;
     int rank_;
     MotionPlan plan_;
@@ -164,7 +149,6 @@ class DataReceiver {
 public:
     DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
                  int pathways, ReceptionCounters& counters);
-    ~DataReceiver();
     DataReceiver(const DataReceiver&) = delete;
     DataReceiver& operator=(const DataReceiver&) = delete;
 
@@ -208,7 +192,7 @@ private:
     std::size_t header_bytes_ = 0;  ///< that have come
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;
-    std::deque<int> files_;  ///< handed over, and of no segment yet
+    std::deque<Descriptor> files_;  ///< handed over, and of no segment yet
     std::map<std::uint64_t, std::shared_ptr<const SegmentView>> segments_;
     bool has_ended_ = false, is_paused_ = false;
 };

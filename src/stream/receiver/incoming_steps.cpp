@@ -7,13 +7,9 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 namespace {
-
-constexpr std::int64_t max_array_number = 1 << 12, max_plan_processes = 1 << 16;
-constexpr std::size_t max_dtype_characters = 1 << 16;
 
 /// The arrays of a step. Throws io.
 std::vector<std::uint32_t> arrays_of(const Value& said) {
@@ -35,7 +31,7 @@ Error ended(int producer) {
 
 }  // namespace
 
-void IncomingSteps::want_whole(const KnownArray& known) {
+void IncomingSteps::want_whole(const SentArray& known) {
     wanted_.push_back({known.name, whole_of(known.layout), "", true});
 }
 
@@ -95,7 +91,7 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
         for (Value& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
             if (said.is("type", "failed")) hear(said);
-            frames_.push_back(std::move(said));
+            if (!awaits_reason_) frames_.push_back(std::move(said));
         }
     }
     hear_frames(may_connect);
@@ -159,11 +155,8 @@ void IncomingSteps::learn(const Value& said) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
         throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
                          " arrays");
-    const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_array_number));
-    const std::int64_t nprocs = said.number("nprocs", 1, max_plan_processes);
-    const ArrayType type{said.name("dtype", max_dtype_characters),
-                         said.number("elem_bytes", 1, max_elem_bytes)};
-    KnownArray known{said.name("name"), type, layout_of_bytes(said.bytes("layout"), nprocs)};
+    SentArray known = SentArray::of(said);
+    const auto number = static_cast<std::uint32_t>(known.number);
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
     if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
@@ -202,14 +195,12 @@ void IncomingSteps::resume_paused() {
 
 void IncomingSteps::hear_of_step(const Value& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
-    Announced step;
-    step.place = static_cast<std::uint64_t>(said.number("place"));
-    step.number = said.number("step");
-    step.arrays = arrays_of(said);
-    announce_all_before(step.place);
+    const auto place = static_cast<std::uint64_t>(said.number("place"));
+    std::vector<std::uint32_t> arrays = arrays_of(said);
+    announce_all_before(place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
-    for (const std::uint32_t number : step.arrays) {
+    for (const std::uint32_t number : arrays) {
         const auto known = known_.find(number);
         const WantedArray* const wanted =
             known != known_.end() ? wanted_of(known->second.name) : nullptr;
@@ -223,7 +214,7 @@ void IncomingSteps::hear_of_step(const Value& said) {
         connect(*begun_.at(number));
         arrays_announced_.insert(number);
     }
-    announce(std::move(step));
+    announce(place, said.number("step"), std::move(arrays));
     if (has_begun) resume_paused();
 }
 
@@ -243,23 +234,26 @@ void IncomingSteps::announce_what_came() {
         return next_ < places_ || (found != coming_.end() && found->second.number != no_number);
     };
     while (is_whole()) {
-        Announced step;
-        step.place = next_;
-        for (const auto& [number, array] : begun_) step.arrays.push_back(number);
-        announce(std::move(step));
+        std::vector<std::uint32_t> arrays;
+        for (const auto& [number, array] : begun_) arrays.push_back(number);
+        announce(next_, no_number, std::move(arrays));
     }
 }
 
-/// Takes note of a step that comes next.
-void IncomingSteps::announce(Announced step) {
-    for (const std::uint32_t number : step.arrays)
-        step.messages += begun_.at(number)->sizes().size();
-    if (step.place < next_ || awaited_.size() >= ahead_)
-        throw make_error(ErrorCode::io, "the stream announced step ", step.place,
+/// Takes note of a step that comes next; where its messages say its number, of `no_number`.
+void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
+                             std::vector<std::uint32_t> arrays) {
+    const auto awaited = std::ranges::count_if(
+        coming_, [](const auto& entry) { return entry.second.stage != Stage::coming; });
+    if (place < next_ || static_cast<std::uint64_t>(awaited) >= ahead_)
+        throw make_error(ErrorCode::io, "the stream announced step ", place,
                          ", for which it has no credit");
-    next_ = step.place + 1;
-    awaited_.push_back(step.place);
-    announced_.push_back(std::move(step));
+    next_ = place + 1;
+    Coming& step = coming_[place];
+    step.stage = Stage::announced;
+    if (number != no_number) step.number = number;
+    for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->sizes().size();
+    step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
 }
 
@@ -276,62 +270,56 @@ void IncomingSteps::announce_all_before(std::uint64_t place) {
     announce_what_came();
 }
 
+IncomingSteps::ComingSteps::iterator IncomingSteps::first_announced() {
+    return std::ranges::find_if(
+        coming_, [](const auto& entry) { return entry.second.stage == Stage::announced; });
+}
+
 /// Hands over the steps that are complete.
 void IncomingSteps::deliver() {
-    while (!announced_.empty()) {
-        const Announced& step = announced_.front();
-        Coming& coming = coming_[step.place];
-        if (coming.finished < step.messages) {
-            cut_by_ = cut_by(step, coming);
+    for (auto at = first_announced(); at != coming_.end(); at = first_announced()) {
+        auto& [place, step] = *at;
+        if (step.finished < step.messages) {
+            cut_by_ = cut_by(step);
             if (!cut_by_ || !has_ended_) return;
-            drop_cut();
+            // It is dropped. Of several processes others may have it: they would not end alike.
+            if (wanted_.front().layout.nprocs() > 1)
+                throw Error(ErrorCode::timeout,
+                            "the stream was closed before this process had received all steps");
+            coming_.erase(at);
+            ++dropped_;
             continue;
         }
-        ArrivedStep arrived{step.place, step.number, {}};
-        if (step.number == no_number) arrived.number = coming.number;
-        if (arrived.number == no_number)
-            throw make_error(ErrorCode::io, "step ", step.place, " came without its number");
+        if (step.number == no_number)
+            throw make_error(ErrorCode::io, "step ", place, " came without its number");
+        ArrivedStep arrived{place, step.number, {}};
         bool is_as_announced = true;
-        for (const std::uint32_t number : step.arrays) {
-            ArrayMessages& come = coming.arrays[number];
+        for (const std::uint32_t number : step.announced) {
+            ArrayMessages& come = step.arrays[number];
             is_as_announced &= come.by_producer.size() == begun_.at(number)->sizes().size();
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
-        if (!is_as_announced || coming.arrays.size() != step.arrays.size())
+        if (!is_as_announced || step.arrays.size() != step.announced.size())
             throw make_error(ErrorCode::io, "step ", arrived.number,
                              " has other arrays than the stream announced");
-        coming.arrays.clear();
-        coming.is_delivered = true;
-        announced_.pop_front();
+        step.arrays.clear();
+        step.stage = Stage::delivered;
         ready_.push_back(std::move(arrived));
     }
 }
 
 /// The sending process whose connection has ended before all of a step came from it.
-std::optional<int> IncomingSteps::cut_by(const Announced& step, Coming& coming) const {
+std::optional<int> IncomingSteps::cut_by(Coming& step) const {
     for (const auto& [producer, links] : links_) {
         if (!has_ended(links)) continue;
-        for (const std::uint32_t number : step.arrays) {
+        for (const std::uint32_t number : step.announced) {
             if (!begun_.at(number)->sizes().contains(producer)) continue;
-            const auto& messages = coming.arrays[number].by_producer;
+            const auto& messages = step.arrays[number].by_producer;
             const auto message = messages.find(producer);
             if (message == messages.end() || !message->second->is_whole()) return producer;
         }
     }
     return std::nullopt;
-}
-
-/// Takes the first step that was announced for dropped by a stream that has ended. Of several
-/// processes others may have it: they would not end alike.
-void IncomingSteps::drop_cut() {
-    if (wanted_.front().layout.nprocs() > 1)
-        throw Error(ErrorCode::timeout,
-                    "the stream was closed before this process had received all steps");
-    const std::uint64_t place = announced_.front().place;
-    announced_.pop_front();
-    coming_.erase(place);
-    std::erase(awaited_, place);
-    ++dropped_;
 }
 
 std::optional<Error> IncomingSteps::lost() const {
@@ -347,12 +335,8 @@ void IncomingSteps::end_data() {
     for (const auto& [producer, links] : links_)
         for (const auto& link : links) link->end();
     links_.clear();
-}
-
-std::optional<Error> IncomingSteps::reason() {
-    for (const Value& said : control_.receive(max_frame_bytes))
-        if (said.is("type", "failed")) return said_error(said);
-    return std::nullopt;
+    frames_.clear();
+    awaits_reason_ = true;
 }
 
 std::optional<ArrivedStep> IncomingSteps::next() {
@@ -366,7 +350,8 @@ std::optional<ArrivedStep> IncomingSteps::next() {
 std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     std::pair<IncomingArray*, ArrayMessages>& arrived) {
     auto& [array, messages] = arrived;
-    if (messages.new_memory == nullptr) messages.new_memory = array_pool_.take(array->new_bytes());
+    if (messages.new_memory == nullptr)
+        messages.new_memory = array_pool_.take_bytes(array->new_bytes());
     array->unpack_rest(messages);
     return messages.new_memory;
 }
@@ -377,7 +362,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& 
                                                            std::uint64_t bytes) {
     const std::optional<std::size_t> place = array.place_of(producer);
     if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_.take(array.new_bytes());
+    if (come.new_memory == nullptr) come.new_memory = array_pool_.take_bytes(array.new_bytes());
     return std::make_shared<IncomingMessage>(
         bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
 }
@@ -393,13 +378,12 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                          ", which was not requested");
     }
-    const bool is_granted = habits_.goes_ahead
-                                ? place >= taken_ && place < taken_ + ahead_
-                                : std::ranges::find(awaited_, place) != awaited_.end();
+    const bool is_granted =
+        habits_.goes_ahead ? place >= taken_ && place < taken_ + ahead_ : coming_.contains(place);
     if (!is_granted)
         throw make_error(ErrorCode::peer_failed, "it sent step ", place, ", which was not granted");
     Coming& coming = coming_[place];
-    if (coming.is_delivered || chunk.number < no_number)
+    if (coming.stage == Stage::delivered || chunk.number < no_number)
         throw Error(ErrorCode::peer_failed, "it sent a part of a step out of order");
     ArrayMessages& come = coming.arrays[array];
     std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
@@ -411,7 +395,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
                              ", of which it holds nothing for this process");
         message = message_of(*begun->second, come, producer, size->second);
     }
-    if (chunk.number != no_number) coming.number = chunk.number;
+    if (coming.number == no_number) coming.number = chunk.number;
     return message;
 }
 
@@ -432,16 +416,13 @@ constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
+    takes_all_ = wanted.empty();
     wanted_ = std::move(wanted);
-    suits_arrays_ = ahead == 0 && habits.goes_ahead;
+    if (takes_all_)
+        for (const auto& [number, known] : known_) want_whole(known);
+    suits_arrays_ = ahead == 0 && habits.goes_ahead && !takes_all_;
     ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
     habits_ = habits;
-}
-
-void IncomingSteps::want_all(std::int64_t ahead, StreamHabits habits) {
-    want({}, ahead == 0 ? static_cast<std::int64_t>(ahead_at_first) : ahead, habits);
-    takes_all_ = true;
-    for (const auto& [number, known] : known_) want_whole(known);
 }
 
 void IncomingSteps::give_credit() {
@@ -477,7 +458,6 @@ void IncomingSteps::taken(const ArrivedStep& step) {
     std::uint64_t most_of_one = 0;
     for (const auto& [producer, count] : of_producer) most_of_one = std::max(most_of_one, count);
     coming_.erase(step.place);
-    std::erase(awaited_, step.place);
     taken_ = step.place + 1;
     ++unsaid_;
     unsaid_bytes_ += most_of_one;
@@ -517,8 +497,8 @@ void IncomingSteps::grant_to(DataReceiver& link) const {
         link.grant(taken_, taken_ + ahead_, false);
         return;
     }
-    for (const std::uint64_t place : awaited_) link.grant(taken_, place + 1, true);
-    if (awaited_.empty()) link.grant(taken_, 0, false);
+    for (const auto& [place, step] : coming_) link.grant(taken_, place + 1, true);
+    if (coming_.empty()) link.grant(taken_, 0, false);
 }
 
 }  // namespace datamover::stream

@@ -4,6 +4,7 @@
 // for the steps that were granted.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -51,11 +52,10 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial)
         : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
-    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
-    /// 0: for as many as suit the arrays.
+    /// Says what is wanted, before the stream hears of it; nothing: all arrays, whole, also those
+    /// that are told of later. Memory may be taken for `ahead` steps; 0: for as many as suit the
+    /// arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
-    /// As want: all arrays are wanted, whole, also those that are told of later.
-    void want_all(std::int64_t ahead, StreamHabits habits);
     /// Lets the stream send, once it knows what is wanted.
     void give_credit();
 
@@ -67,11 +67,9 @@ public:
     /// for the next call with `may_connect`. Throws as DataReceiver::receive; io where what the
     /// stream says makes no sense; the error that it says it had; mismatch, wrong_type.
     void take_in(const std::vector<pollfd>& waiting, bool may_connect);
-    /// Ends the connections to sending processes.
+    /// Ends the connections to sending processes. From now on, of what the stream says nothing
+    /// counts but why they ended, which take_in throws.
     void end_data();
-    /// What the stream says of why they ended; none where it has said nothing yet. Throws
-    /// peer_failed where it says no more.
-    std::optional<Error> reason();
     /// peer_failed where a sending process has ended its connection within a step, or although more
     /// steps come that only messages tell of, unless the stream says soon that it has ended, too.
     std::optional<Error> lost() const;
@@ -91,7 +89,10 @@ public:
     std::uint64_t taken_before() const { return taken_; }
     /// Whether no more steps come.
     bool is_over() const {
-        return has_ended_ && announced_.empty() && ready_.empty() && next_ >= places_;
+        return has_ended_ && ready_.empty() && next_ >= places_ &&
+               std::ranges::none_of(coming_, [](const auto& entry) {
+                   return entry.second.stage == Stage::announced;
+               });
     }
     /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
     void check_names() const;
@@ -102,7 +103,7 @@ public:
     bool was_told() const { return was_told_; }
 
     /// By number.
-    const std::map<std::uint32_t, KnownArray>& known() const { return known_; }
+    const std::map<std::uint32_t, SentArray>& known() const { return known_; }
     /// Asks which arrays there are, unless an answer is on its way.
     void ask_for_arrays();
     /// Whether the stream has answered that.
@@ -113,19 +114,18 @@ public:
     void finished(std::uint64_t place) override { ++coming_[place].finished; }
 
 private:
-    struct Announced {
-        std::uint64_t place = 0;
-        std::int64_t number = no_number;  ///< else its messages say it
-        std::vector<std::uint32_t> arrays;
-        std::size_t messages = 0;  ///< of all sending processes and arrays
-    };
-    /// What has come of one step.
+    /// Of a step that has not been taken: it is known from messages alone, or announced, or all of
+    /// it was handed over.
+    enum class Stage { coming, announced, delivered };
     struct Coming {
-        std::map<std::uint32_t, ArrayMessages> arrays;
-        std::size_t finished = 0;         ///< messages
-        std::int64_t number = no_number;  ///< as ChunkHeader's
-        bool is_delivered = false;
+        Stage stage = Stage::coming;
+        std::int64_t number = no_number;                ///< said by its messages or when announced
+        std::map<std::uint32_t, ArrayMessages> arrays;  ///< that have come
+        std::vector<std::uint32_t> announced;           ///< arrays
+        std::size_t messages = 0;  ///< of all sending processes and announced arrays
+        std::size_t finished = 0;  ///< messages
     };
+    using ComingSteps = std::map<std::uint64_t, Coming>;  ///< by place
 
     /// Arrays that the program has given back are kept for the next steps, of a size so many.
     static constexpr std::size_t most_unused_arrays = 4;
@@ -133,7 +133,7 @@ private:
     void hear_frames(bool may_connect);
     bool takes_connecting(const Value& said) const;
     void hear(const Value& said);
-    void want_whole(const KnownArray& known);
+    void want_whole(const SentArray& known);
     void learn(const Value& said);
     void begin(std::uint32_t number, const WantedArray& wanted);
     bool is_connected(const IncomingArray& array) const;
@@ -146,10 +146,10 @@ private:
     bool is_told_by_messages() const;
     void announce_what_came();
     void announce_all_before(std::uint64_t place);
-    void announce(Announced step);
+    void announce(std::uint64_t place, std::int64_t number, std::vector<std::uint32_t> arrays);
+    ComingSteps::iterator first_announced();
     void deliver();
-    std::optional<int> cut_by(const Announced& step, Coming& coming) const;
-    void drop_cut();
+    std::optional<int> cut_by(Coming& step) const;
     std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
                                                 int producer, std::uint64_t bytes);
     void grant();
@@ -166,22 +166,20 @@ private:
     StreamHabits habits_;
     bool suits_arrays_ = false, takes_all_ = false;
     std::deque<Value> frames_;  ///< heard later
-    std::map<std::uint32_t, KnownArray> known_;
+    std::map<std::uint32_t, SentArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process
     std::uint64_t taken_ = 0;
-    std::map<std::uint64_t, Coming> coming_;  ///< by place
-    std::deque<Announced> announced_;
+    ComingSteps coming_;
     std::set<std::uint32_t> arrays_announced_;
-    std::uint64_t next_ = 0;              ///< place behind all that were announced
-    std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
-    std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
+    std::uint64_t next_ = 0;    ///< place behind all that were announced
+    std::uint64_t places_ = 0;  ///< of steps that come, as far as is known
     std::deque<ArrivedStep> ready_;
     std::uint64_t unsaid_ = 0;        ///< steps taken
     std::uint64_t unsaid_bytes_ = 0;  ///< of one sending process, at most
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
-    bool was_told_ = false, is_subscribed_ = false;
+    bool was_told_ = false, is_subscribed_ = false, awaits_reason_ = false;
     std::optional<int> cut_by_;  ///< a sending process, the step that is to be handed over next
 };
 

@@ -8,22 +8,33 @@
 #include <iterator>
 #include <limits>
 
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
-#include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
 namespace datamover::stream {
 
+namespace {
+
+/// So long consumers that take nothing are waited for at the end.
+constexpr std::chrono::seconds finish_time{5};
+/// Steps that a consumer may ask for in advance.
+constexpr std::int64_t max_credits = 64;
+/// A consumer that reads the answers asks as often as it likes which arrays there are.
+constexpr int max_times_asked = 16;
+
+}  // namespace
+
 /// One program that listens: its processes, what it wants, and how far it is.
-struct Audience::Consumer {
-    Consumer(std::int64_t number_, std::int64_t nprocs_, const Flow& flow)
-        : number(number_),
+struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
+    Consumer(Audience& audience_, std::int64_t nprocs_)
+        : audience(audience_),
           nprocs(nprocs_),
           progress(static_cast<std::size_t>(nprocs_)),
-          queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
+          queue(audience.flow_.policy, audience.flow_.queue_steps, audience.flow_.queue_bytes) {}
 
     /// Whether it is to be let in before the next step.
-    bool is_ready() const { return is_subscribed && !is_active && !left; }
+    bool is_ready() const { return stage == Stage::subscribed && !left; }
     /// Steps that may be sent to all processes.
     std::int64_t least_credit() const {
         std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -32,10 +43,6 @@ struct Audience::Consumer {
             least = std::min(least, granted - std::distance(sent.lower_bound(taken), sent.end()));
         }
         return least;
-    }
-    /// All processes have taken all steps before this place.
-    std::int64_t least_taken() const {
-        return std::ranges::min_element(progress, {}, &Progress::taken)->taken;
     }
     /// Whether nothing is to be announced of a step with all arrays that it wants.
     bool is_told_by_messages() const {
@@ -46,7 +53,12 @@ struct Audience::Consumer {
     }
     bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
-    bool gets_steps() const { return is_active && !left; }
+    bool gets_steps() const { return stage == Stage::active && !left; }
+    /// Whether more may come of a step before this one.
+    bool is_within_step_before(std::int64_t sequence) const {
+        return gets_steps() && queue.is_within_step() &&
+               queue.waiting().back().sequence != sequence;
+    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
@@ -56,14 +68,226 @@ struct Audience::Consumer {
     void say(const Record& words) {
         for (const auto& [rank, link] : links) link->say(words.bytes());
     }
+    void tell_array(const SentArray& array) {
+        if (told.insert(array.number).second) say(array.words());
+    }
+    void tell_arrays() {
+        asks_for_arrays = false;
+        for (const SentArray& array : audience.arrays_) tell_array(array);
+        if (const auto first = links.find(0); first != links.end())
+            first->second->say(Record().add("type", "arrays").bytes());
+    }
+    /// Whether it is known that it can take an array, in a step with no more bytes than are kept.
+    bool fits(const SentArray& array, std::int64_t sequence) const {
+        const auto bytes = step_bytes.find(array.number);
+        return bytes != step_bytes.end() &&
+               bytes->second <= audience.flow_.queue_bytes - queue.bytes_of(sequence);
+    }
+    /// Finds out whether it can take an array; one that cannot is refused, which is no concern of
+    /// the others.
+    bool take_on(const SentArray& array, std::int64_t sequence) {
+        try {
+            if (!wanted->contains(array.name)) wanted->emplace(array.name, whole_of(array.layout));
+            const Layout& layout = wanted->at(array.name);
+            plan_between(array.layout, layout);
+            std::int64_t bytes = 0;
+            for (std::int64_t rank = 0; rank < nprocs; ++rank)
+                bytes = geometry::add(
+                    bytes, geometry::multiply(layout.local_elems(rank), array.elem_bytes));
+            step_bytes[array.number] = bytes;
+            if (!fits(array, sequence))
+                throw make_error(ErrorCode::out_of_range, "a step with it needs ",
+                                 queue.bytes_of(sequence), " + ", bytes,
+                                 " bytes; the stream buffers at most ", audience.flow_.queue_bytes,
+                                 " (queue_bytes)");
+            return true;
+        } catch (const Error& error) {
+            leave(make_error(error.code(), "array '", array.name, "': ", error.what()));
+        } catch (const std::exception& error) {  // no memory for the plan
+            leave(Error(ErrorCode::no_memory, error.what()));
+        }
+        return false;
+    }
+    /// Whether the process may say more.
+    bool hear(std::int64_t rank, const Value& said) {
+        const auto is = [&said](std::string_view name) { return said.is("type", name); };
+        if (audience.has_ended_) return !is("bye");
+        if (!links.contains(rank))
+            throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
+        if (is("bye")) {
+            hear_of_leaving(rank, said);
+        } else if (is("done")) {
+            take_all_before(rank, static_cast<std::uint64_t>(said.number("place")) + 1);
+        } else if (is("credit")) {
+            std::int64_t& granted = progress[static_cast<std::size_t>(rank)].granted;
+            granted += said.number("steps", 1, max_credits - granted);
+            confirm_if_complete();
+        } else if (is("subscribe") && rank == 0 && !wanted) {
+            subscribe(said);
+            confirm_if_complete();
+        } else if (is("arrays") && rank == 0) {
+            if (links.at(rank)->unsent().is_empty()) times_asked = 0;
+            if (++times_asked > max_times_asked)
+                throw make_error(ErrorCode::io, "arrays() was requested more than ",
+                                 max_times_asked, " times without reading an answer");
+            asks_for_arrays = true;
+            if (!audience.arrays_.empty()) tell_arrays();
+        } else {
+            throw Error(ErrorCode::io, "received a frame of an unexpected type");
+        }
+        tell_who_left();
+        pump();
+        audience.changed_.notify_all();
+        return !is("bye");
+    }
+    /// A process says which steps it has taken, and perhaps an error that it had.
+    void hear_of_leaving(std::int64_t rank, const Value& said) {
+        const std::int64_t place = said.has("place") ? said.number("place") : 0;
+        const bool is_orderly = !said.has("code");
+        const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
+        if (!left || place < left->place)
+            left = Departure{
+                place,
+                make_error(
+                    error.code(), "process ", rank, " of the consumer ",
+                    is_orderly ? "left the stream before this step" : "failed: ", error.what()),
+                is_orderly};
+        part_with(rank);
+    }
+    void subscribe(const Value& said) {
+        std::map<std::string, Layout> requested;
+        for (const Value& item : said.list("arrays", max_array_number)) {
+            if (item.items().size() != 2)
+                throw Error(ErrorCode::io,
+                            "the requested arrays must be pairs of a name and a layout");
+            requested.insert_or_assign(item.items()[0].as_name("name"),
+                                       layout_of_bytes(item.items()[1].text(), nprocs));
+        }
+        takes_all = requested.empty();
+        if (takes_all && nprocs != 1)
+            throw Error(ErrorCode::invalid_argument,
+                        "a consumer of several processes must request at least one array");
+        wanted = std::move(requested);
+        hears_by_messages =
+            said.flag("hears_by_messages") && audience.flow_.policy == Policy::block && !takes_all;
+        if (said.flag("newest"))
+            queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
+    }
+    /// Tells the first process that the stream knows what the consumer wants and has a credit of
+    /// each of its processes.
+    void confirm_if_complete() {
+        if (stage != Stage::connected || left || !wanted || least_credit() < 1) return;
+        stage = Stage::subscribed;
+        links.at(0)->say(Record().add("type", "subscribed").bytes());
+    }
+    /// Takes note of what a process has taken, as it says over one or two connections.
+    void take_all_before(std::int64_t rank, std::uint64_t place) {
+        // Messages are sent before all processes have granted their step, and before this process
+        // has added it to the queue.
+        std::int64_t end = hears_by_messages ? queue.end_place() : queue.next_place();
+        for (const auto& [to, decided] : audience.decided_.to)
+            if (hears_by_messages && to == key) end = std::max(end, decided + 1);
+        if (place > static_cast<std::uint64_t>(end))
+            throw make_error(ErrorCode::io, "process ", rank, " took step ", place - 1,
+                             ", which was not sent to it");
+        std::int64_t& taken = progress[static_cast<std::size_t>(rank)].taken;
+        taken = std::max(taken, static_cast<std::int64_t>(place));
+        release_taken();
+    }
+    /// Forgets the steps that all processes have taken.
+    void release_taken() {
+        const std::int64_t least = std::ranges::min_element(progress, {}, &Progress::taken)->taken;
+        const auto& travelling = queue.travelling();
+        while (!travelling.empty() && travelling.begin()->first < least) {
+            const std::int64_t place = travelling.begin()->first;
+            queue.taken(place);
+            took = Clock::now();
+            // A consumer that says this here alone, and not to those that keep the step, has it no
+            // longer.
+            audience.news_.taken[key] = place + 1;
+            audience.changed_.notify_all();  // another stream may have the place
+        }
+    }
+    /// Sends what it has credits for.
+    void pump() {
+        while (!links.empty() && least_credit() > 0) {
+            const std::optional<Step> step = queue.next_to_send();
+            if (!step) return;
+            send(*step);
+        }
+    }
+    void send(const Step& step) {
+        // All processes may have taken it before it was granted to all.
+        if (is_told_by_messages(step)) return release_taken();
+        ValueList arrays;
+        for (const int array : step.arrays) {
+            announced.insert(array);
+            tell_array(audience.arrays_[static_cast<std::size_t>(array)]);
+            arrays.add(array);
+        }
+        say(Record()
+                .add("type", "step")
+                .add("place", step.place)
+                .add("step", step.number)
+                .add("arrays", arrays)
+                .add("dropped", queue.dropped()));
+    }
+    /// Tells all processes at once that they get no more, and has the consumer forgotten.
+    void leave(const Error& error) {
+        left = Departure{0, error, false};
+        tell_who_left();
+    }
+    /// Nothing more is said to a process, nor waited for.
+    void part_with(std::int64_t rank) {
+        links.erase(rank);
+        constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
+        progress[static_cast<std::size_t>(rank)] = {all, all};
+        release_taken();
+    }
+    /// Where a process has left, those that have taken all that it took get no more. Without
+    /// processes it is forgotten.
+    void tell_who_left() {
+        if (!left) return;
+        const ConsumerPtr kept = shared_from_this();
+        const std::string failed = failed_words(left->why).bytes();
+        for (const auto& [rank, link] : std::map(links)) {
+            if (progress[static_cast<std::size_t>(rank)].taken < left->place) continue;
+            link->say(failed);
+            part_with(rank);
+        }
+        if (!links.empty() || std::erase(audience.consumers_, kept) == 0) return;
+        audience.counts_.steps_dropped += queue.dropped();
+        if (stage == Stage::active) {
+            audience.news_.gone.push_back(key);
+            ++(left->is_orderly ? audience.counts_.consumers_left
+                                : audience.counts_.consumers_lost);
+        }
+        audience.changed_.notify_all();
+    }
+    /// Tells it that this was all; that this is an error where its processes have perhaps not got
+    /// the same steps: of those that wait here, each takes what it has credits for.
+    void end() {
+        const bool may_differ = left || (nprocs > 1 && !queue.waiting().empty() &&
+                                         is_told_by_messages(queue.waiting().front()));
+        const std::int64_t steps = queue.next_place();
+        queue.drop_all();
+        if (may_differ)
+            return leave(
+                Error(ErrorCode::timeout,
+                      "the stream was closed before all processes of the consumer had taken "
+                      "the same steps"));
+        audience.counts_.steps_dropped += queue.dropped();
+        audience.counts_.consumers_left += stage == Stage::active;
+        say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
+    }
 
-    const std::int64_t number, nprocs;
+    Audience& audience;
+    const std::int64_t nprocs;
     const std::string key = random_digits(16);
     const Clock::time_point came = Clock::now();
     /// By rank, of the processes that have not left; none: it is forgotten.
     std::map<std::int64_t, LinkPtr> links;
     std::optional<std::map<std::string, Layout>> wanted;
-    std::vector<std::pair<std::string, std::string>> wanted_words;
     /// How far a process is.
     struct Progress {
         std::int64_t granted = 0;  ///< steps that it has memory for beyond those that it has taken
@@ -78,27 +302,21 @@ struct Audience::Consumer {
     int times_asked = 0;
     bool takes_all = false;          ///< each array is wanted, whole, as a step of its own
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
-    /// Whether it has requested arrays, and all its processes have granted credits. It was told so,
-    /// so that the next step that begins is for it.
-    bool is_subscribed = false;
-    bool asks_for_arrays = false, is_active = false;
+    /// It is subscribed once it has requested arrays, and all its processes have granted credits:
+    /// it was told so, so that the next step that begins is for it. From that step on it is active.
+    enum class Stage { connected, subscribed, active };
+    Stage stage = Stage::connected;
+    bool asks_for_arrays = false;
     /// The first of its processes that left, by the steps that it took: the others get no more.
     std::optional<Departure> left;
 };
-
-namespace {
-
-/// So long consumers that take nothing are waited for at the end.
-constexpr std::chrono::seconds finish_time{5};
-
-}  // namespace
 
 Audience::Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
                    const std::string& name)
     : flow_(flow),
       least_(least),
       welcome_(std::move(welcome)),
-      places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
+      places_(std::move(places)),
       lock_(places_->lock),
       changed_(places_->changed) {
     const std::lock_guard lock(lock_);
@@ -117,92 +335,66 @@ void Audience::leave_places() {
 void Audience::add_array(SentArray array) {
     const std::lock_guard lock(lock_);
     arrays_.push_back(std::move(array));
-    for (const ConsumerPtr& consumer : consumers())
-        if (consumer->asks_for_arrays) tell_arrays(*consumer);
+    for (const ConsumerPtr& consumer : consumers_)
+        if (consumer->asks_for_arrays) consumer->tell_arrays();
 }
 
-std::vector<Audience::ConsumerPtr> Audience::consumers() const {
-    std::vector<ConsumerPtr> all;
-    for (const auto& [key, consumer] : consumers_) all.push_back(consumer);
-    std::ranges::sort(
-        all, [](const ConsumerPtr& a, const ConsumerPtr& b) { return a->number < b->number; });
-    return all;
+Audience::ConsumerPtr Audience::find(const std::string& key) const {
+    const auto found = std::ranges::find(consumers_, key, &Consumer::key);
+    return found != consumers_.end() ? *found : nullptr;
 }
 
-std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::int64_t number,
+bool Audience::is_within_step_before(std::int64_t sequence) {
+    const std::lock_guard lock(lock_);
+    return std::ranges::any_of(consumers_, [sequence](const ConsumerPtr& consumer) {
+        return consumer->is_within_step_before(sequence);
+    });
+}
+
+void Audience::finish_steps_before(std::int64_t sequence) {
+    const std::lock_guard lock(lock_);
+    for (const ConsumerPtr& consumer : consumers_) {
+        if (!consumer->is_within_step_before(sequence)) continue;
+        consumer->queue.complete();
+        consumer->pump();
+    }
+}
+
+std::optional<Decision> Audience::decide(int array, std::int64_t sequence,
                                          std::chrono::milliseconds time) {
     std::unique_lock lock(lock_);
-    std::optional<Decision> decision = look(lock, array, sequence, time, true).decision;
-    if (decision) add_to_queues(array, sequence, number);
+    // The caller alone adds other arrays.
+    const SentArray& sent = arrays_.at(static_cast<std::size_t>(array));
+    std::optional<Decision> decision = decide_now(sent, sequence);
+    if (!decision && time.count() > 0) {
+        changed_.wait_for(lock, time);
+        decision = decide_now(sent, sequence);
+    }
+    if (decision) decided_ = *decision;
     return decision;
 }
 
-Audience::Foreseen Audience::foresee(int array, std::int64_t sequence,
-                                     std::chrono::milliseconds time) {
-    std::unique_lock lock(lock_);
-    return look(lock, array, sequence, time, false);
-}
-
-void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
-    const std::lock_guard lock(lock_);
-    add_to_queues(array, sequence, number);
-}
-
-Audience::Foreseen Audience::look(std::unique_lock<std::mutex>& lock, int array,
-                                  std::int64_t sequence, std::chrono::milliseconds time,
-                                  bool is_agreed) {
-    // The caller alone adds other arrays.
-    const SentArray& sent = arrays_.at(static_cast<std::size_t>(array));
-    Foreseen found = look_at_once(sent, sequence, is_agreed);
-    if (!found.decision && !found.needs_more && time.count() > 0) {
-        changed_.wait_for(lock, time);
-        found = look_at_once(sent, sequence, is_agreed);
-    }
-    foreseen_ = found.decision.value_or(Decision());
-    return found;
-}
-
-/// Decides, but for adding to queues. Unless the call `is_agreed`, nothing changes but that the
-/// stream has its place.
-Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t sequence,
-                                          bool is_agreed) {
-    const Foreseen unknown{std::nullopt, true};
-    std::int64_t active = 0, ready = 0;
+std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_t sequence) {
     // Within a step nobody is let in: the rest of it would be no step.
     if (sequence != sequence_) {
-        for (const auto& [key, consumer] : consumers_) {
-            active += consumer->gets_steps();
-            ready += consumer->is_ready();
-        }
-        const bool are_enough = active + ready >= least_;
-        if (!is_agreed && (ready > 0 || !are_enough)) return unknown;
-        if (!are_enough) {
+        const auto counts = [](const ConsumerPtr& consumer) {
+            return consumer->gets_steps() || consumer->is_ready();
+        };
+        if (std::ranges::count_if(consumers_, counts) < least_) {
             places_->stop_waiting(*this);
             return {};
         }
         admit();
     }
-    if (!is_agreed && !news_.joined.empty()) return unknown;
     std::vector<ConsumerPtr> chosen;
     bool must_wait = false;
-    for (const ConsumerPtr& consumer : consumers()) {
-        if (!consumer->gets_steps()) continue;
+    for (const ConsumerPtr& consumer : std::vector(consumers_)) {  // some may leave
+        if (!consumer->gets_steps() || !consumer->takes(array)) continue;
+        if (!consumer->fits(array, sequence) && !consumer->take_on(array, sequence)) continue;
         StepQueue& queue = consumer->queue;
-        if (queue.is_within_step() && queue.waiting().back().sequence != sequence) {
-            if (!is_agreed) return unknown;
-            queue.complete();
-            pump(*consumer);
-        }
-        if (!consumer->takes(array)) continue;
-        if (!fits(*consumer, array, sequence)) {
-            if (!is_agreed) return unknown;
-            if (!take_on(consumer, array, sequence)) continue;
-        }
         const std::int64_t bytes = consumer->step_bytes.at(array.number);
-        while (queue.room_for(sequence, bytes) == StepQueue::Room::by_dropping) {
-            if (!is_agreed) return unknown;
+        while (queue.room_for(sequence, bytes) == StepQueue::Room::by_dropping)
             news_.dropped.emplace_back(consumer->key, queue.drop_oldest());
-        }
         must_wait = must_wait || queue.room_for(sequence, bytes) == StepQueue::Room::wait;
         chosen.push_back(consumer);
     }
@@ -210,7 +402,7 @@ Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t s
     if (must_wait || chosen.empty()) places_->stop_waiting(*this);
     if (must_wait) return {};
     if (!chosen.empty() && !places_->take(*this, sequence != sequence_)) return {};
-    Decision decision = news_;
+    Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
     decision.is_told_by_messages = decision.joined.empty();
@@ -218,182 +410,112 @@ Audience::Foreseen Audience::look_at_once(const SentArray& array, std::int64_t s
         decision.is_told_by_messages &= consumer->is_told_by_messages();
         decision.to.emplace_back(consumer->key, consumer->queue.place_of(sequence));
     }
-    return {std::move(decision), false};
+    return decision;
 }
 
-/// Does what was found last.
-void Audience::add_to_queues(int array, std::int64_t sequence, std::int64_t number) {
-    undone_ = std::exchange(foreseen_, {});  // where what follows fails, it is withdrawn
-    const auto forget = [](auto& news, std::size_t told) {  // more may have come since
-        news.erase(news.begin(), news.begin() + static_cast<std::ptrdiff_t>(told));
-    };
-    forget(news_.joined, undone_.joined.size());
-    forget(news_.gone, undone_.gone.size());
-    forget(news_.dropped, undone_.dropped.size());
+void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
+    const std::lock_guard lock(lock_);
     sequence_ = sequence;
-    for (const auto& [key, place] : undone_.to) {
-        const auto found = consumers_.find(key);
-        if (found == consumers_.end()) continue;  // the others hear of it with the next one
-        Consumer& consumer = *found->second;
-        if (consumer.queue.is_empty()) consumer.took = Clock::now();
-        consumer.queue.add(sequence, number, array, consumer.step_bytes.at(array));
+    for (const auto& [key, place] : decided_.to) {
+        const ConsumerPtr consumer = find(key);
+        if (consumer == nullptr) continue;  // the others hear of it with the next one
+        if (consumer->queue.is_empty()) consumer->took = Clock::now();
+        consumer->queue.add(sequence, number, array, consumer->step_bytes.at(array));
     }
 }
 
-/// The place after the last step that a process of a consumer can have taken. Messages are sent
-/// before all processes have granted their step, and before this process has added it to the queue.
-std::int64_t Audience::end_of_sent(const Consumer& consumer) const {
-    if (!consumer.hears_by_messages) return consumer.queue.next_place();
-    std::int64_t end = consumer.queue.end_place();
-    for (const auto& [key, place] : foreseen_.to)
-        if (key == consumer.key) end = std::max(end, place + 1);
-    return end;
+void Audience::take_back() {
+    const std::lock_guard lock(lock_);
+    taken_back();
+    changed_.notify_all();  // another stream may have the place
 }
 
-void Audience::stop_waiting() {
-    const std::lock_guard lock(lock_);
+/// What was decided last, and not done by all. Perhaps some processes have heard of it; to hear of
+/// its news again changes nothing.
+Decision Audience::taken_back() {
     places_->stop_waiting(*this);
+    const auto tell_again = [](auto& news, const auto& lost) {
+        news.insert(news.end(), lost.begin(), lost.end());
+    };
+    tell_again(news_.joined, decided_.joined);
+    tell_again(news_.gone, decided_.gone);
+    tell_again(news_.dropped, decided_.dropped);
+    news_.taken.merge(decided_.taken);  // what was said later counts
+    places_->tell_again(decided_.ended);
+    return std::exchange(decided_, {});
 }
 
 void Audience::withdraw(const Error& why) {
     const std::lock_guard lock(lock_);
-    const Decision lost = std::exchange(undone_, {});
-    // Perhaps some processes have heard of these; to hear of them again changes nothing.
-    news_.gone.insert(news_.gone.end(), lost.gone.begin(), lost.gone.end());
-    news_.dropped.insert(news_.dropped.end(), lost.dropped.begin(), lost.dropped.end());
-    places_->tell_again(lost.ended);
+    const Decision lost = taken_back();
     std::set<std::string> keys;
     for (const auto& one : lost.joined) keys.insert(one.key);
     for (const auto& [key, place] : lost.to) keys.insert(key);
     for (const std::string& key : keys)
-        if (const auto found = consumers_.find(key); found != consumers_.end())
-            leave(ConsumerPtr(found->second), why);
+        if (const ConsumerPtr consumer = find(key)) consumer->leave(why);
     if (!keys.empty()) --sequence_;  // who comes now is let in where the step is sent again
 }
 
 bool Audience::is_taken() const {
-    return std::ranges::all_of(consumers_,
-                               [](const auto& entry) { return entry.second->queue.is_empty(); });
+    const auto has_nothing = [](const ConsumerPtr& one) { return one->queue.is_empty(); };
+    return decided_.to.empty() && std::ranges::all_of(consumers_, has_nothing);
 }
 
 bool Audience::is_within_step() const {
-    return std::ranges::any_of(
-        consumers_, [](const auto& entry) { return entry.second->queue.is_within_step(); });
+    return std::ranges::any_of(consumers_,
+                               [](const ConsumerPtr& one) { return one->queue.is_within_step(); });
 }
 
 void Audience::end_stalled(Clock::time_point since) {
-    for (const ConsumerPtr& consumer : consumers())
+    for (const ConsumerPtr& consumer : std::vector(consumers_))
         if (consumer->could_take() && consumer->took < since)
-            leave(consumer, Error(ErrorCode::timeout,
+            consumer->leave(Error(ErrorCode::timeout,
                                   "the consumer took no step for stall_seconds while another "
-                                  "stream waited for its "
-                                  "buffers"));
+                                  "stream waited for its buffers"));
 }
 
 /// Lets in who is ready, between steps.
 void Audience::admit() {
     least_ = 0;
-    for (const ConsumerPtr& consumer : consumers()) {
+    for (const ConsumerPtr& consumer : consumers_) {
         if (!consumer->is_ready()) continue;
-        consumer->is_active = true;
-        ++came_;
+        consumer->stage = Consumer::Stage::active;
+        ++counts_.consumers_came;
         news_.joined.push_back(
-            {consumer->key, consumer->nprocs, consumer->wanted_words, consumer->takes_all});
+            {consumer->key, consumer->nprocs, *consumer->wanted, consumer->takes_all});
     }
 }
 
-void Audience::tell_arrays(Consumer& consumer) {
-    consumer.asks_for_arrays = false;
-    for (const SentArray& array : arrays_) tell_array(consumer, array);
-    if (const auto first = consumer.links.find(0); first != consumer.links.end())
-        first->second->say(Record().add("type", "arrays").bytes());
-}
-
-void Audience::tell_array(Consumer& consumer, const SentArray& array) {
-    if (consumer.told.insert(array.number).second) consumer.say(words_of(array));
-}
-
-Record Audience::words_of(const SentArray& array) {
-    return Record()
-        .add("type", "array")
-        .add("number", array.number)
-        .add("name", array.name)
-        .add("dtype", array.dtype)
-        .add("elem_bytes", array.elem_bytes)
-        .add("nprocs", array.layout.nprocs())
-        .add("layout", bytes_of_layout(array.layout));
-}
-
-/// Whether it is known that an array can go to a consumer, in a step with no more bytes than are
-/// kept.
-bool Audience::fits(const Consumer& consumer, const SentArray& array, std::int64_t sequence) const {
-    const auto bytes = consumer.step_bytes.find(array.number);
-    return bytes != consumer.step_bytes.end() &&
-           bytes->second <= flow_.queue_bytes - consumer.queue.bytes_of(sequence);
-}
-
-/// Finds out whether an array can go to a consumer; one to whom it cannot is refused, which is no
-/// concern of the others.
-bool Audience::take_on(const ConsumerPtr& consumer, const SentArray& array, std::int64_t sequence) {
-    try {
-        std::map<std::string, Layout>& all = *consumer->wanted;
-        if (!all.contains(array.name)) all.emplace(array.name, whole_of(array.layout));
-        const Layout& wanted = all.at(array.name);
-        plan_between(array.layout, wanted);
-        std::int64_t bytes = 0;
-        for (std::int64_t rank = 0; rank < consumer->nprocs; ++rank) {
-            std::int64_t more = 0;
-            if (__builtin_mul_overflow(wanted.local_elems(rank), array.elem_bytes, &more) ||
-                __builtin_add_overflow(bytes, more, &bytes))
-                throw Error(ErrorCode::out_of_range, "a step has more than 2^63 bytes");
-        }
-        consumer->step_bytes[array.number] = bytes;
-        if (!fits(*consumer, array, sequence))
-            throw make_error(ErrorCode::out_of_range, "a step with it needs ",
-                             consumer->queue.bytes_of(sequence), " + ", bytes,
-                             " bytes; the stream buffers at most ", flow_.queue_bytes,
-                             " (queue_bytes)");
-        return true;
-    } catch (const Error& error) {
-        leave(consumer, make_error(error.code(), "array '", array.name, "': ", error.what()));
-    } catch (const std::exception& error) {  // no memory for the plan
-        leave(consumer, Error(ErrorCode::no_memory, error.what()));
-    }
-    return false;
-}
-
-void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence) {
+void Audience::sent(std::int64_t sequence) {
     const std::lock_guard lock(lock_);
-    undone_ = {};
-    for (const std::string& key : keys) {
-        const auto found = consumers_.find(key);
-        if (found == consumers_.end() || found->second->queue.waiting().empty()) continue;
-        Consumer& consumer = *found->second;
-        const Step& newest = consumer.queue.waiting().back();
+    const Decision done = std::exchange(decided_, {});
+    for (const auto& [key, place] : done.to) {
+        const ConsumerPtr consumer = find(key);
+        if (consumer == nullptr || consumer->queue.waiting().empty()) continue;
+        const Step& newest = consumer->queue.waiting().back();
         // Each of its arrays is one that the consumer wants, and none is there twice.
-        if (newest.sequence == sequence && (newest.arrays.size() == consumer.wanted->size() ||
-                                            consumer.takes_all || places_->ends_each_array()))
-            consumer.queue.complete();
-        pump(consumer);
+        if (newest.sequence == sequence && (newest.arrays.size() == consumer->wanted->size() ||
+                                            consumer->takes_all || places_->ends_each_array()))
+            consumer->queue.complete();
+        consumer->pump();
     }
 }
 
 void Audience::refuse(const std::string& key, const Error& error) {
     const std::lock_guard lock(lock_);
-    const auto found = consumers_.find(key);
-    if (found != consumers_.end()) leave(ConsumerPtr(found->second), error);
+    if (const ConsumerPtr consumer = find(key)) consumer->leave(error);
 }
 
 void Audience::refuse_all(const Error& why) {
     const std::lock_guard lock(lock_);
-    for (const ConsumerPtr& consumer : consumers()) leave(consumer, why);
+    for (const ConsumerPtr& consumer : std::vector(consumers_)) consumer->leave(why);
 }
 
 void Audience::finish_steps() {
     const std::lock_guard lock(lock_);
-    for (const ConsumerPtr& consumer : consumers()) {
+    for (const ConsumerPtr& consumer : consumers_) {
         consumer->queue.complete();
-        pump(*consumer);
+        consumer->pump();
     }
 }
 
@@ -407,9 +529,9 @@ void Audience::end() {
     {
         const std::lock_guard lock(lock_);
         has_ended_ = true;
-        for (const ConsumerPtr& consumer : consumers()) {
-            tell_arrays(*consumer);  // all learn of arrays that came later
-            end(consumer);
+        for (const ConsumerPtr& consumer : std::vector(consumers_)) {
+            consumer->tell_arrays();  // all learn of arrays that came later
+            consumer->end();
         }
         consumers_.clear();
         links = links_;
@@ -418,49 +540,18 @@ void Audience::end() {
     for (const LinkPtr& link : links) link->finish(deadline);
 }
 
-/// Tells a consumer that this was all; that this is an error where its processes have perhaps not
-/// got the same steps: of those that wait here, each takes what it has credits for.
-void Audience::end(const ConsumerPtr& consumer) {
-    StepQueue& queue = consumer->queue;
-    const bool may_differ =
-        consumer->left || (consumer->nprocs > 1 && !queue.waiting().empty() &&
-                           consumer->is_told_by_messages(queue.waiting().front()));
-    const std::int64_t steps = queue.next_place();
-    queue.drop_all();
-    if (may_differ)
-        return leave(consumer, Error(ErrorCode::timeout,
-                                     "the stream was closed before all processes of the consumer "
-                                     "had taken the same steps"));
-    dropped_ += queue.dropped();
-    left_ += consumer->is_active;
-    consumer->say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
-}
-
-void Audience::count(StreamCounters& counters) {
+StreamCounters Audience::counters() {
     const std::lock_guard lock(lock_);
-    counters.consumers_came = came_;
-    counters.consumers_left = left_;
-    counters.consumers_lost = lost_;
-    counters.steps_dropped = dropped_;
-    for (const auto& [key, consumer] : consumers_) {
-        if (consumer->is_active)
+    StreamCounters counters = counts_;
+    for (const ConsumerPtr& consumer : consumers_) {
+        if (consumer->stage == Consumer::Stage::active)
             ++(consumer->gets_steps()       ? counters.consumers
                : consumer->left->is_orderly ? counters.consumers_left
                                             : counters.consumers_lost);
         counters.steps_dropped += consumer->queue.dropped();
     }
+    return counters;
 }
-
-namespace {
-
-constexpr std::int64_t max_processes = 1 << 16;
-constexpr std::size_t max_arrays = 1 << 12;
-/// Steps that a consumer may ask for in advance.
-constexpr std::int64_t max_credits = 64;
-/// A consumer that reads the answers asks as often as it likes which arrays there are.
-constexpr int max_times_asked = 16;
-
-}  // namespace
 
 void Audience::serve(std::shared_ptr<const Connection> connection, const Value& words) {
     const auto link = std::make_shared<ControlLink>(std::move(connection));
@@ -468,33 +559,33 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Value& 
         const std::lock_guard lock(lock_);
         links_.insert(link);
     }
-    const auto finish = [&] {
-        link->finish();
-        const std::lock_guard lock(lock_);
-        links_.erase(link);
+    /// Sends what is left, and takes the link out.
+    struct Finish {
+        ~Finish() {
+            link->finish();
+            const std::lock_guard lock(audience.lock_);
+            audience.links_.erase(link);
+        }
+        Audience& audience;
+        const LinkPtr& link;
     };
-    try {
-        const auto [consumer, rank] = join(words, link);
-        listen(*link, consumer, rank);
-    } catch (...) {
-        finish();
-        throw;
-    }
-    finish();
+    const Finish finish{*this, link};
+    const auto [consumer, rank] = join(words, link);
+    listen(*link, consumer, rank);
 }
 
 void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
     const auto lose = [&](ErrorCode code, const char* why) {
         const std::lock_guard lock(lock_);
         if (!has_ended_ && consumer->links.contains(rank))
-            leave(consumer, make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code,
+            consumer->leave(make_error(code == ErrorCode::io ? ErrorCode::peer_failed : code,
                                        "process ", rank, " of the consumer: ", why));
     };
     try {
         while (true) {
             for (const Value& said : link.wait()) {
                 const std::lock_guard lock(lock_);
-                if (!hear(consumer, rank, said)) return;
+                if (!consumer->hear(rank, said)) return;
             }
         }
     } catch (const Error& error) {
@@ -515,13 +606,15 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Value& words
     }
     ConsumerPtr consumer;
     std::int64_t rank = 0;
-    if (words.find("key") == nullptr) {
-        consumer = newcomer(words, link);
+    if (!words.has("key")) {
+        const std::int64_t nprocs = words.number("nprocs", 1, max_processes);
+        make_place();
+        consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, nprocs));
+        link->say(Record(welcome_).add("key", consumer->key).bytes());
     } else {
-        const auto found = consumers_.find(words.name("key"));
-        if (found == consumers_.end() || found->second->left)
+        consumer = find(words.name("key"));
+        if (consumer == nullptr || consumer->left)
             throw Error(ErrorCode::io, "the consumer that this process belongs to has left");
-        consumer = found->second;
         rank = words.number("rank", 1, consumer->nprocs - 1);
     }
     if (!consumer->links.emplace(rank, link).second)
@@ -529,18 +622,9 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Value& words
     if (rank > 0) link->say(Record().add("type", "joined").bytes());
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
-        link->say(words_of(arrays_[static_cast<std::size_t>(number)]).bytes());
+        link->say(arrays_[static_cast<std::size_t>(number)].words().bytes());
     changed_.notify_all();
     return {consumer, rank};
-}
-
-Audience::ConsumerPtr Audience::newcomer(const Value& words, const LinkPtr& link) {
-    const std::int64_t nprocs = words.number("nprocs", 1, max_processes);
-    make_place();
-    auto consumer = std::make_shared<Consumer>(count_++, nprocs, flow_);
-    consumers_.emplace(consumer->key, consumer);
-    link->say(Record(welcome_).add("key", consumer->key).bytes());
-    return consumer;
 }
 
 /// Where there are too many, one that wants nothing makes place for others.
@@ -548,203 +632,31 @@ void Audience::make_place() {
     if (consumers_.size() < max_consumers) return;
     const Clock::time_point late =
         Clock::now() - std::chrono::milliseconds(subscribe_milliseconds.load());
-    for (const ConsumerPtr& idle : consumers()) {
-        if (idle->wanted || idle->came >= late) continue;
-        const auto links = idle->links;
-        leave(idle,
-              Error(ErrorCode::timeout,
-                    "the consumer requested no arrays for 30 s while others waited to connect"));
-        for (const auto& [rank, link] : links) link->end();
-        return;
-    }
-    throw make_error(ErrorCode::io, "the stream already has ", max_consumers.load(), " consumers");
-}
-
-/// Whether the process may say more.
-bool Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said) {
-    const auto is = [&said](std::string_view name) { return said.is("type", name); };
-    if (has_ended_) return !is("bye");
-    if (!consumer->links.contains(rank))
-        throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
-    if (is("bye")) {
-        hear_of_leaving(*consumer, rank, said);
-    } else if (is("done")) {
-        take_all_before(*consumer, rank, static_cast<std::uint64_t>(said.number("place")) + 1);
-    } else if (is("credit")) {
-        std::int64_t& granted = consumer->progress[static_cast<std::size_t>(rank)].granted;
-        granted += said.number("steps", 1, max_credits - granted);
-        confirm_if_complete(*consumer);
-    } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
-        subscribe(*consumer, said);
-        confirm_if_complete(*consumer);
-    } else if (is("arrays") && rank == 0) {
-        if (consumer->links.at(rank)->unsent().is_empty()) consumer->times_asked = 0;
-        if (++consumer->times_asked > max_times_asked)
-            throw make_error(ErrorCode::io, "arrays() was requested more than ", max_times_asked,
-                             " times without reading an answer");
-        consumer->asks_for_arrays = true;
-        if (!arrays_.empty()) tell_arrays(*consumer);
-    } else {
-        throw Error(ErrorCode::io, "received a frame of an unexpected type");
-    }
-    tell_who_left(consumer);
-    pump(*consumer);
-    changed_.notify_all();
-    return !is("bye");
-}
-
-/// A process says which steps it has taken, and perhaps an error that it had.
-void Audience::hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said) {
-    const std::int64_t place = said.find("place") != nullptr ? said.number("place") : 0;
-    const bool is_orderly = said.find("code") == nullptr;
-    const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
-    if (!consumer.left || place < consumer.left->place)
-        consumer.left = Departure{
-            place,
-            make_error(error.code(), "process ", rank, " of the consumer ",
-                       is_orderly ? "left the stream before this step" : "failed: ", error.what()),
-            is_orderly};
-    part_with(consumer, rank);
-}
-
-void Audience::subscribe(Consumer& consumer, const Value& said) {
-    std::map<std::string, Layout> wanted;
-    std::vector<std::pair<std::string, std::string>> words;
-    for (const Value& item : said.list("arrays", max_arrays)) {
-        if (item.items().size() != 2)
-            throw Error(ErrorCode::io, "the requested arrays must be pairs of a name and a layout");
-        const std::string& name = item.items()[0].as_name("name");
-        const std::string& layout = item.items()[1].text();
-        wanted.insert_or_assign(name, layout_of_bytes(layout, consumer.nprocs));
-        words.emplace_back(name, layout);
-    }
-    consumer.takes_all = wanted.empty();
-    if (consumer.takes_all && consumer.nprocs != 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "a consumer of several processes must request at least one array");
-    consumer.wanted = std::move(wanted);
-    consumer.wanted_words = std::move(words);
-    consumer.hears_by_messages =
-        said.flag("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
-    if (said.flag("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
-}
-
-/// Tells the first process that the stream knows what the consumer wants and has a credit of each
-/// of its processes.
-void Audience::confirm_if_complete(Consumer& consumer) {
-    if (consumer.is_subscribed || consumer.left || !consumer.wanted || consumer.least_credit() < 1)
-        return;
-    consumer.is_subscribed = true;
-    consumer.links.at(0)->say(Record().add("type", "subscribed").bytes());
+    const auto idle = std::ranges::find_if(
+        consumers_, [late](const ConsumerPtr& one) { return !one->wanted && one->came < late; });
+    if (idle == consumers_.end())
+        throw make_error(ErrorCode::io, "the stream already has ", max_consumers.load(),
+                         " consumers");
+    const auto links = (*idle)->links;
+    ConsumerPtr(*idle)->leave(
+        Error(ErrorCode::timeout,
+              "the consumer requested no arrays for 30 s while others waited to connect"));
+    for (const auto& [rank, link] : links) link->end();
 }
 
 void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint64_t place) {
     const std::lock_guard lock(lock_);
-    const auto found = consumers_.find(key);
-    if (found == consumers_.end()) return;
-    const ConsumerPtr consumer = found->second;
-    if (!consumer->links.contains(rank)) return;  // it said so when it left
+    const ConsumerPtr consumer = find(key);
+    // One that has left said so when it did.
+    if (consumer == nullptr || !consumer->links.contains(rank)) return;
     try {
-        take_all_before(*consumer, rank, place);
+        consumer->take_all_before(rank, place);
     } catch (const Error& error) {
-        leave(consumer, Error(ErrorCode::peer_failed, error.what()));
+        consumer->leave(Error(ErrorCode::peer_failed, error.what()));
         throw;
     }
-    tell_who_left(consumer);
-    pump(*consumer);
-    changed_.notify_all();
-}
-
-/// Takes note of what a process has taken, as it says over one or two connections.
-void Audience::take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place) {
-    if (place > static_cast<std::uint64_t>(end_of_sent(consumer)))
-        throw make_error(ErrorCode::io, "process ", rank, " took step ", place - 1,
-                         ", which was not sent to it");
-    std::int64_t& taken = consumer.progress[static_cast<std::size_t>(rank)].taken;
-    taken = std::max(taken, static_cast<std::int64_t>(place));
-    release_taken(consumer);
-}
-
-/// Forgets the steps that all processes of a consumer have taken.
-void Audience::release_taken(Consumer& consumer) {
-    const std::int64_t least = consumer.least_taken();
-    const auto& travelling = consumer.queue.travelling();
-    while (!travelling.empty() && travelling.begin()->first < least) {
-        const std::int64_t place = travelling.begin()->first;
-        consumer.queue.taken(place);
-        consumer.took = Clock::now();
-        // A consumer that says this here alone, and not to those that keep the step, has it no
-        // longer.
-        news_.dropped.emplace_back(consumer.key, place);
-        changed_.notify_all();  // another stream may have the place
-    }
-}
-
-/// Sends a consumer what it has credits for.
-void Audience::pump(Consumer& consumer) {
-    while (!consumer.links.empty() && consumer.least_credit() > 0) {
-        const std::optional<Step> step = consumer.queue.next_to_send();
-        if (!step) return;
-        send(consumer, *step);
-    }
-}
-
-void Audience::send(Consumer& consumer, const Step& step) {
-    // All processes may have taken it before it was granted to all.
-    if (consumer.is_told_by_messages(step)) return release_taken(consumer);
-    ValueList arrays;
-    for (const int array : step.arrays) {
-        consumer.announced.insert(array);
-        tell_array(consumer, arrays_[static_cast<std::size_t>(array)]);
-        arrays.add(array);
-    }
-    consumer.say(Record()
-                     .add("type", "step")
-                     .add("place", step.place)
-                     .add("step", step.number)
-                     .add("arrays", arrays)
-                     .add("dropped", consumer.queue.dropped()));
-}
-
-/// Tells all processes of a consumer at once that they get no more, and forgets it.
-void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
-    consumer->left = Departure{0, error, false};
-    tell_who_left(consumer);
-}
-
-/// Where a process has left, those that have taken all that it took get no more.
-void Audience::tell_who_left(const ConsumerPtr& consumer) {
-    if (!consumer->left) return;
-    const auto& [place, why, is_orderly] = *consumer->left;
-    const std::string failed = Record()
-                                   .add("type", "failed")
-                                   .add("code", error_code_name(why.code()))
-                                   .add("words", why.what())
-                                   .bytes();
-    const auto links = consumer->links;
-    for (const auto& [rank, link] : links) {
-        if (consumer->progress[static_cast<std::size_t>(rank)].taken < place) continue;
-        link->say(failed);
-        part_with(*consumer, rank);
-    }
-    if (consumer->links.empty()) forget(consumer);
-}
-
-/// Nothing more is said to a process, nor waited for.
-void Audience::part_with(Consumer& consumer, std::int64_t rank) {
-    consumer.links.erase(rank);
-    constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
-    consumer.progress[static_cast<std::size_t>(rank)] = {all, all};
-    release_taken(consumer);
-}
-
-void Audience::forget(const ConsumerPtr& consumer) {
-    consumers_.erase(consumer->key);
-    dropped_ += consumer->queue.dropped();
-    if (consumer->is_active) {
-        news_.gone.push_back(consumer->key);
-        ++(consumer->left->is_orderly ? left_ : lost_);
-    }
+    consumer->tell_who_left();
+    consumer->pump();
     changed_.notify_all();
 }
 

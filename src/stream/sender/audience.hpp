@@ -25,6 +25,7 @@
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/message_words.hpp"
+#include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
 
@@ -35,27 +36,19 @@ struct Flow {
     std::int64_t queue_bytes = 1 << 30;
 };
 
-/// An array that a stream sends: the same in every step.
-struct SentArray {
-    int number = 0;
-    std::string name;
-    std::string dtype;  ///< in the words of NumPy, as JSON
-    Layout layout;
-    std::int64_t elem_bytes = 0;
-};
-
 /// What all sending processes have to know before they pack an array.
 struct Decision {
     struct Newcomer {
         std::string key;
         std::int64_t nprocs = 0;
-        std::vector<std::pair<std::string, std::string>> wanted;  ///< names and layouts
-        bool takes_all = false;                                   ///< each array, whole
+        std::map<std::string, Layout> wanted;  ///< by an array's name
+        bool takes_all = false;                ///< each array, whole
     };
     using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
     std::vector<Newcomer> joined;
     std::vector<std::string> gone;
     std::vector<Place> dropped;
+    std::map<std::string, std::int64_t> taken;  ///< by key: all steps before this place
     std::vector<Place> to;
     /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
     bool is_told_by_messages = false;
@@ -67,9 +60,9 @@ struct Decision {
 class Audience : private PlaceHolder {
 public:
     /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
-    /// added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, Record welcome,
-             std::shared_ptr<Places> places = nullptr, const std::string& name = "");
+    /// added.
+    Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
+             const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
     Audience& operator=(const Audience&) = delete;
@@ -78,25 +71,24 @@ public:
 
     /// Takes note of an array before its first step, and answers who asked for arrays.
     void add_array(SentArray array);
-    /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
-    /// place, also not after `time`. Throws invalid_state where it can get none.
-    std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
+    /// Whether a consumer gets more of a step before this one, for all that is known.
+    bool is_within_step_before(std::int64_t sequence);
+    /// Nothing more comes of the steps before this one.
+    void finish_steps_before(std::int64_t sequence);
+    /// Who gets an array of a step; no consumer is within an earlier one. None: somebody who blocks
+    /// has no room yet, or the stream no place, also not after `time`. The array is in no queue
+    /// before `carry_out`: until then the call may turn out to be wrong on another process. Throws
+    /// invalid_state where the stream can get no place.
+    std::optional<Decision> decide(int array, std::int64_t sequence,
                                    std::chrono::milliseconds time);
-    /// What `decide` would decide, where that needs nothing but to add the array to queues; waits
-    /// as `decide` does. Nothing has changed then.
-    struct Foreseen {
-        std::optional<Decision> decision;
-        bool needs_more = false;  ///< somebody joins, or a step is dropped, or such: see `decide`
-    };
-    Foreseen foresee(int array, std::int64_t sequence, std::chrono::milliseconds time);
-    /// Does what was foreseen last.
+    /// All processes make the call that was decided on last.
     void carry_out(int array, std::int64_t sequence, std::int64_t number);
-    /// All processes have packed an array for these consumers.
-    void sent(const std::vector<std::string>& keys, std::int64_t sequence);
-    /// No decision is waited for any more.
-    void stop_waiting();
-    /// What was decided last was perhaps not done: consumers that it concerns are ended by `why`.
-    /// Nothing after `sent`.
+    /// The call that was decided on last was wrong: nobody has done anything.
+    void take_back();
+    /// All processes have done what was decided last, but for consumers that were refused.
+    void sent(std::int64_t sequence);
+    /// No decision is waited for any more. What was decided last was perhaps not done: consumers
+    /// that it concerns are ended by `why`; none after `sent`.
     void withdraw(const Error& why);
     /// Ends a consumer for which a sending process cannot do its part.
     void refuse(const std::string& key, const Error& error);
@@ -110,8 +102,8 @@ public:
     void end();
     /// Others may have its place for good.
     void leave_places();
-    /// Sets what is counted of consumers: each that came gets steps now, or left, or was lost.
-    void count(StreamCounters& counters);
+    /// What is counted of consumers: each that came gets steps now, or left, or was lost.
+    StreamCounters counters();
 
     // What the threads of connections call.
 
@@ -145,34 +137,12 @@ private:
     void end_stalled(Clock::time_point since) override;
 
     // All of these under the lock.
-    Foreseen look(std::unique_lock<std::mutex>& lock, int array, std::int64_t sequence,
-                  std::chrono::milliseconds time, bool is_agreed);
-    Foreseen look_at_once(const SentArray& array, std::int64_t sequence, bool is_agreed);
-    void add_to_queues(int array, std::int64_t sequence, std::int64_t number);
-    std::int64_t end_of_sent(const Consumer& consumer) const;
+    std::optional<Decision> decide_now(const SentArray& array, std::int64_t sequence);
+    Decision taken_back();
     void admit();
-    void tell_arrays(Consumer& consumer);
-    void tell_array(Consumer& consumer, const SentArray& array);
-    static Record words_of(const SentArray& array);
-    bool fits(const Consumer& consumer, const SentArray& array, std::int64_t sequence) const;
-    bool take_on(const ConsumerPtr& consumer, const SentArray& array, std::int64_t sequence);
-    bool hear(const ConsumerPtr& consumer, std::int64_t rank, const Value& said);
-    void hear_of_leaving(Consumer& consumer, std::int64_t rank, const Value& said);
-    void subscribe(Consumer& consumer, const Value& said);
-    void confirm_if_complete(Consumer& consumer);
-    void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
-    void release_taken(Consumer& consumer);
-    void pump(Consumer& consumer);
-    void send(Consumer& consumer, const Step& step);
     std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
-    ConsumerPtr newcomer(const Value& words, const LinkPtr& link);
     void make_place();
-    void leave(const ConsumerPtr& consumer, const Error& error);
-    void part_with(Consumer& consumer, std::int64_t rank);
-    void tell_who_left(const ConsumerPtr& consumer);
-    void forget(const ConsumerPtr& consumer);
-    void end(const ConsumerPtr& consumer);
-    std::vector<ConsumerPtr> consumers() const;
+    ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
 
     void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
 
@@ -182,16 +152,14 @@ private:
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;
-    std::map<std::string, ConsumerPtr> consumers_;  ///< by key
+    std::vector<ConsumerPtr> consumers_;  ///< in the order in which they came
     std::set<LinkPtr> links_;
     std::vector<SentArray> arrays_;  ///< by number
     bool has_ended_ = false;
-    Decision news_;
-    Decision undone_;    ///< what was decided last, until it has been done
-    Decision foreseen_;  ///< other processes perhaps know it, and send what it says
-    std::int64_t came_ = 0, left_ = 0, lost_ = 0, dropped_ = 0;
+    Decision news_;               ///< that no decision has told yet
+    Decision decided_;            ///< last, until all processes have done it
+    StreamCounters counts_;       ///< of consumers that are here no more, and of all that came
     std::int64_t sequence_ = -1;  ///< of the step that is being sent
-    std::int64_t count_ = 0;      ///< of consumers that ever connected
 };
 
 }  // namespace datamover::stream

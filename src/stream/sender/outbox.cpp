@@ -29,81 +29,12 @@ constexpr std::uint64_t hearing_bytes = 1 << 18;
 
 }  // namespace
 
-Message::Message(std::size_t bytes)
-    : own_(own_bytes(bytes)), bytes_(own_.get(), bytes), packed_(bytes) {}
-
-MessagePtr Box::memory(std::size_t bytes) {
-    bool as_segment = false;
-    bool may_have_more = false;
-    {
-        const std::lock_guard lock(lock_);
-        may_have_more = kept_bytes_ >= hearing_bytes;
-    }
-    if (may_have_more) hear();
-    {
-        const std::lock_guard lock(lock_);
-        keeps_memory_ = true;
-        if (MessagePtr unused = take_unused(bytes)) return unused;
-        as_segment = takes_segments(bytes);
-        segments_ += as_segment;
-    }
-    if (as_segment) {
-        if (auto segment = Segment::make(bytes))
-            return std::make_shared<const Message>(std::move(segment));
-        const std::lock_guard lock(lock_);
-        --segments_;
-    }
-    return std::make_shared<const Message>(bytes);
+MemoryPtr Box::memory(std::size_t bytes) {
+    if (bytes_kept() >= hearing_bytes) tell(News::hears);
+    return pool_.take(bytes);
 }
 
-MessagePtr Box::take_unused(std::size_t bytes) {
-    const auto found = unused_.find(bytes);
-    if (found == unused_.end()) return nullptr;
-    std::vector<MessagePtr>& unused = found->second;
-    // Private memory gives way to segments as soon as the receiver can read those.
-    if (takes_segments(bytes))
-        std::erase_if(unused, [](const MessagePtr& m) { return m->segment() == nullptr; });
-    // One that was dropped while a connection sent it is still being read.
-    // What was given back last is in the processor's caches, if it still has memory.
-    const auto last_free = [&unused](bool has_memory) {
-        return std::find_if(unused.rbegin(), unused.rend(), [has_memory](const MessagePtr& m) {
-            const bool has = m->segment() == nullptr || m->segment()->has_memory();
-            return m.use_count() == 1 && has == has_memory;
-        });
-    };
-    auto free = last_free(true);
-    if (free == unused.rend()) free = last_free(false);
-    if (free == unused.rend()) return nullptr;
-    if (Segment* const segment = (*free)->segment(); segment != nullptr && !segment->reserve())
-        return nullptr;
-    MessagePtr message = std::move(*free);
-    unused.erase(std::next(free).base());
-    return message;
-}
-
-void Box::free_unused() {
-    const std::lock_guard lock(lock_);
-    keeps_memory_ = false;
-    free_what_nobody_reads();
-}
-
-/// Segments stay, without memory: the receiver knows them, and would take no others in their place.
-/// What a connection still reads stays until it gives that back.
-void Box::free_what_nobody_reads() {
-    for (auto& [bytes, unused] : unused_)
-        std::erase_if(unused, [](const MessagePtr& message) {
-            if (message->segment() == nullptr) return true;
-            if (message.use_count() == 1) message->segment()->give_memory_back();
-            return false;
-        });
-}
-
-bool Box::takes_segments(std::size_t bytes) const {
-    return shares_memory_ && bytes >= Segment::least_bytes &&
-           segments_ < Segment::max_of_connection;
-}
-
-void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std::int64_t number) {
+void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::int64_t number) {
     const std::lock_guard telling(telling_);
     {
         const std::lock_guard lock(lock_);
@@ -111,45 +42,21 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
         kept_bytes_ += message->bytes().size();
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
-    for (const auto& [pathway, reader] : readers_) reader->sends_more();
+    for (const auto& [pathway, reader] : readers_) reader->tell(News::message);
 }
 
-void Box::go_on(bool is_whole) {
+void Box::tell(News news) {
     const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole);
+    for (const auto& [pathway, reader] : readers_) reader->tell(news);
 }
 
-void Box::hear() {
-    const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->hears();
-}
-
-void Box::leave() {
-    const std::lock_guard telling(telling_);
-    for (const auto& [pathway, reader] : readers_) reader->leaves();
-}
-
-void Box::drop(std::uint64_t place) {
-    forget([place](const KeptMessage& kept) { return kept.place == place; });
-}
-
-void Box::advance(std::uint64_t taken) {
-    forget([taken](const KeptMessage& kept) { return kept.place < taken; });
-}
-
-void Box::forget(const std::function<bool(const KeptMessage&)>& which) {
+void Box::forget(std::uint64_t begin, std::uint64_t end) {
     const std::lock_guard lock(lock_);
-    for (auto at = kept_.begin(); at != kept_.end();) {
-        if (!which(at->second)) {
-            ++at;
-            continue;
-        }
-        MessagePtr& message = at->second.message;
-        const std::size_t bytes = message->bytes().size();
-        kept_bytes_ -= bytes;
-        unused_[bytes].push_back(std::move(message));
-        at = kept_.erase(at);
-    }
+    std::erase_if(kept_, [&](const auto& entry) {
+        if (entry.second.place < begin || entry.second.place >= end) return false;
+        kept_bytes_ -= entry.second.message->bytes().size();
+        return true;
+    });
 }
 
 Box::Next Box::next(std::uint64_t number, std::uint64_t may,
@@ -163,19 +70,13 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
     return {std::max(number, count_), std::nullopt};
 }
 
-void Box::give_back(MessagePtr&& message) {
-    const std::lock_guard lock(lock_);
-    MessagePtr(std::move(message)).reset();
-    if (!keeps_memory_) free_what_nobody_reads();
-}
-
 void Box::add(BoxReader* reader, int pathway, bool is_local) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     if (!readers_.emplace(pathway, reader).second)
         throw make_error(ErrorCode::io, "pathway ", pathway,
                          " of the process is connected already");
-    shares_memory_ = shares_memory_ || is_local;
+    if (is_local) pool_.share();
     if (has_ended_) reader->end();
 }
 
@@ -185,11 +86,9 @@ void Box::remove(BoxReader* reader) {
     std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
     if (!readers_.empty()) return;
     has_ended_ = true;
-    shares_memory_ = false;
-    // Not given back page by page: a process that still reads a segment would find it empty.
     kept_.clear();
     kept_bytes_ = 0;
-    unused_.clear();
+    pool_.end();
 }
 
 void Box::end_all() {
@@ -201,15 +100,6 @@ void Box::end_all() {
 std::uint64_t Box::bytes_kept() {
     const std::lock_guard lock(lock_);
     return kept_bytes_;
-}
-
-std::uint64_t Box::bytes_held() {
-    std::uint64_t bytes = bytes_kept();
-    const std::lock_guard lock(lock_);
-    for (const auto& [size, unused] : unused_)
-        for (const MessagePtr& message : unused)
-            if (message->segment() == nullptr || message->segment()->has_memory()) bytes += size;
-    return bytes;
 }
 
 void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
@@ -268,6 +158,7 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
     : connection_(connection),
       box_(box),
       loops_back_(connection.loops_back()),
+      stays_here_(loops_back_ || connection.is_local()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
       habits_(habits),
@@ -307,13 +198,31 @@ void DataSender::sends_more() {
     }
 }
 
-void DataSender::sends_on(bool is_whole) {
-    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
+void DataSender::tell(News news) {
+    switch (news) {
+        case News::hears:
+            return hears();
+        case News::leaves: {
+            program_left_ = long_ago;
+            const std::unique_lock lock(lock_, std::try_to_lock);
+            if (!lock || rests_) wake_.set();  // its thread may not have seen it
+            return;
+        }
+        case News::frees: {
+            // What was taken may not have been let go of yet by the thread that has sent it.
+            const std::lock_guard lock(lock_);
+            return;
+        }
+        case News::more_packed:
+            if (!stays_here_) return;
+            [[fallthrough]];
+        default:
+            sends_more();
+    }
 }
 
 std::uint64_t DataSender::most_at_once() const {
-    return loops_back_ || connection_.is_local() ? std::numeric_limits<std::uint64_t>::max()
-                                                 : most_sent_at_once;
+    return stays_here_ ? std::numeric_limits<std::uint64_t>::max() : most_sent_at_once;
 }
 
 void DataSender::hears() {
@@ -324,12 +233,6 @@ void DataSender::hears() {
     } catch (...) {
         end();
     }
-}
-
-void DataSender::leaves() {
-    program_left_ = long_ago;
-    const std::unique_lock lock(lock_, std::try_to_lock);
-    if (!lock || rests_) wake_.set();  // its thread may not have seen it
 }
 
 void DataSender::end() {
@@ -426,7 +329,7 @@ void DataSender::obey(const Grant& grant) {
             throw make_error(ErrorCode::io, "more than ", max_granted,
                              " steps were granted and not taken");
     }
-    box_.advance(grant.taken);
+    box_.forget(0, grant.taken);
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
@@ -459,7 +362,7 @@ bool DataSender::begin_next() {
     if (!next.kept) return false;
     ++next_;
     const std::uint64_t bytes = next.kept->message->bytes().size();
-    sending_.emplace(box_, *std::move(next.kept));
+    sending_.emplace(Sending{*std::move(next.kept)});
     std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
     sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
     sends_long_ = sending_->end - sending_->at > most_sent_at_once;
@@ -548,7 +451,7 @@ std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
 
 /// A message, with what of it is still to be packed.
 struct Outbox::Packing {
-    MessagePtr message;
+    MemoryPtr message;
     std::vector<PackingPieces::Bound> left;
 };
 
@@ -577,13 +480,13 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
 
 /// Packs what goes to one process, except pieces, which are packed when it is put.
 Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    const AddressRelation& relation = *outgoing.relation;
+    const AddressRelation& relation = outgoing.relation;
     const auto bytes = static_cast<std::size_t>(relation.size()) *
                        static_cast<std::size_t>(relation.source_elem_bytes());
     Packing packing{box.memory(bytes), {}};
     std::byte* const memory = packing.message->bytes().data();
-    if (outgoing.pieces != nullptr) {
-        packing.left = outgoing.pieces->bind(source, memory);
+    if (!outgoing.pieces.empty()) {
+        packing.left = outgoing.pieces.bind(source, memory);
     } else {
         const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
         relation.bind_gather(source.data, source.bounds, memory, all)();
@@ -602,20 +505,17 @@ void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packi
     box.put(place, array, packing.message, number);
     for (std::size_t n = 1; n < packing.left.size(); ++n) {
         pack_piece(packing.left[n]);
-        box.go_on(n + 1 == packing.left.size());
+        box.tell(n + 1 == packing.left.size() ? News::all_packed : News::more_packed);
     }
 }
 
-void Outbox::hear() {
-    for (const auto& box : all_boxes()) box->hear();
+void Outbox::tell(News news) {
+    for (const auto& box : all_boxes()) box->tell(news);
 }
 
-void Outbox::leave() {
-    for (const auto& box : all_boxes()) box->leave();
-}
-
-void Outbox::drop(const std::string& key, std::uint64_t place) {
-    for (const auto& box : boxes_of(key)) box->drop(place);
+void Outbox::forget_steps(const std::string& key, std::int64_t begin, std::int64_t end) {
+    for (const auto& box : boxes_of(key))
+        box->forget(static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end));
 }
 
 void Outbox::end(const std::string& key) {
@@ -674,7 +574,8 @@ Outbox::Boxes Outbox::all_boxes() {
 
 void Outbox::free_all() {
     for (const auto& box : all_boxes()) {
-        box->advance(std::numeric_limits<std::uint64_t>::max());
+        box->tell(News::frees);
+        box->forget(0, std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }
 }

@@ -15,7 +15,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,37 +28,11 @@
 
 namespace datamover::stream {
 
-/// Memory for a message: this process's own, or a segment that a local receiver reads.
-class Message {
-public:
-    /// Throws no_memory.
-    explicit Message(std::size_t bytes);
-    explicit Message(std::unique_ptr<Segment> segment)
-        : segment_(std::move(segment)), bytes_(segment_->memory()), packed_(bytes_.size()) {}
-
-    std::span<std::byte> bytes() const { return bytes_; }
-    /// Null where the memory is this process's own.
-    Segment* segment() const { return segment_.get(); }
-
-    /// How many of its bytes, from the first on, have been packed and may be read: all, unless
-    /// `set_packed` said otherwise. Called by who packs and by who sends.
-    std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
-    void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
-
-private:
-    OwnBytes own_;
-    std::unique_ptr<Segment> segment_;
-    std::span<std::byte> bytes_;
-    mutable std::atomic<std::size_t> packed_;
-};
-
-using MessagePtr = std::shared_ptr<const Message>;
-
 /// A message of an array, at its step's place among those of one consumer.
 struct KeptMessage {
     std::uint64_t place = 0;
     std::uint32_t array = 0;
-    MessagePtr message;
+    MemoryPtr message;
     std::int64_t number = no_number;  ///< as ChunkHeader's
 };
 
@@ -67,20 +40,22 @@ struct KeptMessage {
 /// have.
 using TakenCall = std::function<void(std::uint64_t place)>;
 
+/// What the sending program does that concerns data connections.
+enum class News {
+    message,      ///< it has put one
+    more_packed,  ///< of the message that was put last
+    all_packed,   ///< of that
+    hears,   ///< it needs to know what the receiving process has said, where nobody else listens
+    leaves,  ///< it waits for what the receiving process says: somebody else listens
+    frees    ///< it frees memory: what has been sent is read no more afterwards
+};
+
 /// What a data connection is to the box.
 class BoxReader {
 public:
     virtual ~BoxReader() = default;
-    /// A message was put; called by who put it. Does not wait, nor throw.
-    virtual void sends_more() = 0;
-    /// More was packed of the message that was put last, or the rest of it; as sends_more.
-    virtual void sends_on(bool) {}
-    /// The sending program needs to know what the receiving process has said: it is heard, where
-    /// nobody else listens. Does not wait, nor throw.
-    virtual void hears() {}
-    /// The sending program waits for what the receiving process says: somebody else listens. Does
-    /// not wait, nor throw.
-    virtual void leaves() {}
+    /// Called by the sending program. Does not wait, nor throw.
+    virtual void tell(News news) = 0;
     /// Called under the box's lock.
     virtual void end() = 0;
 };
@@ -88,27 +63,21 @@ public:
 /// Called by the sending program and by the threads of data connections.
 class Box {
 public:
-    /// Memory for a message: such as was used before, where there is any; best of what was taken
-    /// just now, which is in the processor's caches. Throws no_memory.
-    MessagePtr memory(std::size_t bytes);
+    /// Memory for a message. Throws no_memory.
+    MemoryPtr memory(std::size_t bytes);
     /// Keeps a message, and has it sent; but where the connections have ended. `number` is as
     /// ChunkHeader's.
-    void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
+    void put(std::uint64_t place, std::uint32_t array, MemoryPtr message,
              std::int64_t number = no_number);
-    /// More was packed of the message that was put last, or the rest of it.
-    void go_on(bool is_whole);
-    /// Forgets what is kept of a step.
-    void drop(std::uint64_t place);
-    /// As BoxReader::hears and BoxReader::leaves, for all connections.
-    void hear();
-    void leave();
-    /// Forgets what is kept of all steps before a place.
-    void advance(std::uint64_t taken);
+    /// Tells all connections.
+    void tell(News news);
+    /// Forgets what is kept of the steps from one place up to another.
+    void forget(std::uint64_t begin, std::uint64_t end);
 
     /// The first that is kept from a number on and may be sent, with its number; without it, where
     /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
     /// those in it. What is kept of others before `may` has been dropped: this process has only not
-    /// heard of it yet. Whoever has read a message gives it back.
+    /// heard of it yet.
     struct Next {
         std::uint64_t number = 0;
         std::optional<KeptMessage> kept;
@@ -116,11 +85,10 @@ public:
     };
     Next next(std::uint64_t number, std::uint64_t may,
               const std::optional<std::set<std::uint64_t>>& alone);
-    void give_back(MessagePtr&& message);
+    void give_back(MemoryPtr&& message);
 
-    /// Gives back the memory that is there for other messages, and until there is a next one also
-    /// what connections still read, as soon as they have read it.
-    void free_unused();
+    /// As MemoryPool's.
+    void free_unused() { pool_.free_unused(); }
 
     /// From now on a connection hears of messages; a local one has them put where it can read them.
     /// Throws io where the pathway has one.
@@ -133,26 +101,17 @@ public:
 
     std::uint64_t bytes_kept();
     /// With memory that is there for other messages.
-    std::uint64_t bytes_held();
+    std::uint64_t bytes_held() const { return pool_.bytes_held(); }
 
 private:
-    void forget(const std::function<bool(const KeptMessage&)>& which);
-    /// Under the lock.
-    MessagePtr take_unused(std::size_t bytes);
-    bool takes_segments(std::size_t bytes) const;
-    void free_what_nobody_reads();
-
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
     std::uint64_t kept_bytes_ = 0;
     std::uint64_t count_ = 0;            ///< of all that were ever put
     std::map<int, BoxReader*> readers_;  ///< by pathway; changed under both
-    std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
     bool has_ended_ = false;
-    bool keeps_memory_ = true;
-    bool shares_memory_ = false;
-    int segments_ = 0;
+    MemoryPool pool_;
 };
 
 struct SendingHabits {
@@ -194,24 +153,15 @@ public:
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();
 
-    void sends_more() override;
-    void sends_on(bool is_whole) override;
-    void hears() override;
-    void leaves() override;
+    void tell(News news) override;
     void end() override;
 
     // For tests: so long the thread leaves listening to a program that was here.
     inline static std::atomic<int> patience_milliseconds{2};
 
 private:
-    /// A message that is kept while a part of it is sent, and given back to the box.
+    /// A message that is kept while a part of it is sent.
     struct Sending {
-        Sending(Box& box_, KeptMessage kept_) : box(box_), kept(std::move(kept_)) {}
-        ~Sending() { box.give_back(std::move(kept.message)); }
-        Sending(const Sending&) = delete;
-        Sending& operator=(const Sending&) = delete;
-
-        Box& box;
         KeptMessage kept;
         std::uint64_t at = 0, end = 0;  ///< of its bytes, from where to where chunks are to begin
         bool is_shared = false;
@@ -219,6 +169,8 @@ private:
 
     static constexpr Clock::time_point long_ago = Clock::time_point::min();
 
+    void sends_more();
+    void hears();
     std::unique_lock<std::mutex> entered();
     /// What the thread waits for.
     enum class Awaited { what_comes, room, program };
@@ -243,7 +195,7 @@ private:
 
     const Connection& connection_;
     Box& box_;
-    const bool loops_back_;
+    const bool loops_back_, stays_here_;  ///< what it sends: on this machine, by sockets or at all
     const int pathway_, pathways_;
     const SendingHabits habits_;
     const Event wake_;
@@ -284,6 +236,7 @@ public:
     /// With the elements that it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
+    PackingPieces() = default;
     /// The pieces of a message to a process: none if it is short. Throws as plan::compile.
     PackingPieces(const PairPart& part, const plan::RelationSide& from,
                   const plan::RelationSide& message);
@@ -309,9 +262,8 @@ private:
 /// What goes to one process of a consumer.
 struct Outgoing {
     int peer = 0;
-    const AddressRelation* relation = nullptr;
-    /// Of a long message, which is packed piece by piece; else null.
-    const PackingPieces* pieces = nullptr;
+    AddressRelation relation;
+    PackingPieces pieces;  ///< of a long message, which is packed piece by piece; else none
 };
 
 /// Packed messages by consumer and receiving process. `serve` is called by a thread for each data
@@ -329,12 +281,10 @@ public:
     void pack(const std::string& key, std::uint64_t place, std::uint32_t array,
               std::span<const Outgoing> outgoing, SourceMemory source,
               std::int64_t number = no_number);
-    /// The sending program hears what receiving processes have said, where nobody else listens; or
-    /// has others listen, since it waits for that.
-    void hear();
-    void leave();
-    /// Forgets what is kept of a step.
-    void drop(const std::string& key, std::uint64_t place);
+    /// Tells all connections.
+    void tell(News news);
+    /// Forgets what is kept of the steps from one place up to another.
+    void forget_steps(const std::string& key, std::int64_t begin, std::int64_t end);
     /// Ends the connections of a consumer.
     void end(const std::string& key);
     /// Forgets a consumer that has gone, and ends its connections.

@@ -12,7 +12,6 @@
 #include "geometry/make_error.hpp"
 #include "geometry/text_digest.hpp"
 #include "plan/compile.hpp"
-#include "stream/receiver/incoming_data.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/frames.hpp"
 #include "stream/wire/message_words.hpp"
@@ -25,33 +24,25 @@ namespace {
 /// in which they wait for this process: otherwise nobody would ever see it.
 constexpr std::chrono::seconds last_words_time{10};
 
-/// Each key once for all its places that follow each other.
 void pass_places(Words& words, std::vector<Decision::Place>& places) {
-    struct OfKey {
-        std::string key;
-        std::vector<std::int64_t> places;
-    };
-    std::vector<OfKey> keyed;
-    for (const auto& [key, place] : places) {
-        if (keyed.empty() || keyed.back().key != key) keyed.push_back({key, {}});
-        keyed.back().places.push_back(place);
-    }
-    words.pass(keyed, [&](OfKey& one) {
-        words.pass(one.key).pass(one.places, [&](std::int64_t& place) { words.pass(place); });
-    });
-    places.clear();
-    for (const OfKey& one : keyed)
-        for (const std::int64_t place : one.places) places.emplace_back(one.key, place);
+    words.pass(places, [&](Decision::Place& one) { words.pass(one.first).pass(one.second); });
 }
 
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
         words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
-        words.pass(one.wanted, [&](auto& wanted) { words.pass(wanted.first).pass(wanted.second); });
+        std::vector<std::pair<std::string, std::string>> wanted;
+        for (const auto& [name, layout] : one.wanted)
+            wanted.emplace_back(name, bytes_of_layout(layout));
+        words.pass(wanted, [&](auto& pair) { words.pass(pair.first).pass(pair.second); });
+        for (const auto& [name, layout] : wanted)
+            one.wanted.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
-    pass_places(words, decision.dropped);
-    pass_places(words, decision.to);
+    std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
+    for (auto* const places : {&decision.dropped, &taken, &decision.to})
+        pass_places(words, *places);
+    decision.taken = {taken.begin(), taken.end()};
     words.pass(decision.is_told_by_messages).pass(decision.turn);
     pass_places(words, decision.ended);
 }
@@ -75,6 +66,12 @@ void SaidCall::pass(Words& words) {
         pass_decision(words, *decision);
     }
     if (round == Round::refused) words.pass(refusal);
+}
+
+Together::Numbers SaidCall::numbers() {
+    Words words;
+    pass(words);
+    return words.numbers();
 }
 
 bool SaidCall::is_same(const SaidCall& other) const {
@@ -123,18 +120,14 @@ std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
 }
 
 std::vector<SaidCall> gather_calls(Together& together, SaidCall mine) {
-    Words words;
-    mine.pass(words);
-    return calls_of(together.gather(words.numbers()));
+    return calls_of(together.gather(mine.numbers()));
 }
 
 void end_by_failure(Together& together, const Error& why, Ends ends) {
     if (!together.is_alone()) {
         SaidCall mine;
         mine.ends = ends;
-        Words words;
-        mine.pass(words);
-        together.gather_within(words.numbers(), last_words_time);
+        together.gather_within(mine.numbers(), last_words_time);
     }
     together.agree(why);
     throw why;
@@ -364,7 +357,7 @@ void Producer::close(std::optional<double> timeout_seconds) {
     try {
         const CallsInTurn::Turn turn(calls_, *together_);
         if (has_stopped_) return;  // the call of another thread has ended it, for all
-        all_close(Round::goes_on);
+        all_close(said_call(Call::close));
         wait_until_taken(timeout_seconds);
     } catch (...) {
         if (closed_) stop();
@@ -375,41 +368,32 @@ void Producer::close(std::optional<double> timeout_seconds) {
 
 void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
     const auto deadline = deadline_after(timeout_seconds);
-    outbox_->leave();
+    outbox_->tell(News::leaves);
     if (audience_ != nullptr) audience_->finish_steps();
     bool done = false;
     while (!done) {
-        Round round = Round::goes_on;
+        SaidCall mine = said_call(Call::close);
         std::exception_ptr ended;
-        if (audience_ != nullptr) {
-            try {
-                const bool is_taken = wait_in_round([&](std::chrono::milliseconds time) {
-                    return audience_->wait_until_taken(time);
-                });
-                if (is_taken || is_over(deadline)) round = Round::done;
-            } catch (...) {  // told to the others before it goes on here
-                ended = std::current_exception();
-                round = Round::interrupted;
-            }
-        }
-        done = all_close(round);
-        if (ended) std::rethrow_exception(ended);
+        if (audience_ != nullptr)
+            ended = wait_in_round(mine, [&](std::chrono::milliseconds time) {
+                return audience_->wait_until_taken(time) || is_over(deadline);
+            });
+        done = all_close(std::move(mine), ended);
     }
     if (audience_ != nullptr) audience_->end();
-    all_close(Round::done);  // until then the others answer
+    all_close(said_call(Call::close));  // until then the others answer
 }
 
-bool Producer::all_close(Round round) {
-    SaidCall mine = said_call(Call::close);
-    mine.round = round;
-    const std::vector<SaidCall> everyone = gather_calls(*together_, mine);
+/// Whether it is done on process 0. `ended` is what interrupts this process, once the others know.
+bool Producer::all_close(SaidCall mine, const std::exception_ptr& ended) {
+    const std::vector<SaidCall> everyone = gather_calls(*together_, std::move(mine));
     // Another process's wrong call has not ended the stream: it is open here, too.
     if (any_is(everyone, Call::wrong) && ends_in(everyone) == Ends::nothing) closed_ = false;
     settle(everyone);
-    const Round said = everyone[0].round;
-    if (said == Round::interrupted && !is_first())
-        throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");
-    return said != Round::goes_on;
+    const SaidCall& first = everyone[0];
+    if (ended) std::rethrow_exception(ended);
+    if (first.round == Round::refused) throw Error(first.refusal);
+    return first.round != Round::goes_on;
 }
 
 void Producer::stop() {
@@ -425,8 +409,7 @@ void Producer::stop() {
         const auto turn = calls_.turn_if_free();
         if (!turn) return;  // that call ends soon; what it uses goes with this object
         listed_.reset();
-        relations_.clear();
-        wanted_.clear();
+        recipients_.clear();
         const std::lock_guard lock(arrays_lock_);
         arrays_.clear();
     } else {
@@ -435,12 +418,11 @@ void Producer::stop() {
 }
 
 StreamCounters Producer::counters() const {
-    StreamCounters counters;
+    StreamCounters counters = audience_ != nullptr ? audience_->counters() : StreamCounters();
     counters.bytes_kept = outbox_->bytes_kept();
     counters.bytes_held = outbox_->bytes_held();
     counters.bytes_sent = outbox_->bytes_sent();
     counters.connections_refused = reception_->refused();
-    if (audience_ != nullptr) audience_->count(counters);
     return counters;
 }
 
@@ -504,9 +486,7 @@ void Producer::refuse_in_turn(const Error& why) {
 /// Tells the others at once for which consumers packing failed.
 void Producer::tell_failures() {
     const std::vector<SaidCall> everyone = gather_calls(*together_, said_call(Call::pack));
-    const auto ended = std::exchange(failures_, {}).ended;
-    if (ended) std::rethrow_exception(ended);
-    settle(everyone);
+    if (!std::exchange(failures_, {}).ended) settle(everyone);
 }
 
 /// Refuses the consumers for which any process has failed.
@@ -532,7 +512,7 @@ OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destina
                                      std::int64_t elem_bytes)
     : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
 
-std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
+const std::vector<Outgoing>& OutgoingRelations::of(const MemoryLayout& memory) {
     if (!memory_ || !(*memory_ == memory)) {
         memory_.reset();
         relations_.clear();
@@ -545,10 +525,7 @@ std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
         }
         memory_ = memory;
     }
-    std::vector<Outgoing> outgoing;
-    for (const auto& [peer, relation, pieces] : relations_)
-        outgoing.push_back({peer, &relation, pieces.empty() ? nullptr : &pieces});
-    return outgoing;
+    return relations_;
 }
 
 void Producer::send(const std::string& name, const SentPart& part,
@@ -568,154 +545,126 @@ void Producer::send(const std::string& name, const SentPart& part,
         sequence_ = sequence;
         step_ = number;
         if (begins) names_of_step_.clear();
-        names_of_step_.insert(name);
         pack(call, decision, part);
+        names_of_step_.insert(name);
         if (places_->ends_each_array()) names_of_step_.clear();
     } catch (const WrongCall& wrong_call) {
         std::rethrow_exception(wrong_call.what);
     } catch (const Error& error) {
         // All processes know that nothing was packed: the array can be sent again.
-        if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
-            error.code() == ErrorCode::invalid_state) {
-            names_of_step_.erase(name);
-            withdraw("the sending processes made different calls");
-        } else {
-            abandon(sequence, number);
-        }
+        undo(call, error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
+                       error.code() == ErrorCode::invalid_state);
         throw;
     } catch (...) {
-        abandon(sequence, number);
+        undo(call, false);
         throw;
     }
 }
 
-/// Ends a step of which consumers got perhaps a part: an exception came in between.
-void Producer::abandon(std::int64_t sequence, std::int64_t number) {
-    sequence_ = sequence;
-    step_ = number;
-    names_of_step_.clear();
-    withdraw("the sending program was interrupted while it sent a step");
+/// Ends consumers that process 0 has decided on, where that was not done; and the step, unless the
+/// array may be sent again: then consumers got perhaps a part of it.
+void Producer::undo(const SentCall& call, bool may_be_sent_again) {
+    if (!may_be_sent_again) {
+        sequence_ = call.sequence;
+        step_ = call.number;
+        names_of_step_.clear();
+    }
+    if (audience_ != nullptr)
+        audience_->withdraw(
+            Error(ErrorCode::peer_failed,
+                  may_be_sent_again ? "the sending processes made different calls"
+                                    : "the sending program was interrupted while it sent a step"));
 }
 
-/// Ends consumers that process 0 has decided on, where that was not done.
-void Producer::withdraw(const char* why) {
-    if (audience_ == nullptr) return;
-    audience_->stop_waiting();
-    audience_->withdraw(Error(ErrorCode::peer_failed, why));
-}
-
-bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
+std::exception_ptr Producer::wait_in_round(
+    SaidCall& said, const std::function<bool(std::chrono::milliseconds)>& wait) {
     const Clock::time_point end = Clock::now() + round_time;
-    bool is_there = false;
-    do {
-        together_->look_around();
-        is_there = wait(std::min(round_time, together_->look_time()));
-    } while (!is_there && Clock::now() < end);
-    return is_there;
+    try {
+        do {
+            together_->look_around();
+            if (wait(std::min(round_time, together_->look_time()))) said.round = Round::done;
+        } while (said.round != Round::done && Clock::now() < end);
+    } catch (const Error& error) {
+        said.refusal = error;
+        said.round = Round::refused;
+    } catch (...) {
+        said.refusal = Error(ErrorCode::peer_failed, "process 0 was interrupted in this call");
+        said.round = Round::refused;
+        return std::current_exception();
+    }
+    return nullptr;
 }
 
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it. In the first
-/// round all hear, too, whether all make this call, rightly: until then process 0 only foresees
-/// what it decides.
+/// round all hear, too, whether all make this call, rightly: until then process 0 carries nothing
+/// out.
 Decision Producer::decide(const SentCall& call) {
     const Deadline deadline = deadline_after(options_.timeout_seconds);
     const Clock::time_point awake_end = Clock::now() + awake_time;
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
-        std::optional<Decision> mine;
         SaidCall said = said_call(Call::decide);
         std::exception_ptr ended;
-        // What other streams of a manager may change meanwhile is not foreseen.
-        if (audience_ != nullptr && (is_agreed || !has_manager_)) {
+        if (audience_ != nullptr && is_agreed) audience_->finish_steps_before(call.sequence);
+        if (audience_ != nullptr && !audience_->is_within_step_before(call.sequence)) {
             const auto look = [&](std::chrono::milliseconds time) {
-                if (is_agreed) {
-                    mine = audience_->decide(call.array, call.sequence, call.number, time);
-                    return mine.has_value();
-                }
-                Audience::Foreseen foreseen = audience_->foresee(call.array, call.sequence, time);
-                mine = std::move(foreseen.decision);
-                return mine || foreseen.needs_more;
+                said.decision = audience_->decide(call.array, call.sequence, time);
+                return said.decision.has_value();
             };
-            try {
-                const bool is_there = wait_in_round([&](std::chrono::milliseconds time) {
-                    if (closed_)  // by another thread
-                        throw Error(ErrorCode::invalid_state, "the stream is closed");
-                    bool is_found = look({});
-                    while (!is_found && Clock::now() < awake_end) {
-                        outbox_->hear();
-                        is_found = look({});
-                        if (!is_found) ::sched_yield();
+            ended = wait_in_round(said, [&](std::chrono::milliseconds time) {
+                if (closed_)  // by another thread
+                    throw Error(ErrorCode::invalid_state, "the stream is closed");
+                while (!look({})) {
+                    if (Clock::now() >= awake_end) {
+                        outbox_->tell(News::leaves);
+                        return look(time);
                     }
-                    if (is_found) return true;
-                    outbox_->leave();
-                    return look(time);
-                });
-                said.round = mine                             ? Round::done
-                             : !is_there && is_over(deadline) ? Round::late
-                                                              : Round::goes_on;
-            } catch (const Error& error) {  // told to the others, as all that comes here
-                said.refusal = error;
+                    outbox_->tell(News::hears);
+                    ::sched_yield();
+                }
+                return true;
+            });
+            if (said.round == Round::goes_on && is_over(deadline)) {
                 said.round = Round::refused;
-            } catch (...) {
-                ended = std::current_exception();
-                said.round = Round::interrupted;
+                said.refusal = make_error(ErrorCode::timeout,
+                                          "a consumer took no step, or too few came, within ",
+                                          *options_.timeout_seconds, " s");
             }
         }
+        const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.
-        if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
+        if (is_decided && together_->is_alone() && !has_failures()) {
+            audience_->carry_out(call.array, call.sequence, call.number);
+            return *std::move(said.decision);
+        }
         said.name = call.name;
         said.sequence = call.sequence;
         said.number = call.number;
-        const bool is_foreseen = mine && !is_agreed;
-        said.decision = std::move(mine);
-        std::vector<SaidCall> everyone;
+        std::vector<SaidCall> everyone = gather_calls(*together_, std::move(said));
         try {
-            everyone = gather_calls(*together_, std::move(said));
-        } catch (...) {  // the others perhaps do it
-            if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
-            throw;
-        }
-        try {
-            raise_wrong_call(everyone, std::nullopt);
+            settle(everyone);
         } catch (...) {
+            if (audience_ != nullptr) audience_->take_back();
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
-        settle(everyone);
-        if (is_foreseen) audience_->carry_out(call.array, call.sequence, call.number);
+        if (is_decided) audience_->carry_out(call.array, call.sequence, call.number);
         SaidCall& first = everyone[0];
-        switch (first.round) {
-            case Round::goes_on:
-                break;
-            case Round::done:
-                return *std::move(first.decision);
-            case Round::refused:
-                throw Error(first.refusal);
-            case Round::interrupted:
-                throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
-            case Round::late:
-                throw make_error(ErrorCode::timeout,
-                                 "a consumer took no step, or too few came, within ",
-                                 *options_.timeout_seconds, " s");
-        }
+        if (first.round == Round::done) return *std::move(first.decision);
+        if (first.round == Round::refused) throw Error(first.refusal);
     }
 }
 
 /// Takes note of consumers that came and went, and of dropped steps.
 void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
-        Wanted wanted;
-        wanted.takes_all = one.takes_all;
-        for (const auto& [name, layout] : one.wanted)
-            wanted.layouts.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
-        wanted_.insert_or_assign(one.key, std::move(wanted));
+        recipients_.insert_or_assign(one.key, Recipient{one.wanted, one.takes_all});
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
-    for (const auto& [key, place] : decision.dropped)
-        outbox_->drop(key, static_cast<std::uint64_t>(place));
+    for (const auto& [key, place] : decision.dropped) outbox_->forget_steps(key, place, place + 1);
+    for (const auto& [key, place] : decision.taken) outbox_->forget_steps(key, 0, place);
     for (const std::string& key : decision.gone) {
         outbox_->forget(key);
-        wanted_.erase(key);
-        std::erase_if(relations_, [&key](const auto& entry) { return entry.first.first == key; });
+        recipients_.erase(key);
     }
     for (const Turn& turn : decision.ended) places_->end_turn(turn);
     places_->begin_turn({name_, decision.turn});
@@ -725,53 +674,37 @@ void Producer::hear(const Decision& decision) {
 /// the messages say all of the step, with the next call. That may be long after one of another
 /// stream of the same manager, which waits for the place of this one.
 void Producer::pack(const SentCall& call, const Decision& decision, const SentPart& part) {
-    Failures mine;
     try {
         hear(decision);
-        for (const Decision::Place& place : decision.to) {
-            try {
-                pack_for(place, call.name, part);
-            } catch (const Error& error) {
-                mine.by_key.emplace(place.first, error);
-            } catch (const std::bad_alloc&) {
-                mine.by_key.emplace(
-                    place.first, Error(ErrorCode::no_memory, "a sending process is out of memory"));
-            }
-        }
+        for (const Decision::Place& place : decision.to)
+            if (const auto why = error_in(*together_, [&] { pack_for(place, call.name, part); }))
+                failures_.by_key.emplace(place.first, *why);
     } catch (...) {  // told to the others before it goes on here
-        mine.ended = std::current_exception();
+        failures_.ended = std::current_exception();
     }
-    if (decision.to.empty() && decision.joined.empty()) {
-        if (mine.ended) std::rethrow_exception(mine.ended);
-        return;
-    }
-    const auto ended = mine.ended;
-    failures_ = std::move(mine);
-    if (decision.is_told_by_messages && !has_manager_)
+    const auto ended = failures_.ended;
+    if (decision.to.empty() && decision.joined.empty())
+        failures_ = {};
+    else if (decision.is_told_by_messages && !has_manager_)
         end_failed(decision);
     else
         tell_failures();
     if (ended) std::rethrow_exception(ended);
-    if (audience_ == nullptr) return;
-    std::vector<std::string> sent;
-    for (const auto& [key, place] : decision.to)
-        if (!failures_.by_key.contains(key)) sent.push_back(key);
-    audience_->sent(sent, call.sequence);
+    if (audience_ != nullptr) audience_->sent(call.sequence);
 }
 
 void Producer::pack_for(const Decision::Place& place, const std::string& name,
                         const SentPart& part) {
     const SentArray& array = arrays_.at(name);
-    Wanted& wanted = wanted_.at(place.first);
-    if (std::exchange(wanted.place, place.second) != place.second) wanted.packed = 0;
-    const bool is_whole = ++wanted.packed == wanted.layouts.size();
-    const std::pair which{place.first, array.number};
-    auto found = relations_.find(which);
-    if (found == relations_.end()) {
-        const Layout to = wanted.takes_all ? whole_of(array.layout) : wanted.layouts.at(name);
-        found = relations_
-                    .emplace(which, OutgoingRelations(array.layout, to, together_->rank(),
-                                                      array.elem_bytes))
+    Recipient& to = recipients_.at(place.first);
+    if (std::exchange(to.place, place.second) != place.second) to.packed = 0;
+    const bool is_whole = ++to.packed == to.wanted.size();
+    auto found = to.relations.find(array.number);
+    if (found == to.relations.end()) {
+        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(name);
+        found = to.relations
+                    .try_emplace(array.number, array.layout, layout, together_->rank(),
+                                 array.elem_bytes)
                     .first;
     }
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),

@@ -50,8 +50,8 @@ enum class Call : std::int64_t {
 /// What a process that makes a wrong call takes no part in any more.
 enum class Ends : std::int64_t { nothing = 0, stream = 1, all_streams = 2 };
 
-/// How a round of waiting ended on process 0.
-enum class Round : std::int64_t { goes_on = 0, done = 1, late = 2, interrupted = 3, refused = 4 };
+/// How a round of waiting ended on process 0: if it is refused, by an error that all throw.
+enum class Round : std::int64_t { goes_on = 0, done = 1, refused = 2 };
 
 /// For which consumer packing failed on a process since its last call, and why.
 struct PackingFailure {
@@ -78,6 +78,7 @@ struct SaidCall {
 
     /// Writes all of it, or reads it. Throws mismatch as Words.
     void pass(Words& words);
+    Together::Numbers numbers();
     /// Whether another process makes the same call.
     bool is_same(const SaidCall& other) const;
     /// The call in words.
@@ -130,19 +131,14 @@ public:
     OutgoingRelations(const Layout& source, const Layout& destination, int rank,
                       std::int64_t elem_bytes);
     /// Worked out again where the memory is another than the last time. Throws as plan::compile.
-    std::vector<Outgoing> of(const MemoryLayout& memory);
+    const std::vector<Outgoing>& of(const MemoryLayout& memory);
 
 private:
     MotionPlan plan_;
     int rank_;
     std::int64_t elem_bytes_;
     std::optional<MemoryLayout> memory_;
-    struct Packed {
-        int peer = 0;
-        AddressRelation relation;
-        PackingPieces pieces;
-    };
-    std::vector<Packed> relations_;
+    std::vector<Outgoing> relations_;
 };
 
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
@@ -213,12 +209,13 @@ private:
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
-    /// What a consumer wants, and has got of a step.
-    struct Wanted {
-        std::map<std::string, Layout> layouts;  ///< by an array's name
-        bool takes_all = false;                 ///< each array, whole
+    /// A consumer: what it wants, and has got of a step.
+    struct Recipient {
+        std::map<std::string, Layout> wanted;  ///< by an array's name
+        bool takes_all = false;                ///< each array, whole
         std::int64_t place = -1;
-        std::size_t packed = 0;  ///< arrays of the step at this place
+        std::size_t packed = 0;                        ///< arrays of the step at this place
+        std::map<int, OutgoingRelations> relations{};  ///< by array
     };
 
     void check_options() const;
@@ -240,8 +237,7 @@ private:
     Decision decide(const SentCall& call);
     void raise_wrong_call(const std::vector<SaidCall>& everyone, const std::optional<Error>& mine);
     void end_at_once(const char* why);
-    void abandon(std::int64_t sequence, std::int64_t number);
-    void withdraw(const char* why);
+    void undo(const SentCall& call, bool may_be_sent_again);
     void hear(const Decision& decision);
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
@@ -249,10 +245,13 @@ private:
     bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();
     void take_failures(const std::vector<SaidCall>& everyone);
-    /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
-    bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
+    /// On process 0: waits until `wait`, which is called for parts of the round, says that it is
+    /// there, and puts to `said` how the round ended. What interrupts it, which the others are to
+    /// hear of before it goes on here.
+    std::exception_ptr wait_in_round(SaidCall& said,
+                                     const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
-    bool all_close(Round round);
+    bool all_close(SaidCall mine, const std::exception_ptr& ended = nullptr);
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;
@@ -269,10 +268,9 @@ private:
     CallsInTurn calls_;
     /// Beside a call that adds one, others may ask what there is.
     mutable std::mutex arrays_lock_;
-    std::map<std::string, SentArray> arrays_;                             ///< by name
-    std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
-    std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
-    Failures failures_;  ///< that the other processes have not heard of
+    std::map<std::string, SentArray> arrays_;      ///< by name
+    std::map<std::string, Recipient> recipients_;  ///< by a consumer's key
+    Failures failures_;                            ///< that the other processes have not heard of
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

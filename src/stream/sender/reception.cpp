@@ -55,15 +55,124 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         bool is_silent = true;  ///< has not said who it is
     };
 
-    void accept_all(int listener);
-    void begin(int socket);
-    void evict_silent();
-    void run(ConnectionPtr connection) noexcept;
-    Value greet(const Connection& connection) const;
-    bool may_connect(const Connection& connection, const Value& words) const;
-    void serve(const ConnectionPtr& connection);
-    std::list<Open>::iterator find(const ConnectionPtr& connection);
-    void remove(ConnectionPtr connection);
+    void accept_all(int listener) {
+        while (true) {
+            int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+            if (socket >= 0) {
+                try {
+                    begin(socket);
+                } catch (const std::exception&) {  // no more threads or memory, for now
+                    ++refused;
+                }
+                continue;
+            }
+            std::unique_lock held(lock);
+            // Else a connection broke before it was there, or no descriptors are left, for now.
+            if (!closed) changed.wait_for(held, retry_time);
+            if (!closed) continue;
+            --accepting;
+            changed.notify_all();
+            return;
+        }
+    }
+    void begin(int socket) {
+        evict_silent();
+        if (!may_keep(socket)) socket = moved_down(socket);
+        const auto connection = std::make_shared<Connection>(socket);
+        {
+            const std::lock_guard held(lock);
+            if (closed || open.size() >= connections_at_once() || !may_keep(socket)) {
+                ++refused;
+                return;
+            }
+            open.push_back({connection});
+        }
+        try {
+            std::thread([self = shared_from_this(), connection]() mutable {
+                self->run(std::move(connection));
+            }).detach();
+        } catch (...) {
+            remove(connection);
+            throw;
+        }
+    }
+    void evict_silent() {
+        std::unique_lock held(lock);
+        const auto is_silent = [](const Open& one) { return one.is_silent; };
+        const auto silent = static_cast<std::size_t>(std::ranges::count_if(open, is_silent));
+        const std::size_t all = open.size();
+        if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
+        const auto oldest = std::ranges::find_if(open, is_silent);
+        oldest->is_silent = false;
+        oldest->connection->end();  // its thread takes it out
+        ++refused;
+        changed.wait_for(held, retry_time, [&] { return closed || open.size() < all; });
+    }
+    void run(ConnectionPtr connection) noexcept {
+        try {
+            serve(connection);
+        } catch (
+            const Error& error) {  // whoever it was: it is no concern of the program that sends
+            const bool has_just_ended = error.code() == ErrorCode::peer_failed;
+            refused += !has_just_ended;
+        } catch (...) {
+            ++refused;
+        }
+        connection->end();
+        remove(std::move(connection));
+    }
+    Value greet(const Connection& connection) const {
+        connection.look_after();
+        connection.limit_sending(greeting_seconds);
+        send_frame(connection, Record().add("datamover_stream", protocol_version));
+        Value words = read_frame(connection, max_greeting_bytes,
+                                 Clock::now() + std::chrono::seconds(greeting_seconds));
+        if (!may_connect(connection, words)) {
+            send_frame(connection,
+                       failed_words(Error(ErrorCode::invalid_argument,
+                                          "the stream requires its token, which was not sent; pass "
+                                          "token= or set DATAMOVER_STREAM_TOKEN")));
+            throw Error(ErrorCode::io, "a connection has a wrong token");
+        }
+        return words;
+    }
+    bool may_connect(const Connection& connection, const Value& words) const {
+        if (token.empty() || connection.is_of_this_user()) return true;
+        const Value* const sent = words.find("token");
+        return sent != nullptr && sent->kind() == Value::Kind::text &&
+               equal_in_constant_time(sent->text(), token);
+    }
+    void serve(const ConnectionPtr& connection) {
+        const Value words = greet(*connection);
+        {
+            const std::lock_guard held(lock);
+            find(connection)->is_silent = false;
+        }
+        if (words.is("role", "data")) {
+            const std::string& key = words.name("key");
+            const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
+            TakenCall taken;
+            if (audience != nullptr && pathway == 0)
+                taken = [this, &key, rank](std::uint64_t place) {
+                    audience->taken_before(key, rank, place);
+                };
+            outbox->serve(*connection, key, rank, pathway, std::move(taken));
+        } else if (words.is("role", "control") && audience != nullptr) {
+            audience->serve(connection, words);
+        } else {
+            throw Error(ErrorCode::io, "a connection must be for control or for data");
+        }
+    }
+    std::list<Open>::iterator find(const ConnectionPtr& connection) {
+        return std::ranges::find(open, connection, &Open::connection);
+    }
+    /// Closes it, where nobody else has it, before another one takes its place.
+    void remove(ConnectionPtr connection) {
+        const std::lock_guard held(lock);
+        open.erase(find(connection));
+        connection.reset();
+        changed.notify_all();
+    }
 
     std::string token;
     std::shared_ptr<Outbox> outbox;
@@ -71,24 +180,26 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     const int process = ::getpid();
     std::mutex lock;
     std::condition_variable changed;
-    std::vector<int> listeners;
+    std::vector<Descriptor> listeners;
     std::size_t accepting = 0;  ///< threads
     std::list<Open> open;       ///< the oldest first
     bool closed = false;
     std::atomic<std::uint64_t> refused{0};
 };
 
-Reception::Reception(std::span<const int> sockets, std::string token,
+Reception::Reception(std::vector<Descriptor> sockets, std::string token,
                      std::shared_ptr<Outbox> outbox, std::shared_ptr<Audience> audience)
     : state_(std::make_shared<State>()) {
     state_->token = std::move(token);
     state_->outbox = std::move(outbox);
     state_->audience = std::move(audience);
-    state_->listeners.assign(sockets.begin(), sockets.end());
+    state_->listeners = std::move(sockets);
     const SignalsBlocked blocked;
     try {
-        for (const int socket : sockets) {
-            std::thread([state = state_, socket] { state->accept_all(socket); }).detach();
+        for (const Descriptor& socket : state_->listeners) {
+            std::thread([state = state_, number = socket.get()] {
+                state->accept_all(number);
+            }).detach();
             const std::lock_guard lock(state_->lock);
             ++state_->accepting;
         }
@@ -104,12 +215,12 @@ void Reception::close() {
     std::unique_lock lock(state.lock);
     if (state.closed) return;
     state.closed = true;
-    for (const int listener : state.listeners) ::shutdown(listener, SHUT_RDWR);
+    for (const Descriptor& listener : state.listeners) ::shutdown(listener.get(), SHUT_RDWR);
     for (const auto& one : state.open) one.connection->end();
     state.changed.notify_all();
     // The addresses are free afterwards.
     state.changed.wait(lock, [&state] { return state.accepting == 0; });
-    for (const int listener : state.listeners) ::close(listener);
+    state.listeners.clear();
 }
 
 bool Reception::is_of_this_process() const {
@@ -123,137 +234,6 @@ std::uint64_t Reception::refused() const {
 std::size_t Reception::connections() const {
     const std::lock_guard lock(state_->lock);
     return state_->open.size();
-}
-
-void Reception::State::accept_all(int listener) {
-    while (true) {
-        int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-        if (socket >= 0) {
-            try {
-                begin(socket);
-            } catch (const std::exception&) {  // no more threads or memory, for now
-                ++refused;
-            }
-            continue;
-        }
-        std::unique_lock held(lock);
-        // Else a connection broke before it was there, or no descriptors are left, for now.
-        if (!closed) changed.wait_for(held, retry_time);
-        if (!closed) continue;
-        --accepting;
-        changed.notify_all();
-        return;
-    }
-}
-
-void Reception::State::begin(int socket) {
-    evict_silent();
-    if (!may_keep(socket)) socket = moved_down(socket);
-    const auto connection = std::make_shared<Connection>(socket);
-    {
-        const std::lock_guard held(lock);
-        if (closed || open.size() >= connections_at_once() || !may_keep(socket)) {
-            ++refused;
-            return;
-        }
-        open.push_back({connection});
-    }
-    try {
-        std::thread([self = shared_from_this(), connection]() mutable {
-            self->run(std::move(connection));
-        }).detach();
-    } catch (...) {
-        remove(connection);
-        throw;
-    }
-}
-
-void Reception::State::evict_silent() {
-    std::unique_lock held(lock);
-    const auto is_silent = [](const Open& one) { return one.is_silent; };
-    const auto silent = static_cast<std::size_t>(std::ranges::count_if(open, is_silent));
-    const std::size_t all = open.size();
-    if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
-    const auto oldest = std::ranges::find_if(open, is_silent);
-    oldest->is_silent = false;
-    oldest->connection->end();  // its thread takes it out
-    ++refused;
-    changed.wait_for(held, retry_time, [&] { return closed || open.size() < all; });
-}
-
-std::list<Reception::State::Open>::iterator Reception::State::find(
-    const ConnectionPtr& connection) {
-    return std::ranges::find_if(open,
-                                [&](const Open& one) { return one.connection == connection; });
-}
-
-/// Closes it, where nobody else has it, before another one takes its place.
-void Reception::State::remove(ConnectionPtr connection) {
-    const std::lock_guard held(lock);
-    open.erase(find(connection));
-    connection.reset();
-    changed.notify_all();
-}
-
-void Reception::State::run(ConnectionPtr connection) noexcept {
-    try {
-        serve(connection);
-    } catch (const Error& error) {  // whoever it was: it is no concern of the program that sends
-        const bool has_just_ended = error.code() == ErrorCode::peer_failed;
-        refused += !has_just_ended;
-    } catch (...) {
-        ++refused;
-    }
-    connection->end();
-    remove(std::move(connection));
-}
-
-void Reception::State::serve(const ConnectionPtr& connection) {
-    const Value words = greet(*connection);
-    {
-        const std::lock_guard held(lock);
-        find(connection)->is_silent = false;
-    }
-    if (words.is("role", "data")) {
-        const std::string& key = words.name("key");
-        const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
-        TakenCall taken;
-        if (audience != nullptr && pathway == 0)
-            taken = [this, &key, rank](std::uint64_t place) {
-                audience->taken_before(key, rank, place);
-            };
-        outbox->serve(*connection, key, rank, pathway, std::move(taken));
-    } else if (words.is("role", "control") && audience != nullptr) {
-        audience->serve(connection, words);
-    } else {
-        throw Error(ErrorCode::io, "a connection must be for control or for data");
-    }
-}
-
-Value Reception::State::greet(const Connection& connection) const {
-    connection.look_after();
-    connection.limit_sending(greeting_seconds);
-    send_frame(connection, Record().add("datamover_stream", protocol_version));
-    Value words = read_frame(connection, max_greeting_bytes,
-                             Clock::now() + std::chrono::seconds(greeting_seconds));
-    if (!may_connect(connection, words)) {
-        send_frame(connection,
-                   Record()
-                       .add("type", "failed")
-                       .add("code", "invalid_argument")
-                       .add("words",
-                            "the stream requires its token, which was not sent; pass token= or set "
-                            "DATAMOVER_STREAM_TOKEN"));
-        throw Error(ErrorCode::io, "a connection has a wrong token");
-    }
-    return words;
-}
-
-bool Reception::State::may_connect(const Connection& connection, const Value& words) const {
-    if (token.empty() || connection.is_of_this_user()) return true;
-    const Value* const sent = words.find("token");
-    return sent != nullptr && sent->kind() == Value::Kind::text &&
-           equal_in_constant_time(sent->text(), token);
 }
 
 }  // namespace datamover::stream

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "stream/sender/audience.hpp"
 #include "stream/sender/outbox.hpp"
@@ -25,9 +25,9 @@ inline std::atomic<std::size_t> max_connections{1024};
 /// of its own. These threads call neither MPI nor anything of the program's.
 class Reception {
 public:
-    /// Takes the sockets over. Everybody may connect if `token` is empty. `audience` is there on
+    /// Everybody may connect if `token` is empty. `audience` is there on
     /// process 0 alone. Throws io.
-    Reception(std::span<const int> sockets, std::string token, std::shared_ptr<Outbox> outbox,
+    Reception(std::vector<Descriptor> sockets, std::string token, std::shared_ptr<Outbox> outbox,
               std::shared_ptr<Audience> audience);
     ~Reception() { close(); }
     Reception(const Reception&) = delete;

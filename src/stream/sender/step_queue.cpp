@@ -22,27 +22,13 @@ std::int64_t StepQueue::drop_oldest() {
 
 StepQueue::Room StepQueue::room_for(std::int64_t sequence, std::int64_t bytes) const {
     // A step that has begun is one of those that wait, and the last to be dropped.
-    const std::size_t begun = is_newest(sequence) ? 1 : 0;
-    if (waiting_.size() <= begun || !is_full(bytes, begun != 0)) return Room::yes;
-    return policy_ == Policy::block ? Room::wait : Room::by_dropping;
-}
-
-bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {
-    const std::int64_t held = waiting_bytes();
+    const bool has_begun = is_newest(sequence);
+    if (waiting_.size() <= std::size_t{has_begun}) return Room::yes;
+    std::int64_t held = 0;
+    for (const Step& step : waiting_) held += step.bytes;
     const bool has_steps = !has_begun && static_cast<std::int64_t>(waiting_.size()) >= max_steps_;
-    return has_steps || held > max_bytes_ - bytes;
-}
-
-std::int64_t StepQueue::waiting_bytes() const {
-    std::int64_t all = 0;
-    for (const Step& step : waiting_) all += step.bytes;
-    return all;
-}
-
-std::int64_t StepQueue::travelling_bytes() const {
-    std::int64_t all = 0;
-    for (const auto& [place, bytes] : travelling_bytes_) all += bytes;
-    return all;
+    if (!has_steps && held <= max_bytes_ - bytes) return Room::yes;
+    return policy_ == Policy::block ? Room::wait : Room::by_dropping;
 }
 
 std::int64_t StepQueue::bytes_of(std::int64_t sequence) const {
@@ -64,7 +50,8 @@ void StepQueue::complete() {
 
 std::optional<Step> StepQueue::next_to_send() {
     if (waiting_.empty() || !waiting_.front().complete) return std::nullopt;
-    const std::int64_t travelling = travelling_bytes();
+    std::int64_t travelling = 0;
+    for (const auto& [place, bytes] : travelling_bytes_) travelling += bytes;
     if (travelling != 0 && travelling > max_bytes_ - waiting_.front().bytes) return std::nullopt;
     Step step = std::move(waiting_.front());
     waiting_.pop_front();

@@ -80,10 +80,6 @@ private:
     bool is_newest(std::int64_t sequence) const {
         return is_within_step() && waiting_.back().sequence == sequence;
     }
-    /// Whether so many bytes more are too many, or a step that has not begun is.
-    bool is_full(std::int64_t bytes, bool has_begun) const;
-    std::int64_t waiting_bytes() const;
-    std::int64_t travelling_bytes() const;
 
     Policy policy_;
     std::int64_t max_steps_, max_bytes_;

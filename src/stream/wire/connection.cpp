@@ -40,6 +40,10 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
+bool set_option(int socket, int level, int option, const auto& value) {
+    return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
 /// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
 /// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
 std::size_t send_once(int socket, std::span<const std::byte> first,
@@ -71,6 +75,22 @@ std::size_t send_once(int socket, std::span<const std::byte> first,
 }
 
 }  // namespace
+
+std::chrono::milliseconds time_until(Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    return std::max(left, std::chrono::milliseconds(0));
+}
+
+bool wait_for(int socket, short events, Clock::time_point end, const Look& look) {
+    while (true) {
+        look();
+        pollfd waiting{socket, events, 0};
+        // Before poll: this process may have been kept from running until what came was late.
+        const auto left = time_until(end);
+        if (::poll(&waiting, 1, static_cast<int>(look.until_next(left).count())) > 0) return true;
+        if (left.count() == 0) return false;
+    }
+}
 
 std::uint64_t max_files() {
     rlimit limit{};
@@ -114,14 +134,13 @@ bool Connection::is_of_this_user() const {
 }
 
 void Connection::limit_sending(int seconds) const {
-    const timeval limit{seconds, 0};
-    if (::setsockopt(socket(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
+    if (!set_option(socket(), SOL_SOCKET, SO_SNDTIMEO, timeval{seconds, 0})) fail(errno);
 }
 
 void Connection::look_after() const {
     if (is_local_) return;
     const auto set = [this](int level, int option, int value) {
-        if (::setsockopt(socket(), level, option, &value, sizeof value) != 0) fail(errno);
+        if (!set_option(socket(), level, option, value)) fail(errno);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -141,7 +160,7 @@ bool Connection::loops_back() const {
 }
 
 void Connection::limit_kept(int bytes) const {
-    ::setsockopt(socket(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    set_option(socket(), SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
 void Connection::send(std::span<const std::byte> bytes) const {
@@ -166,17 +185,10 @@ std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> int
 void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
                       const Look& look) const {
     while (!into.empty()) {
-        // Before it is read: this process may have been kept from running until what came was late.
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-        if (const auto come = receive(into)) {
+        if (const auto come = receive(into))
             into = into.subspan(come->size());
-            continue;
-        }
-        look();
-        if (left.count() <= 0)
+        else if (!wait_for(socket(), POLLIN, deadline, look))
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
-        pollfd waiting{socket(), POLLIN, 0};
-        ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
     }
 }
 

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace datamover::stream {
@@ -36,6 +37,13 @@ struct Look {
     }
 };
 
+/// How long it is until then, rounded up; 0 where it is past.
+std::chrono::milliseconds time_until(Clock::time_point end);
+
+/// Waits until poll finds such events of a socket, below 0: none; whether they are there in time.
+/// Throws what `look` throws.
+bool wait_for(int socket, short events, Clock::time_point end, const Look& look = {});
+
 /// How many files this process may have open.
 std::uint64_t max_files();
 
@@ -48,8 +56,11 @@ class Descriptor {
 public:
     explicit Descriptor(int number) : number_(number) {}
     ~Descriptor();
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(number_, other.number_);
+        return *this;
+    }
 
     int get() const { return number_; }
 

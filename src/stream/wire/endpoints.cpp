@@ -16,7 +16,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
-#include <thread>
 
 #include "geometry/make_error.hpp"
 #include "stream/wire/token.hpp"
@@ -28,16 +27,12 @@ constexpr int backlog = 4096;  ///< or as many as the system allows
 constexpr int name_bytes = 16;
 constexpr std::string_view scheme = "tcp://";
 
-/// An address as numbers, without asking anybody what a name stands for; nothing for a name.
-struct NumericAddress {
-    std::array<unsigned char, 16> bytes{};
-    bool is_v6 = false;
-};
-std::optional<NumericAddress> numeric(const std::string& host) {
-    NumericAddress found;
-    if (::inet_pton(AF_INET, host.c_str(), found.bytes.data()) == 1) return found;
-    found.is_v6 = true;
-    if (::inet_pton(AF_INET6, host.c_str(), found.bytes.data()) == 1) return found;
+/// An address as numbers, without asking anybody what a name stands for; nothing for a name. One of
+/// version 4 is mapped to version 6.
+std::optional<in6_addr> numeric(const std::string& host) {
+    in6_addr found{};
+    for (const std::string& text : {host, "::ffff:" + host})
+        if (::inet_pton(AF_INET6, text.c_str(), &found) == 1) return found;
     return std::nullopt;
 }
 
@@ -149,16 +144,15 @@ std::string Address::text() const {
 bool is_loopback(const std::string& host) {
     const auto address = numeric(host);
     if (!address) return host == "localhost";
-    if (!address->is_v6) return address->bytes[0] == 127;
-    std::array<unsigned char, 16> loopback{};
-    loopback.back() = 1;
-    return address->bytes == loopback;
+    return IN6_IS_ADDR_LOOPBACK(&*address) ||
+           (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr[12] == 127);
 }
 
 bool is_any(const std::string& host) {
-    if (host == "*") return true;  // as other libraries write it
     const auto address = numeric(host);
-    return address && address->bytes == std::array<unsigned char, 16>{};
+    return host == "*" ||  // as other libraries write it
+           (address && (IN6_IS_ADDR_UNSPECIFIED(&*address) ||
+                        (IN6_IS_ADDR_V4MAPPED(&*address) && address->s6_addr32[3] == 0)));
 }
 
 std::optional<Address> own_end(int socket) {
@@ -171,18 +165,9 @@ std::optional<Address> peer_end(int socket) {
 
 Listeners::Listeners(const Address& first, int rank, bool local) {
     refuse_any(first, first.host);
-    try {
-        listen({own_host(first.host, rank), rank == 0 ? first.port : 0});
-        refuse_any(first, address_.host);  // "0" does not look like it
-        if (local) listen_locally();
-    } catch (...) {
-        for (const int socket : sockets_) ::close(socket);
-        throw;
-    }
-}
-
-Listeners::~Listeners() {
-    for (const int socket : sockets_) ::close(socket);
+    listen({own_host(first.host, rank), rank == 0 ? first.port : 0});
+    refuse_any(first, address_.host);  // "0" does not look like it
+    if (local) listen_locally();
 }
 
 void Listeners::listen(const Address& address) {
@@ -192,7 +177,7 @@ void Listeners::listen(const Address& address) {
     };
     const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) refuse();
-    sockets_.push_back(socket);
+    sockets_.emplace_back(socket);
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (found->ai_family == AF_INET6)
@@ -208,13 +193,11 @@ void Listeners::listen(const Address& address) {
 void Listeners::listen_locally() {
     const std::string name = "datamover-" + random_digits(name_bytes);
     const LocalAddress address(name);
-    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) return;
-    if (::bind(socket, address.get(), address.bytes()) != 0 || ::listen(socket, backlog) != 0) {
-        ::close(socket);
+    Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(socket.get(), address.get(), address.bytes()) != 0 ||
+        ::listen(socket.get(), backlog) != 0)
         return;
-    }
-    sockets_.push_back(socket);
+    sockets_.push_back(std::move(socket));
     local_name_ = name;
 }
 
@@ -224,24 +207,10 @@ constexpr std::chrono::milliseconds redial_time{50};
 /// A connection that takes nothing for so long has failed.
 constexpr int stalled_seconds = 600;
 
-std::chrono::milliseconds time_until(Clock::time_point until) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    return std::max(left, std::chrono::milliseconds(0));
-}
-
 /// In tenths.
 double seconds_since(Clock::time_point begin) {
     const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
     return static_cast<double>((passed.count() + 50) / 100) / 10;
-}
-
-/// Before somebody is asked again who was not there.
-void rest(const Look& look) {
-    const Clock::time_point end = Clock::now() + redial_time;
-    for (auto left = time_until(end); left.count() > 0; left = time_until(end)) {
-        look();
-        std::this_thread::sleep_for(look.until_next(left));
-    }
 }
 
 /// Connects a socket that does not block; 0 or the error's number.
@@ -249,14 +218,7 @@ int try_to_connect(int socket, const sockaddr* address, socklen_t bytes, Clock::
                    const Look& look) {
     if (::connect(socket, address, bytes) != 0) {
         if (errno != EINPROGRESS && errno != EINTR) return errno;
-        while (true) {
-            look();
-            pollfd waiting{socket, POLLOUT, 0};
-            const auto left = time_until(until);
-            const auto time = look.until_next(std::min(left, look_time));
-            if (::poll(&waiting, 1, static_cast<int>(time.count())) > 0) break;
-            if (left.count() == 0) return ETIMEDOUT;
-        }
+        if (!wait_for(socket, POLLOUT, until, look)) return ETIMEDOUT;
         int error = 0;
         socklen_t length = sizeof error;
         if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
@@ -270,28 +232,16 @@ int try_to_connect(int socket, const sockaddr* address, socklen_t bytes, Clock::
 
 /// A connection that waits when it sends, as those that were accepted; null with the error's
 /// number.
-std::shared_ptr<Connection> connected(int family, const sockaddr* address, socklen_t bytes,
+std::shared_ptr<Connection> connected(const sockaddr* address, socklen_t bytes,
                                       Clock::time_point until, const Look& look, int& error) {
-    const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (socket < 0) {
-        error = errno;
-        return nullptr;
-    }
+    const int socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    error = errno;
+    if (socket < 0) return nullptr;
     auto connection = std::make_shared<Connection>(socket);
     error = try_to_connect(socket, address, bytes, until, look);
     if (error != 0) return nullptr;
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) & ~O_NONBLOCK);
     return connection;
-}
-
-std::shared_ptr<Connection> connected(const Address& address, Clock::time_point until,
-                                      const Look& look, int& error) {
-    const Found found = looked_up(address, SOCK_STREAM);
-    for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next)
-        if (auto connection =
-                connected(one->ai_family, one->ai_addr, one->ai_addrlen, until, look, error))
-            return connection;
-    return nullptr;
 }
 
 /// Says who this is.
@@ -320,7 +270,11 @@ std::shared_ptr<Connection> dial(const Address& address, const Record& words,
     const Clock::time_point begin = Clock::now();
     while (true) {
         int error = 0;
-        const auto connection = connected(address, greeting_end(deadline), dialing.look, error);
+        std::shared_ptr<Connection> connection;
+        const Found found = looked_up(address, SOCK_STREAM);
+        for (auto* one = found.get(); one != nullptr && connection == nullptr; one = one->ai_next)
+            connection = connected(one->ai_addr, one->ai_addrlen, greeting_end(deadline),
+                                   dialing.look, error);
         if (connection != nullptr) {
             // The first sending process listens before the others have come to open the stream.
             introduce(*connection, address.text(), words, dialing,
@@ -335,7 +289,7 @@ std::shared_ptr<Connection> dial(const Address& address, const Record& words,
         if (!again || (deadline && Clock::now() + redial_time >= *deadline))
             throw make_error(ErrorCode::timeout, "no stream at ", address.text(), " after ",
                              seconds_since(begin), " s; is the sending program running?");
-        rest(dialing.look);
+        wait_for(-1, 0, Clock::now() + redial_time, dialing.look);  // before it is asked again
     }
 }
 
@@ -344,8 +298,8 @@ std::shared_ptr<Connection> dial_local(const std::string& name, const Record& wo
     if (name.size() >= sizeof(sockaddr_un::sun_path)) return nullptr;
     const LocalAddress address(name);
     int error = 0;
-    const auto connection = connected(AF_UNIX, address.get(), address.bytes(),
-                                      greeting_end(std::nullopt), dialing.look, error);
+    const auto connection =
+        connected(address.get(), address.bytes(), greeting_end(std::nullopt), dialing.look, error);
     if (connection == nullptr) return nullptr;
     introduce(*connection, "the local connection", words, dialing, greeting_end(std::nullopt));
     return connection;

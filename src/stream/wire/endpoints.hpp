@@ -38,29 +38,25 @@ bool is_any(const std::string& host);
 std::optional<Address> own_end(int socket);
 std::optional<Address> peer_end(int socket);
 
-/// Sockets that listen, closed with this unless they are taken.
+/// Sockets that listen.
 class Listeners {
 public:
     /// Process 0 listens at the address, the others at ports of their own, at that address or,
     /// where it is not this machine's, at the one that leads there. With `local` also under a name
     /// that processes of this machine can find. Throws io.
     Listeners(const Address& first, int rank, bool local);
-    ~Listeners();
-    Listeners(const Listeners&) = delete;
-    Listeners& operator=(const Listeners&) = delete;
 
     /// Where this process can be reached.
     const Address& address() const { return address_; }
     /// "" where there is none.
     const std::string& local_name() const { return local_name_; }
-    /// The caller closes them.
-    std::vector<int> take() { return std::exchange(sockets_, {}); }
+    std::vector<Descriptor> take() { return std::exchange(sockets_, {}); }
 
 private:
     void listen(const Address& address);
     void listen_locally();
 
-    std::vector<int> sockets_;
+    std::vector<Descriptor> sockets_;
     Address address_;
     std::string local_name_;
 };

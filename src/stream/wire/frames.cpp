@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <locale>
 #include <span>
 
 #include "geometry/make_error.hpp"
 #include "stream/wire/crc32c.hpp"
+#include "stream/wire/message_words.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -22,22 +24,6 @@ constexpr int max_list_depth = 4;
 
 [[noreturn]] void refuse_record() {
     throw Error(ErrorCode::io, "received a control message that is malformed");
-}
-
-/// The character that begins at `at`, which is moved behind it; -1 if there is none.
-std::int64_t take_character(std::string_view text, std::size_t& at) {
-    const auto first = static_cast<unsigned char>(text[at++]);
-    if (first < 0x80) return first;
-    const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
-    constexpr std::int64_t least[] = {0, 0x80, 0x800, 0x10000};
-    std::int64_t character = first & (0x3f >> more);
-    for (int n = 0; n < more; ++n) {
-        if (at == text.size() || (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80) return -1;
-        character = character << 6 | (static_cast<unsigned char>(text[at++]) & 0x3f);
-    }
-    const bool is_surrogate = character >= 0xd800 && character < 0xe000;
-    const bool is_wrong = first < 0xc2 || first > 0xf4 || character < least[more];
-    return is_wrong || character > 0x10ffff || is_surrogate ? -1 : character;
 }
 
 void put_number(std::string& bytes, std::uint64_t value, int count) {
@@ -53,6 +39,7 @@ public:
 
     Value record() {
         Value record;
+        record.text_ = rest_;
         while (!rest_.empty()) {
             record.keys_.emplace_back(take(number(1)));
             record.items_.push_back(value(0));
@@ -100,12 +87,21 @@ private:
 };
 
 bool is_plain_text(std::string_view text, std::size_t most_characters) {
-    std::size_t characters = 0;
-    for (std::size_t at = 0; at < text.size(); ++characters) {
-        const std::int64_t character = take_character(text, at);
-        if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;
-    }
-    return characters <= most_characters;
+    using Facet = std::codecvt<char32_t, char8_t, std::mbstate_t>;
+    const auto* const begin = reinterpret_cast<const char8_t*>(text.data());
+    const auto* const end = begin + text.size();
+    std::u32string characters(text.size(), U' ');
+    std::mbstate_t state{};
+    const char8_t* read = begin;
+    char32_t* written = characters.data();
+    const auto result = std::use_facet<Facet>(std::locale::classic())
+                            .in(state, begin, end, read, written, written + text.size(), written);
+    characters.resize(static_cast<std::size_t>(written - characters.data()));
+    const auto is_wrong = [](char32_t one) {  // for control, or a surrogate
+        return one < 0x20 || (one >= 0x7f && one < 0xa0) || (one >= 0xd800 && one < 0xe000);
+    };
+    return result == Facet::ok && read == end && characters.size() <= most_characters &&
+           std::ranges::none_of(characters, is_wrong);
 }
 
 void check_array_name(const std::string& name) {
@@ -128,28 +124,23 @@ const Value* Value::find(std::string_view key) const {
     return nullptr;
 }
 
-std::int64_t Value::number(std::string_view key, std::int64_t least, std::int64_t most) const {
-    return (has(key) ? *find(key) : Value()).as_number(key, least, most);
-}
-
-const std::string& Value::name(std::string_view key, std::size_t most_characters) const {
+const Value& Value::at(std::string_view key) const {
     static const Value nothing;
-    return (has(key) ? *find(key) : nothing).as_name(key, most_characters);
+    return has(key) ? *find(key) : nothing;
 }
 
 const std::string& Value::bytes(std::string_view key) const {
-    const Value* const found = find(key);
-    if (found == nullptr || found->kind_ != Kind::text)
+    if (at(key).kind_ != Kind::text)
         throw make_error(ErrorCode::io, "'", key, "' of a control message must be a text");
-    return found->text_;
+    return at(key).text_;
 }
 
 const std::vector<Value>& Value::list(std::string_view key, std::size_t most) const {
-    const Value* const found = find(key);
-    if (found == nullptr || found->kind_ != Kind::list || found->items_.size() > most)
+    const Value& found = at(key);
+    if (found.kind_ != Kind::list || found.items_.size() > most)
         throw make_error(ErrorCode::io, "'", key,
                          "' of a control message must be a list of at most ", most, " items");
-    return found->items_;
+    return found.items_;
 }
 
 const std::string& Value::as_name(std::string_view what, std::size_t most_characters) const {
@@ -192,6 +183,13 @@ std::string few_words(std::string words) {
     return words;
 }
 
+Record failed_words(const Error& error) {
+    return Record()
+        .add("type", "failed")
+        .add("code", error_code_name(error.code()))
+        .add("words", few_words(error.what()));
+}
+
 Error said_error(const Value& said) {
     const std::string& name = said.name("code");
     ErrorCode code = ErrorCode::peer_failed;
@@ -205,8 +203,6 @@ Error said_error(const Value& said) {
 
 namespace {
 
-constexpr std::string_view magic = "DMF7";
-constexpr std::size_t header_bytes = 16, checked_bytes = 12;
 /// A consumer that takes no frames for so long has failed.
 constexpr std::chrono::milliseconds frames_stalled_time{600'000};
 /// What is read of frames at once.
@@ -216,30 +212,17 @@ std::span<const std::byte> bytes_of_text(std::string_view text) {
     return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::uint32_t number_at(std::span<const std::byte> bytes) {
-    std::uint32_t value = 0;
-    for (std::size_t n = 0; n < 4; ++n) value = value << 8 | static_cast<std::uint32_t>(bytes[n]);
-    return value;
-}
-
-std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_bytes) {
-    for (std::size_t n = 0; n < magic.size(); ++n)
-        if (static_cast<char>(header[n]) != magic[n])
-            throw Error(
-                ErrorCode::io,
-                "received bytes that are not a frame of this version of the stream protocol");
+FrameHeader header_of(std::span<const std::byte> words, std::uint32_t max_bytes) {
     // Else a longer length would be waited for, perhaps for ever.
-    if (crc32c(header.first(checked_bytes)) != number_at(header.subspan(checked_bytes)))
-        throw Error(ErrorCode::io, "the header of a frame arrived damaged");
-    const std::uint32_t length = number_at(header.subspan(4));
-    if (length > max_bytes)
-        throw make_error(ErrorCode::io, "a frame has ", length, " bytes; at most ", max_bytes,
+    const FrameHeader header = FrameHeader::read(words.first<FrameHeader::size_bytes>());
+    if (header.bytes > max_bytes)
+        throw make_error(ErrorCode::io, "a frame has ", header.bytes, " bytes; at most ", max_bytes,
                          " are accepted");
-    return length;
+    return header;
 }
 
-Value words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
-    if (crc32c(body) != number_at(header.subspan(8)))
+Value words_of(const FrameHeader& header, std::span<const std::byte> body) {
+    if (crc32c(body) != header.checksum)
         throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
     return Value::parse_record({reinterpret_cast<const char*>(body.data()), body.size()});
 }
@@ -247,15 +230,9 @@ Value words_of(std::span<const std::byte> header, std::span<const std::byte> bod
 }  // namespace
 
 std::string frame_of(std::string_view words) {
-    std::string frame(magic);
-    const auto add = [&frame](std::uint32_t value) {
-        for (int n = 3; n >= 0; --n) frame += static_cast<char>(value >> 8 * n & 0xff);
-    };
-    add(static_cast<std::uint32_t>(words.size()));
-    add(crc32c(bytes_of_text(words)));
-    add(crc32c(bytes_of_text(frame)));
-    frame += words;
-    return frame;
+    const auto header =
+        FrameHeader{static_cast<std::uint32_t>(words.size()), crc32c(bytes_of_text(words))}.write();
+    return std::string(reinterpret_cast<const char*>(header.data()), header.size()) += words;
 }
 
 void send_frame(const Connection& connection, const Record& words) {
@@ -264,9 +241,10 @@ void send_frame(const Connection& connection, const Record& words) {
 
 Value read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
                  const Look& look) {
-    std::array<std::byte, header_bytes> header;
-    connection.read(header, deadline, look);
-    std::vector<std::byte> body(length_of(header, max_bytes));
+    std::array<std::byte, FrameHeader::size_bytes> words;
+    connection.read(words, deadline, look);
+    const FrameHeader header = header_of(words, max_bytes);
+    std::vector<std::byte> body(header.bytes);
     connection.read(body, deadline, look);
     return words_of(header, body);
 }
@@ -287,14 +265,15 @@ std::vector<Value> FrameLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Value> frames;
     std::span<const std::byte> rest = come_;
     std::size_t unfinished_bytes = 0;
-    while (rest.size() >= header_bytes) {
-        const std::size_t length = length_of(rest, max_bytes);
-        if (rest.size() - header_bytes < length) {
-            unfinished_bytes = header_bytes + length;
+    while (rest.size() >= FrameHeader::size_bytes) {
+        const FrameHeader header = header_of(rest, max_bytes);
+        const std::size_t frame_bytes = FrameHeader::size_bytes + header.bytes;
+        if (rest.size() < frame_bytes) {
+            unfinished_bytes = frame_bytes;
             break;
         }
-        frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
-        rest = rest.subspan(header_bytes + length);
+        frames.push_back(words_of(header, rest.subspan(FrameHeader::size_bytes, header.bytes)));
+        rest = rest.subspan(frame_bytes);
     }
     if (come_.capacity() > frame_read_bytes && !frames.empty())
         come_ = std::vector<std::byte>(rest.begin(), rest.end());  // so much is rarely needed
@@ -310,9 +289,7 @@ std::vector<Value> FrameLink::take_frames(std::uint32_t max_bytes) {
 }
 
 void FrameLink::finish(Clock::time_point deadline) {
-    while (!unsent_.send_more() && Clock::now() <= deadline) {
-        pollfd waiting{socket(), POLLOUT, 0};
-        ::poll(&waiting, 1, 100);
+    while (!unsent_.send_more() && wait_for(socket(), POLLOUT, deadline)) {
     }
     connection_->end_sending();
 }
@@ -324,10 +301,8 @@ void ControlLink::say(std::string_view words) {
 /// How long the next bytes are waited for; -1 ms: for ever.
 std::chrono::milliseconds ControlLink::patience() {
     using std::chrono::milliseconds;
-    if (const auto since = begun()) {
-        const auto end = *since + milliseconds(frame_milliseconds.load());
-        return std::max(std::chrono::ceil<milliseconds>(end - Clock::now()), milliseconds(0));
-    }
+    if (const auto since = begun())
+        return time_until(*since + milliseconds(frame_milliseconds.load()));
     return unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
 }
 

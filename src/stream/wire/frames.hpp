@@ -40,6 +40,7 @@ public:
 
     Kind kind() const { return kind_; }
     std::int64_t integer() const { return integer_; }
+    /// Of a record the bytes that it was parsed from.
     const std::string& text() const { return text_; }
     const std::vector<Value>& items() const { return items_; }
     bool is(std::string_view text) const { return kind_ == Kind::text && text_ == text; }
@@ -53,11 +54,15 @@ public:
     bool has(std::string_view key) const { return find(key) != nullptr; }
     /// A field that must be an integer within limits. Throws io.
     std::int64_t number(std::string_view key, std::int64_t least = 0,
-                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
+                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+        return at(key).as_number(key, least, most);
+    }
     /// Whether there is a field that is not 0. Throws io if it is not an integer.
     bool flag(std::string_view key) const { return has(key) && number(key, 0, 1) != 0; }
     /// A field that must be a plain text. Throws io.
-    const std::string& name(std::string_view key, std::size_t most_characters = 256) const;
+    const std::string& name(std::string_view key, std::size_t most_characters = 256) const {
+        return at(key).as_name(key, most_characters);
+    }
     /// A field that must be a text, of any bytes. Throws io.
     const std::string& bytes(std::string_view key) const;
     /// A field that must be a list of at most so many items. Throws io.
@@ -69,6 +74,8 @@ public:
 
 private:
     friend class FieldReader;
+    const Value& at(std::string_view key) const;  ///< a record where there is none
+
     Kind kind_ = Kind::record;
     std::int64_t integer_ = 0;
     std::string text_;
@@ -121,7 +128,9 @@ inline constexpr std::size_t max_words = 2000;
 
 /// Words that are not too long, cut between characters.
 std::string few_words(std::string words);
-/// peer_failed where the code is none that is known. Throws io.
+/// An error as a frame says it, and as it is read there: peer_failed where the code is none that is
+/// known. Throws io.
+Record failed_words(const Error& error);
 Error said_error(const Value& said);
 
 /// What both ends say first.

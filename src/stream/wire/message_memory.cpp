@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -33,40 +32,36 @@ std::atomic<std::uint64_t> segments_made{0};
 }  // namespace
 
 std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
-    const int file = ::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0) return nullptr;
-    void* memory = MAP_FAILED;
-    if (may_keep(file) && reserve_and_seal(file, bytes))
-        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) {
-        ::close(file);
+    Descriptor file(::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (file.get() < 0 || !may_keep(file.get()) || !reserve_and_seal(file.get(), bytes))
         return nullptr;
-    }
-    return std::unique_ptr<Segment>(new Segment(file, {static_cast<std::byte*>(memory), bytes}));
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return nullptr;
+    return std::unique_ptr<Segment>(
+        new Segment(std::move(file), {static_cast<std::byte*>(memory), bytes}));
 }
 
-Segment::Segment(int file, std::span<std::byte> memory)
-    : file_(file), memory_(memory), number_(segments_made++) {}
+Segment::Segment(Descriptor file, std::span<std::byte> memory)
+    : file_(std::move(file)), memory_(memory), number_(segments_made++) {}
 
 Segment::~Segment() {
     ::munmap(memory_.data(), memory_.size());
-    ::close(file_);
 }
 
 void Segment::give_memory_back() {
     if (!std::exchange(has_memory_, false)) return;
-    ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+    ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                 static_cast<off_t>(memory_.size()));
 }
 
 bool Segment::reserve() {
     if (!has_memory_)
-        has_memory_ = ::posix_fallocate(file_, 0, static_cast<off_t>(memory_.size())) == 0;
+        has_memory_ = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(memory_.size())) == 0;
     return has_memory_;
 }
 
 int Segment::open_for_reading() const {
-    const std::string name = concat("/proc/self/fd/", file_);
+    const std::string name = concat("/proc/self/fd/", file_.get());
     const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
         throw make_error(ErrorCode::io,
@@ -119,21 +114,22 @@ std::byte* large_memory(std::size_t bytes) {
 
 }  // namespace
 
-OwnBytes own_bytes(std::size_t bytes) {
-    OwnBytes memory(bytes < least_bytes
-                        ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
-                        : large_memory(bytes));
-    if (memory == nullptr)
+Memory::Memory(std::size_t bytes)
+    : own_(bytes < least_bytes
+               ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
+               : large_memory(bytes)),
+      bytes_(own_.get(), bytes),
+      packed_(bytes) {
+    if (own_ == nullptr)
         throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
-    return memory;
 }
 
-std::shared_ptr<std::byte> MemoryPool::take(std::size_t bytes) {
-    OwnBytes memory = kept_->take(bytes);
+MemoryPtr MemoryPool::take(std::size_t bytes) {
+    Owned memory = kept_->take(bytes);
     try {
-        const auto give_back = [bytes, kept = std::weak_ptr(kept_)](std::byte* at) noexcept {
-            OwnBytes back(at);
-            if (const auto pool = kept.lock()) pool->give_back(std::move(back), bytes);
+        const auto give_back = [kept = std::weak_ptr(kept_)](const Memory* at) noexcept {
+            Owned back(at);
+            if (const auto pool = kept.lock()) pool->give_back(std::move(back));
         };
         return {memory.release(), give_back};
     } catch (const std::bad_alloc&) {  // the memory was given back
@@ -141,29 +137,95 @@ std::shared_ptr<std::byte> MemoryPool::take(std::size_t bytes) {
     }
 }
 
-MemoryPool::Kept::Kept(std::size_t most) : most_unused(most), process(::getpid()) {}
-
-OwnBytes MemoryPool::Kept::take(std::size_t bytes) {
-    {
-        const std::lock_guard guard(lock);
-        const auto found = unused.find(bytes);
-        if (found != unused.end() && !found->second.empty()) {
-            OwnBytes memory = std::move(found->second.back());
-            found->second.pop_back();
-            return memory;
-        }
-    }
-    return own_bytes(bytes);
+void MemoryPool::share() {
+    const std::lock_guard guard(kept_->lock);
+    kept_->shares_memory = true;
 }
 
-void MemoryPool::Kept::give_back(OwnBytes memory, std::size_t bytes) noexcept {
-    // In a forked child the lock may be a thread's that is not there, for ever.
-    if (::getpid() != process) return;
+void MemoryPool::free_unused() {
+    const std::lock_guard guard(kept_->lock);
+    kept_->keeps_memory = false;
+    for (auto& [bytes, same] : kept_->unused)
+        std::erase_if(same, [this](const Owned& memory) { return !kept_->free(*memory); });
+}
+
+void MemoryPool::end() {
+    const std::lock_guard guard(kept_->lock);
+    kept_->has_ended = true;
+    for (const auto& [bytes, same] : kept_->unused)
+        for (const Owned& memory : same) kept_->held_bytes -= memory->has_memory() ? bytes : 0;
+    // Not given back page by page: a process that still reads a segment would find it empty.
+    kept_->unused.clear();
+}
+
+std::uint64_t MemoryPool::bytes_held() const {
+    const std::lock_guard guard(kept_->lock);
+    return kept_->held_bytes;
+}
+
+MemoryPool::Kept::Kept(std::size_t most) : most_unused(most), process(::getpid()) {}
+
+bool MemoryPool::Kept::takes_segments(std::size_t bytes) const {
+    return shares_memory && !has_ended && bytes >= Segment::least_bytes &&
+           segments < Segment::max_of_connection;
+}
+
+MemoryPool::Owned MemoryPool::Kept::take(std::size_t bytes) {
+    const std::lock_guard guard(lock);
+    keeps_memory = true;
+    Owned memory = take_unused(bytes);
+    if (memory != nullptr) return memory;
+    auto segment = takes_segments(bytes) ? Segment::make(bytes) : nullptr;
+    segments += segment != nullptr;
+    memory = segment != nullptr ? std::make_unique<Memory>(std::move(segment))
+                                : std::make_unique<Memory>(bytes);
+    held_bytes += bytes;
+    return memory;
+}
+
+MemoryPool::Owned MemoryPool::Kept::take_unused(std::size_t bytes) {
+    const auto found = unused.find(bytes);
+    if (found == unused.end()) return nullptr;
+    std::vector<Owned>& same = found->second;
+    // Private memory gives way to segments as soon as the receiver can read those.
+    if (takes_segments(bytes))
+        std::erase_if(same,
+                      [this](const Owned& m) { return m->segment() == nullptr && !free(*m); });
+    if (same.empty()) return nullptr;
+    auto last =
+        std::find_if(same.rbegin(), same.rend(), [](const Owned& m) { return m->has_memory(); });
+    if (last == same.rend()) last = same.rbegin();
+    if (!(*last)->has_memory()) {
+        if (!(*last)->segment()->reserve()) return nullptr;
+        held_bytes += bytes;
+    }
+    Owned memory = std::move(*last);
+    same.erase(std::next(last).base());
+    return memory;
+}
+
+bool MemoryPool::Kept::free(const Memory& memory) {
+    if (memory.has_memory()) held_bytes -= memory.bytes().size();
+    if (memory.segment() == nullptr) return false;
+    memory.segment()->give_memory_back();
+    return true;
+}
+
+void MemoryPool::Kept::give_back(Owned memory) noexcept {
+    std::unique_lock guard(lock, std::try_to_lock);
+    if (!guard) {
+        // In a forked child the lock may be a thread's that is not there, for ever.
+        if (::getpid() != process) return;
+        guard.lock();
+    }
+    const std::size_t bytes = memory->bytes().size();
+    const auto drop = [&] { held_bytes -= memory->has_memory() ? bytes : 0; };
     try {
-        const std::lock_guard guard(lock);
         auto& same = unused[bytes];
-        if (same.size() < most_unused) same.push_back(std::move(memory));
+        if (has_ended || same.size() >= most_unused) return drop();
+        if (keeps_memory || free(*memory)) same.push_back(std::move(memory));
     } catch (const std::bad_alloc&) {  // it goes back to the system
+        drop();
     }
 }
 

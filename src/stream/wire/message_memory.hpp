@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +14,10 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "stream/wire/connection.hpp"
 
 namespace datamover::stream {
 
@@ -43,9 +47,9 @@ public:
     int open_for_reading() const;
 
 private:
-    Segment(int file, std::span<std::byte> memory);
+    Segment(Descriptor file, std::span<std::byte> memory);
 
-    int file_;
+    Descriptor file_;
     std::span<std::byte> memory_;
     std::uint64_t number_;
     bool has_memory_ = true;
@@ -72,11 +76,34 @@ private:
 struct FreeBytes {
     void operator()(std::byte* bytes) const { std::free(bytes); }
 };
-using OwnBytes = std::unique_ptr<std::byte[], FreeBytes>;
 
-/// So many bytes, in large pages where there are many and the system has such: loops over them then
-/// miss fewer addresses. Throws no_memory.
-OwnBytes own_bytes(std::size_t bytes);
+/// Memory for a message or an array: this process's own, or a segment that a local receiver reads.
+class Memory {
+public:
+    /// Of this process's own: in large pages where there are many bytes and the system has such, so
+    /// that loops over them miss fewer addresses. Throws no_memory.
+    explicit Memory(std::size_t bytes);
+    explicit Memory(std::unique_ptr<Segment> segment)
+        : segment_(std::move(segment)), bytes_(segment_->memory()), packed_(bytes_.size()) {}
+
+    std::span<std::byte> bytes() const { return bytes_; }
+    /// Null where the memory is this process's own.
+    Segment* segment() const { return segment_.get(); }
+    bool has_memory() const { return segment_ == nullptr || segment_->has_memory(); }
+
+    /// How many of its bytes, from the first on, have been packed and may be read: all, unless
+    /// `set_packed` said otherwise. Called by who packs and by who sends.
+    std::size_t packed() const { return packed_.load(std::memory_order_acquire); }
+    void set_packed(std::size_t bytes) const { packed_.store(bytes, std::memory_order_release); }
+
+private:
+    std::unique_ptr<std::byte[], FreeBytes> own_;
+    std::unique_ptr<Segment> segment_;
+    std::span<std::byte> bytes_;
+    mutable std::atomic<std::size_t> packed_;
+};
+
+using MemoryPtr = std::shared_ptr<const Memory>;
 
 /// Memory that comes back when nobody has it any more; by any thread, also after the pool's end. In
 /// a child that was forked meanwhile it goes to the system.
@@ -86,19 +113,41 @@ public:
     explicit MemoryPool(std::size_t most_unused = SIZE_MAX)
         : kept_(std::make_shared<Kept>(most_unused)) {}
 
-    /// Throws no_memory.
-    std::shared_ptr<std::byte> take(std::size_t bytes);
+    /// Such as was used before, where there is any; best of what came back last, which is in the
+    /// processor's caches. Throws no_memory.
+    MemoryPtr take(std::size_t bytes);
+    std::shared_ptr<std::byte> take_bytes(std::size_t bytes) {
+        const MemoryPtr memory = take(bytes);
+        return {memory, memory->bytes().data()};
+    }
+    /// From now on what is long enough is taken of segments.
+    void share();
+    /// Gives what nobody uses to the system; until something is taken, also what comes back.
+    void free_unused();
+    /// Keeps nothing any more.
+    void end();
+    /// Of what is used, and of what is not.
+    std::uint64_t bytes_held() const;
 
 private:
+    using Owned = std::unique_ptr<const Memory>;
     struct Kept {
         explicit Kept(std::size_t most);
-        OwnBytes take(std::size_t bytes);
-        void give_back(OwnBytes memory, std::size_t bytes) noexcept;
+        Owned take(std::size_t bytes);
+        Owned take_unused(std::size_t bytes);
+        bool takes_segments(std::size_t bytes) const;
+        void give_back(Owned memory) noexcept;
+        /// Frees memory that nobody uses. Segments stay, without memory: the receiver knows them,
+        /// and would take no others in their place. Whether it stays.
+        bool free(const Memory& memory);
 
         const std::size_t most_unused;
         const pid_t process;
         std::mutex lock;
-        std::map<std::size_t, std::vector<OwnBytes>> unused;
+        std::map<std::size_t, std::vector<Owned>> unused;
+        std::uint64_t held_bytes = 0;
+        int segments = 0;
+        bool keeps_memory = true, shares_memory = false, has_ended = false;
     };
 
     std::shared_ptr<Kept> kept_;

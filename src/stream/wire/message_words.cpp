@@ -10,96 +10,116 @@
 namespace datamover::stream {
 namespace {
 
+constexpr std::uint32_t frame_magic = 0x444d4637;   // "DMF7"
 constexpr std::uint32_t grant_magic = 0x444d4737;   // "DMG7"
 constexpr std::uint32_t chunk_magic = 0x444d4337;   // "DMC7"
 constexpr std::uint32_t shared_magic = 0x444d5337;  // "DMS7"
 
-constexpr std::size_t checksum_bytes = 4;
+/// Passes integers to bytes, or from them.
+class Passing {
+public:
+    Passing(std::byte* at, bool reads) : at_(at), reads_(reads) {}
 
-template <class Integer>
-Integer take(std::span<const std::byte>& words) {
-    Integer value = 0;
-    for (std::size_t n = 0; n < sizeof(Integer); ++n)
-        value = static_cast<Integer>(value << 8 | static_cast<Integer>(words[n]));
-    words = words.subspan(sizeof(Integer));
-    return value;
+    template <class... Integers>
+    void operator()(Integers&... values) {
+        (pass(values), ...);
+    }
+
+private:
+    template <class Integer>
+    void pass(Integer& value) {
+        for (std::size_t n = sizeof(Integer); n-- > 0; ++at_)
+            if (reads_)
+                value = static_cast<Integer>(value << 8 | static_cast<Integer>(*at_));
+            else
+                *at_ = static_cast<std::byte>(value >> 8 * n);
+    }
+
+    std::byte* at_;
+    const bool reads_;
+};
+
+void pass_fields(Passing& pass, FrameHeader& header) {
+    std::uint32_t magic = frame_magic;
+    pass(magic, header.bytes, header.checksum);
 }
 
-template <class Integer>
-void put(std::byte*& at, Integer value) {
-    for (std::size_t n = sizeof(Integer); n-- > 0;) *at++ = static_cast<std::byte>(value >> 8 * n);
-}
-
-void require_undamaged(std::span<const std::byte> words, const char* what) {
-    const std::span<const std::byte> before = words.first(words.size() - checksum_bytes);
-    std::span<const std::byte> last = words.last(checksum_bytes);
-    if (crc32c(before) != take<std::uint32_t>(last))
-        throw make_error(ErrorCode::io, what, " arrived damaged");
-}
-
-template <std::size_t count>
-void put_checksum(std::array<std::byte, count>& words) {
-    std::byte* at = words.data() + count - checksum_bytes;
-    put(at, crc32c(std::span(words).first(count - checksum_bytes)));
-}
-
-}  // namespace
-
-Grant Grant::read(std::span<const std::byte, size_bytes> words) {
-    std::span<const std::byte> rest = words;
-    require_undamaged(words, "a grant");
-    const auto magic = take<std::uint32_t>(rest);
-    const auto alone = take<std::uint32_t>(rest);
+void pass_fields(Passing& pass, Grant& grant) {
+    std::uint32_t magic = grant_magic, alone = grant.alone;
+    pass(magic, alone, grant.taken, grant.may);
     if (magic != grant_magic || alone > 1)
         throw make_error(ErrorCode::io, "received bytes that are not a grant: ", magic, " ", alone);
-    Grant grant;
     grant.alone = alone != 0;
-    grant.taken = take<std::uint64_t>(rest);
-    grant.may = take<std::uint64_t>(rest);
-    return grant;
 }
 
-std::array<std::byte, Grant::size_bytes> Grant::write() const {
-    std::array<std::byte, size_bytes> words{};
-    std::byte* at = words.data();
-    put(at, grant_magic);
-    put(at, std::uint32_t{alone});
-    put(at, taken);
-    put(at, may);
-    put_checksum(words);
-    return words;
-}
-
-ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
-    std::span<const std::byte> rest = words;
-    require_undamaged(words, "the header of a part of a message");
-    const auto magic = take<std::uint32_t>(rest);
+void pass_fields(Passing& pass, ChunkHeader& header) {
+    std::uint32_t magic = header.is_shared ? shared_magic : chunk_magic;
+    auto number = static_cast<std::uint64_t>(header.number);
+    pass(magic, header.checksum, header.array, header.place, header.offset, header.bytes,
+         header.segment, header.position, number);
     if (magic != chunk_magic && magic != shared_magic)
         throw Error(
             ErrorCode::peer_failed,
             "it sent bytes that are not the header of a message; install the same version of "
             "datamover at both ends");
-    ChunkHeader header;
     header.is_shared = magic == shared_magic;
-    header.checksum = take<std::uint32_t>(rest);
-    header.array = take<std::uint32_t>(rest);
-    for (std::uint64_t* const value :
-         {&header.place, &header.offset, &header.bytes, &header.segment, &header.position})
-        *value = take<std::uint64_t>(rest);
-    header.number = static_cast<std::int64_t>(take<std::uint64_t>(rest));
+    header.number = static_cast<std::int64_t>(number);
+}
+
+constexpr std::size_t checksum_bytes = 4;
+
+template <class Header>
+std::array<std::byte, Header::size_bytes> written(Header header) {
+    std::array<std::byte, Header::size_bytes> words{};
+    Passing pass(words.data(), false);
+    pass_fields(pass, header);
+    std::uint32_t checksum = crc32c(std::span(words).first(words.size() - checksum_bytes));
+    pass(checksum);
+    return words;
+}
+
+template <class Header>
+Header read_undamaged(std::span<const std::byte, Header::size_bytes> words, const char* what) {
+    std::array<std::byte, Header::size_bytes> bytes;
+    std::ranges::copy(words, bytes.begin());
+    std::uint32_t checksum = 0;
+    Passing(bytes.data() + bytes.size() - checksum_bytes, true)(checksum);
+    if (crc32c(std::span(bytes).first(bytes.size() - checksum_bytes)) != checksum)
+        throw make_error(ErrorCode::io, what, " arrived damaged");
+    Header header;
+    Passing pass(bytes.data(), true);
+    pass_fields(pass, header);
     return header;
 }
 
+}  // namespace
+
+FrameHeader FrameHeader::read(std::span<const std::byte, size_bytes> words) {
+    const auto right = FrameHeader().write();
+    if (!std::equal(words.begin(), words.begin() + sizeof frame_magic, right.begin()))
+        throw Error(ErrorCode::io,
+                    "received bytes that are not a frame of this version of the stream protocol");
+    return read_undamaged<FrameHeader>(words, "the header of a frame");
+}
+
+std::array<std::byte, FrameHeader::size_bytes> FrameHeader::write() const {
+    return written(*this);
+}
+
+Grant Grant::read(std::span<const std::byte, size_bytes> words) {
+    return read_undamaged<Grant>(words, "a grant");
+}
+
+std::array<std::byte, Grant::size_bytes> Grant::write() const {
+    return written(*this);
+}
+
+ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
+    return read_undamaged<ChunkHeader>(words, "the header of a part of a message");
+}
+
 std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
-    std::array<std::byte, size_bytes> words{};
-    std::byte* at = words.data();
-    put(at, is_shared ? shared_magic : chunk_magic);
-    put(at, checksum);
-    put(at, array);
-    for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);
-    put(at, static_cast<std::uint64_t>(number));
-    put_checksum(words);
-    return words;
+    return written(*this);
 }
 
 std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t message_bytes, int pathway,

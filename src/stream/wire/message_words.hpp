@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Headers of data connections: big-endian integers without gaps, followed by the CRC32C of the
-// preceding bytes.
+// Headers of frames and of what goes over data connections: big-endian integers without gaps,
+// followed by the CRC32C of the preceding bytes.
 #pragma once
 
 #include <array>
@@ -32,6 +32,18 @@ struct Grant {
 
     /// Throws io if the words are not a grant, or arrived damaged.
     static Grant read(std::span<const std::byte, size_bytes> words);
+    std::array<std::byte, size_bytes> write() const;
+};
+
+/// What stands before the words of a frame.
+struct FrameHeader {
+    static constexpr std::size_t size_bytes = 16;
+
+    std::uint32_t bytes = 0;
+    std::uint32_t checksum = 0;  ///< of the words
+
+    /// Throws io if the words are not the header of a frame, or arrived damaged.
+    static FrameHeader read(std::span<const std::byte, size_bytes> words);
     std::array<std::byte, size_bytes> write() const;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plans between layouts of programs with different numbers of processes, and their exchange.
+// Plans between layouts of programs with different numbers of processes; descriptions of arrays and
+// layouts as bytes.
 #include "stream/wire/plan_between.hpp"
 
 #include <algorithm>
@@ -51,7 +52,27 @@ Layout filled_up(const Layout& layout, std::int64_t nprocs) {
     return IndexList(given.shape(), offsets, indices);
 }
 
+constexpr std::size_t max_dtype_characters = 1 << 16;
+
 }  // namespace
+
+Record SentArray::words() const {
+    return Record()
+        .add("type", "array")
+        .add("number", number)
+        .add("name", name)
+        .add("dtype", dtype)
+        .add("elem_bytes", elem_bytes)
+        .add("nprocs", layout.nprocs())
+        .add("layout", bytes_of_layout(layout));
+}
+
+SentArray SentArray::of(const Value& said) {
+    return {static_cast<int>(said.number("number", 0, max_array_number)), said.name("name"),
+            said.name("dtype", max_dtype_characters),
+            layout_of_bytes(said.bytes("layout"), said.number("nprocs", 1, max_processes)),
+            said.number("elem_bytes", 1, max_elem_bytes)};
+}
 
 MotionPlan plan_between(const Layout& source, const Layout& destination) {
     const std::int64_t nprocs = std::max(source.nprocs(), destination.nprocs());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plans from the processes of one program to those of another.
+// Arrays as a stream describes them, and plans from the processes of one program to those of
+// another.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,28 @@
 
 #include "datamover/layout.hpp"
 #include "datamover/motion_plan.hpp"
+#include "stream/wire/frames.hpp"
 
 namespace datamover::stream {
+
+inline constexpr std::int64_t max_elem_bytes = 1 << 16, max_array_number = 1 << 12,
+                              max_processes = 1 << 16;
+
+/// An array that a stream sends: the same in every step.
+struct SentArray {
+    int number = 0;
+    std::string name;
+    /// In the notation of NumPy's file headers, as JSON. Nothing but the elements' size is known of
+    /// it here: who makes sense of the text checks that it says the same.
+    std::string dtype;
+    Layout layout;  ///< of the sending processes
+    std::int64_t elem_bytes = 0;
+
+    /// The array as a frame describes it. Throws as bytes_of_layout.
+    Record words() const;
+    /// The array of a frame, of which nothing is trusted. Throws io.
+    static SentArray of(const Value& said);
+};
 
 /// An ordinary redistribution. Its ranks are processes of the sending program where they send and
 /// of the receiving one where they receive; the smaller program is filled up with processes that
