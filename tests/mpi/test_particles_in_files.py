@@ -88,7 +88,7 @@ def test_the_shape_of_rows_is_read_when_the_array_is_looked_at(comm, place, monk
     monkeypatch.setattr(npy, "open_reader", lambda *said: opened.append(said) or read(*said))
     for target in ("rows", dm.FloorPlan.uniform((3 * comm.size,), (comm.size,), comm.size)):
         dm.load(f"{place}/a.npy", {"a": target}, comm=comm)
-    assert len(opened) % 2 == 0 and len(opened) // 2 <= 3  # of each: looked at, planned, read
+    assert len(opened) in (2, 4, 6)  # of each: looked at, planned, read
 
 
 def test_what_is_saved_later_is_what_was_captured(comm, place):

@@ -328,3 +328,17 @@ def test_a_dataset_beside_a_real_one_keeps_its_name(tmp_path):
     assert group["y"].shape == (2,) and group["_nc4_non_coord_y"].shape == (3,)
     move(f"{tmp_path}/a.h5:/y", tmp_path / "y.npy")
     assert np.load(tmp_path / "y.npy").shape == (2,)
+
+
+def test_a_prefix_without_a_dimension_is_part_of_the_name(tmp_path):
+    name = "_nc4_non_coord_x"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file[name] = np.arange(3.0)
+    move(tmp_path / "a.h5", tmp_path / "a.zarr")
+    move(tmp_path / "a.h5", tmp_path / "a.npy")
+    for found in (
+        zarr.open(str(tmp_path / "a.zarr"))[name][:],
+        np.load(tmp_path / "a.npy"),
+        dm.load(tmp_path / "a.h5", {name: None})[name],
+    ):
+        np.testing.assert_array_equal(found, np.arange(3.0))

@@ -17,6 +17,7 @@ from hdf5_samples import attributes_as_in_file, give_attributes
 
 import datamover as dm
 from datamover import move_command
+from datamover.errors import IoFailed
 from datamover.files import intend, move, move_job, strings, whole_hdf5
 
 #: Attributes that hold addresses in the file.
@@ -493,3 +494,22 @@ def test_each_array_is_made_once_and_its_file_opened_once(tmp_path, monkeypatch)
     # One more is made for the dtype. The file is opened for the whole, for each array, and again
     # for the array whose chunks h5py finds.
     assert calls == {"made": 8 + 1, "opened": 1 + 8 + 1, "planned": 8}
+
+
+@pytest.mark.parametrize("chunks", [None, (4,)])
+def test_an_input_that_is_replaced_while_it_is_moved_is_refused(tmp_path, chunks):
+    """The new file would be read at the places of the old one's elements."""
+    for name, pads, value in (("a.h5", 0, 1), ("new.h5", 3, 2)):
+        with h5py.File(tmp_path / name, "w") as file:
+            for k in range(pads):
+                file[f"pad{k}"] = np.full(64, 7.0)
+            for own in "uv":
+                file.create_dataset(own, data=np.full(64, float(value)), chunks=chunks)
+
+    def replace(nbytes):
+        os.replace(tmp_path / "new.h5", tmp_path / "a.h5")
+        return lambda nbytes: None
+
+    with pytest.raises(IoFailed, match="changed while it was moved"):
+        move(tmp_path / "a.h5", tmp_path / "b.zarr", progress=replace)
+    assert os.listdir(tmp_path) == ["a.h5"]

@@ -389,8 +389,10 @@ def test_filters_of_format_2_are_left_out_in_format_3_with_a_warning(
     )
     move(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2)
     assert not caplog.records
+    words = f"{tmp_path}/a.zarr: its filters are left out: delta"
     move(tmp_path / "a.zarr", tmp_path / "c.zarr", output_dtype=output_dtype)
-    assert caplog.messages == [
-        f"{tmp_path}/a.zarr: its filters are left out, as format 3 has none: delta"
-    ]
+    assert caplog.messages == [words]
+    if output_dtype is not None:
+        move(tmp_path / "a.zarr", tmp_path / "d.zarr", zarr_format=2, output_dtype=output_dtype)
+        assert caplog.messages == [words, words]
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "c.zarr", mode="r")[...], array)

@@ -198,7 +198,7 @@ class Reader(Protocol):
         return
 
     def reopen(self) -> None:
-        """Open what `close` closed. Raises if it is another file by now."""
+        """Open what `close` closed; the caller checks that it is the same file."""
         return
 
 

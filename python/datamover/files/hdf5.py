@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -153,7 +153,7 @@ def tree(group: Any, as_stored: bool = False) -> Tree:
     """
     with reading(str(group.file.filename)):
         found = _walked(group)
-    shown = {name: _name_in_netcdf(name, found.datasets) for name in found.datasets}
+    shown = {name: _name_in_netcdf(name, found) for name in found.datasets}
     if as_stored or all(own == name for name, own in shown.items()):
         return found
     return dataclasses.replace(
@@ -164,11 +164,11 @@ def tree(group: Any, as_stored: bool = False) -> Tree:
     )
 
 
-def _name_in_netcdf(name: str, datasets: Collection[str]) -> str:
-    """Return the name of a variable, whose prefix in the file is removed."""
+def _name_in_netcdf(name: str, found: Tree) -> str:
+    """Return the name of a variable; a prefix in the file keeps it apart from a dimension."""
     above, slash, own = name.rpartition("/")
-    found = above + slash + own.removeprefix(NON_COORDINATE)
-    return name if found in datasets else found
+    plain = above + slash + own.removeprefix(NON_COORDINATE)
+    return plain if plain in found.dimensions else name
 
 
 def _walked(group: Any) -> Tree:
@@ -291,6 +291,8 @@ class DatasetReader(Reader):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        if self._data is not None:
+            self._data.forget()
 
     def reopen(self) -> None:
         """Open the file again after `close`."""

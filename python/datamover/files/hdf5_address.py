@@ -33,6 +33,10 @@ class AddressBlocks(AddressBytes):
         super().__init__(address)
         self._blocks: dict[int, memoryview] = {}  # the latest last; h5py admits one thread
 
+    def forget(self) -> None:
+        """Give the memory of all blocks back."""
+        self._blocks.clear()
+
     def block(self, number: int) -> memoryview:
         """Return a block, which may end with the object."""
         found = self._blocks.pop(number, None)

@@ -106,6 +106,8 @@ class ChunkedDataset(ChunkedArray):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        if self._data is not None:
+            self._data.forget()
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)

@@ -106,6 +106,7 @@ def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
 def _way_of_strings(source: str, to: str, options: MoveOptions) -> Way:
     from datamover.files import strings
 
+    formats.check_options(options, formats.named("zarr"), formats.named(to))
     _refuse(NOT_OF_STRINGS, options, f"is not for strings of any length, as in {source}")
     if to == "hdf5":
         words = f"is not for strings in HDF5, as {source} has"

@@ -87,6 +87,8 @@ class Job:
         self.threads = 1
         self.reader = cast(Reader, None)  # when it is prepared
         self._is_input_closed = False
+        #: State of the input's file when it was opened first.
+        self._stamp: tuple[int, ...] | None = None
         self.output = cast(Output, None)  # when it is prepared
         self.writer: Any = None  # a Writer; a Handover if one process writes for several
         self.seconds = dict.fromkeys(PHASES, 0.0)
@@ -113,6 +115,7 @@ class Job:
             if self._is_input_closed:
                 self._is_input_closed = False
                 self.reader.reopen()
+                self._refuse_other_input()
             self.writer = self._open_writer()
         source: Any = self.reader
         if self.move_plan is not None and self.move_plan.chunk is not None:
@@ -168,6 +171,22 @@ class Job:
             with contextlib.suppress(OSError):
                 self.reader.close()
 
+    def _refuse_other_input(self) -> None:
+        """Raise if the input is not what was planned: it is read as that."""
+        if self._stamp != self._stamp_of_input():
+            raise IoFailed(f"{self.source} changed while it was moved; move it again")
+
+    def _stamp_of_input(self) -> tuple[int, ...] | None:
+        """Identify the file of the input, or its metadata in a directory, and its state."""
+        if not isinstance(self.source, str) or addresses.is_address(self.source):
+            return None  # they find out by themselves
+        files = [os.path.join(self.source, name) for name in ("zarr.json", ".zarray")]
+        for path in (*files, self.source):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                found = os.stat(path)
+                return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
+
     def _remove_intermediate(self) -> None:
         if self.between is not None:
             self.between.give_back()
@@ -186,6 +205,7 @@ class Job:
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
         for_output = dataclasses.replace(options, output_format=self.format.name)
+        self._stamp = self._stamp_of_input()
         self.reader = input_format.open_reader(self.source, for_output)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
@@ -255,7 +275,8 @@ class Job:
         is_encoded = getattr(self.output.shown, "is_encoded", False)
         if not addresses.is_address(self.path) and not is_encoded:
             with contextlib.suppress(OSError):
-                disks = {os.stat(p).st_dev for p in (self.temporary, os.path.dirname(self.path))}
+                places = self.temporary, intermediate.directory_for(self.path, None)
+                disks = {os.stat(place).st_dev for place in places}
                 needed_bytes += self.spec.nbytes if len(disks) == 1 else 0
         return Room(self.temporary, needed_bytes, free_bytes)
 

@@ -97,6 +97,10 @@ class _Region(Reader):
         """Close the input."""
         self._reader.close()
 
+    def reopen(self) -> None:
+        """Open the input again."""
+        self._reader.reopen()
+
 
 class _RegionOfChunks(_Region, ChunkedArray):
     """A region that begins at the begin of a chunk."""

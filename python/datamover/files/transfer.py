@@ -55,9 +55,10 @@ class MoveReport:
     read_bytes, written_bytes : int
         Bytes of all passes: read, after decoding, and written, before encoding.
     seconds : float
-        From the opened input to the output under its name.
+        From the beginning of the call to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
-        Set-up is the reservation of disk space, memory, and the creation of the mover. Reading,
+        Set-up is everything before the first element is read: opening and planning, strings that
+        are copied, the reservation of disk space, memory, and the creation of the mover. Reading,
         copying and writing by threads overlap; their times are means over all threads.
     check : str or None
         The checksums by which the output was read again and compared; None if it was not.
@@ -134,8 +135,8 @@ def move(
         the order of their names, or a list of files in order.
     options : MoveOptions, optional
     progress : callable, optional
-        Called once with the bytes that this process will read and write; its result is called
-        with the bytes of each piece.
+        Called once, if there are any, with the bytes that this process will read and write; its
+        result is called with the bytes of each piece.
     comm : mpi4py.MPI.Comm, optional
         The processes; by default this one alone.
     **fields

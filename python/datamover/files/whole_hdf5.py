@@ -198,7 +198,9 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
         self._tell_of_growing()
         # Those of other datasets are logged when these are written.
         for name in ("", *tree.groups, *self.copied):
-            held = self.tree.datasets.get(name, self.file[name or "/"])
+            held = self.tree.datasets.get(name)
+            if held is None:
+                held = self.file[name or "/"]
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))
             tell_not_in_json(f"{self.source}:/{name}", missing)

@@ -84,7 +84,10 @@ class ZarrOutput(Output):
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self._array, self.objects = made_in_memory(spec, options)
-        self._keeps_filters = options.zarr_format == 2
+        kept = spec.kept
+        self._keeps_filters = (
+            options.zarr_format == 2 and kept is not None and kept.of_format_2 is not None
+        )
         super().__init__(dataclasses.replace(spec, order="C"), options)
         metadata = json.loads(next(reversed(self.objects.values())))
         found = direct_zarr.plain_array("", metadata)
@@ -99,7 +102,7 @@ class ZarrOutput(Output):
         kept = self.spec.kept
         if kept is not None and kept.only_in_format_2 and not self._keeps_filters:
             words = ", ".join(kept.only_in_format_2)
-            log.warning("%s: its filters are left out, as format 3 has none: %s", kept.where, words)
+            log.warning("%s: its filters are left out: %s", kept.where, words)
         if found := list(titled(self.spec.dtype)):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
