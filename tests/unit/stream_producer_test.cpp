@@ -367,6 +367,20 @@ TEST(StreamProducerBesideAnother, WhoseFirstCallIsWrongLetsConsumersInWithTheNex
     EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
 }
 
+TEST(StreamProducerBesideAnother, WhoComesWithAWrongCallGetsNothingOfTheStepBefore) {
+    const Sender sender;
+    sender.send("u", 0);
+    const auto consumer = sender.consumer_of({"u", "v"}, true);
+    while (sender.producer->counters().consumers == 0) {  // until it has subscribed
+        sender.alone->other_is_wrong = true;
+        EXPECT_THROW(sender.send("u", 1), Error);
+    }
+    sender.send("v", 0);
+    EXPECT_EQ(sender.producer->counters().bytes_kept, 0u);
+    sender.send("u", 1);
+    EXPECT_EQ(sender.producer->counters().bytes_kept, 6u * 8);
+}
+
 TEST(StreamProducerBesideAnother, AnErrorThatEndsTheWaitOfClosingEndsTheStream) {
     const Sender sender(1);
     const auto consumer = sender.consumer_of({"u"});

@@ -306,6 +306,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     /// it was told so, so that the next step that begins is for it. From that step on it is active.
     enum class Stage { connected, subscribed, active };
     Stage stage = Stage::connected;
+    std::int64_t first_sequence = 0;  ///< of the first step that is for it, once it is active
     bool asks_for_arrays = false;
     /// The first of its processes that left, by the steps that it took: the others get no more.
     std::optional<Departure> left;
@@ -370,7 +371,10 @@ std::optional<Decision> Audience::decide(int array, std::int64_t sequence,
         changed_.wait_for(lock, time);
         decision = decide_now(sent, sequence);
     }
-    if (decision) decided_ = *decision;
+    if (decision) {
+        decided_ = *decision;
+        is_carried_out_ = false;
+    }
     return decision;
 }
 
@@ -384,12 +388,13 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
             places_->stop_waiting(*this);
             return {};
         }
-        admit();
+        admit(sequence);
     }
     std::vector<ConsumerPtr> chosen;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : std::vector(consumers_)) {  // some may leave
         if (!consumer->gets_steps() || !consumer->takes(array)) continue;
+        if (sequence < consumer->first_sequence) continue;  // its first step is not sent yet
         if (!consumer->fits(array, sequence) && !consumer->take_on(array, sequence)) continue;
         StepQueue& queue = consumer->queue;
         const std::int64_t bytes = consumer->step_bytes.at(array.number);
@@ -415,7 +420,9 @@ std::optional<Decision> Audience::decide_now(const SentArray& array, std::int64_
 
 void Audience::carry_out(int array, std::int64_t sequence, std::int64_t number) {
     const std::lock_guard lock(lock_);
+    least_ = 0;
     sequence_ = sequence;
+    is_carried_out_ = true;
     for (const auto& [key, place] : decided_.to) {
         const ConsumerPtr consumer = find(key);
         if (consumer == nullptr) continue;  // the others hear of it with the next one
@@ -453,7 +460,9 @@ void Audience::withdraw(const Error& why) {
     for (const auto& [key, place] : lost.to) keys.insert(key);
     for (const std::string& key : keys)
         if (const ConsumerPtr consumer = find(key)) consumer->leave(why);
-    if (!keys.empty()) --sequence_;  // who comes now is let in where the step is sent again
+    if (!lost.joined.empty()) least_ = 0;  // they came, and are not waited for again
+    if (!keys.empty() && is_carried_out_)
+        --sequence_;  // who comes now is let in where the step is sent again
 }
 
 bool Audience::is_taken() const {
@@ -474,12 +483,13 @@ void Audience::end_stalled(Clock::time_point since) {
                                   "stream waited for its buffers"));
 }
 
-/// Lets in who is ready, between steps.
-void Audience::admit() {
-    least_ = 0;
+/// Lets in who is ready, between steps. Whoever was let in for a call that turned out to be wrong
+/// gets nothing of the step before, with which the program may go on.
+void Audience::admit(std::int64_t sequence) {
     for (const ConsumerPtr& consumer : consumers_) {
         if (!consumer->is_ready()) continue;
         consumer->stage = Consumer::Stage::active;
+        consumer->first_sequence = sequence;
         ++counts_.consumers_came;
         news_.joined.push_back(
             {consumer->key, consumer->nprocs, *consumer->wanted, consumer->takes_all});

@@ -139,7 +139,7 @@ private:
     // All of these under the lock.
     std::optional<Decision> decide_now(const SentArray& array, std::int64_t sequence);
     Decision taken_back();
-    void admit();
+    void admit(std::int64_t sequence);
     std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
     void make_place();
     ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
@@ -156,10 +156,11 @@ private:
     std::set<LinkPtr> links_;
     std::vector<SentArray> arrays_;  ///< by number
     bool has_ended_ = false;
-    Decision news_;               ///< that no decision has told yet
-    Decision decided_;            ///< last, until all processes have done it
-    StreamCounters counts_;       ///< of consumers that are here no more, and of all that came
-    std::int64_t sequence_ = -1;  ///< of the step that is being sent
+    Decision news_;                ///< that no decision has told yet
+    Decision decided_;             ///< last, until all processes have done it
+    bool is_carried_out_ = false;  ///< what was decided last
+    StreamCounters counts_;        ///< of consumers that are here no more, and of all that came
+    std::int64_t sequence_ = -1;   ///< of the step that is being sent
 };
 
 }  // namespace datamover::stream

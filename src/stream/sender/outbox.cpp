@@ -51,12 +51,14 @@ void Box::tell(News news) {
 }
 
 void Box::forget(std::uint64_t begin, std::uint64_t end) {
+    decltype(kept_) forgotten;  // goes back to its pool without the lock
     const std::lock_guard lock(lock_);
-    std::erase_if(kept_, [&](const auto& entry) {
-        if (entry.second.place < begin || entry.second.place >= end) return false;
-        kept_bytes_ -= entry.second.message->bytes().size();
-        return true;
-    });
+    for (auto at = kept_.begin(); at != kept_.end();) {
+        const auto entry = at++;
+        if (entry->second.place < begin || entry->second.place >= end) continue;
+        kept_bytes_ -= entry->second.message->bytes().size();
+        forgotten.insert(kept_.extract(entry));
+    }
 }
 
 Box::Next Box::next(std::uint64_t number, std::uint64_t may,

@@ -85,7 +85,6 @@ public:
     };
     Next next(std::uint64_t number, std::uint64_t may,
               const std::optional<std::set<std::uint64_t>>& alone);
-    void give_back(MemoryPtr&& message);
 
     /// As MemoryPool's.
     void free_unused() { pool_.free_unused(); }

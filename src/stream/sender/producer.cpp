@@ -35,6 +35,7 @@ void pass_decision(Words& words, Decision& decision) {
         for (const auto& [name, layout] : one.wanted)
             wanted.emplace_back(name, bytes_of_layout(layout));
         words.pass(wanted, [&](auto& pair) { words.pass(pair.first).pass(pair.second); });
+        if (!words.reads()) return;
         for (const auto& [name, layout] : wanted)
             one.wanted.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
     });

@@ -225,7 +225,7 @@ void Unsent::try_to_send() {
     try {
         const std::size_t count = connection_.send_now(kept_);
         kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
-    } catch (const Error&) {
+    } catch (...) {  // also called by destructors
         is_broken_ = true;
         kept_.clear();
         connection_.end();

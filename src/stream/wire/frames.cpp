@@ -87,6 +87,7 @@ private:
 };
 
 bool is_plain_text(std::string_view text, std::size_t most_characters) {
+    if (text.size() / 4 > most_characters) return false;  // a character has at most 4 bytes
     using Facet = std::codecvt<char32_t, char8_t, std::mbstate_t>;
     const auto* const begin = reinterpret_cast<const char8_t*>(text.data());
     const auto* const end = begin + text.size();

@@ -171,16 +171,29 @@ bool MemoryPool::Kept::takes_segments(std::size_t bytes) const {
 }
 
 MemoryPool::Owned MemoryPool::Kept::take(std::size_t bytes) {
-    const std::lock_guard guard(lock);
-    keeps_memory = true;
-    Owned memory = take_unused(bytes);
-    if (memory != nullptr) return memory;
-    auto segment = takes_segments(bytes) ? Segment::make(bytes) : nullptr;
-    segments += segment != nullptr;
-    memory = segment != nullptr ? std::make_unique<Memory>(std::move(segment))
-                                : std::make_unique<Memory>(bytes);
-    held_bytes += bytes;
-    return memory;
+    bool wants_segment = false;
+    {
+        const std::lock_guard guard(lock);
+        keeps_memory = true;
+        if (Owned memory = take_unused(bytes)) return memory;
+        wants_segment = takes_segments(bytes);
+        segments += wants_segment;
+        held_bytes += bytes;
+    }
+    // To reserve pages takes long: those who give memory back do not wait for it.
+    try {
+        std::unique_ptr<Segment> segment = wants_segment ? Segment::make(bytes) : nullptr;
+        if (segment != nullptr) return std::make_unique<Memory>(std::move(segment));
+        auto memory = std::make_unique<Memory>(bytes);
+        const std::lock_guard guard(lock);
+        segments -= wants_segment;
+        return memory;
+    } catch (...) {
+        const std::lock_guard guard(lock);
+        segments -= wants_segment;
+        held_bytes -= bytes;
+        throw;
+    }
 }
 
 MemoryPool::Owned MemoryPool::Kept::take_unused(std::size_t bytes) {
@@ -213,11 +226,10 @@ bool MemoryPool::Kept::free(const Memory& memory) {
 
 void MemoryPool::Kept::give_back(Owned memory) noexcept {
     std::unique_lock guard(lock, std::try_to_lock);
-    if (!guard) {
-        // In a forked child the lock may be a thread's that is not there, for ever.
-        if (::getpid() != process) return;
-        guard.lock();
-    }
+    // In a forked child the lock may be a thread's that is not there, for ever; and the memory of a
+    // segment is the parent's, too.
+    if ((!guard || memory->segment() != nullptr) && ::getpid() != process) return;
+    if (!guard) guard.lock();
     const std::size_t bytes = memory->bytes().size();
     const auto drop = [&] { held_bytes -= memory->has_memory() ? bytes : 0; };
     try {
