@@ -24,6 +24,8 @@ def dtype_of(words: str | np.dtype | None) -> np.dtype:
         import ml_dtypes
     except ImportError:
         raise TypeError(f"{words} needs ml_dtypes (pip install ml_dtypes)") from None
+    if not hasattr(ml_dtypes, words):
+        raise TypeError(f"this ml_dtypes has no {words}")
     return np.dtype(getattr(ml_dtypes, words))
 
 

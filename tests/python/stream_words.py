@@ -9,7 +9,7 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 9
+VERSION = 10
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")

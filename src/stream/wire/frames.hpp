@@ -134,7 +134,7 @@ Record failed_words(const Error& error);
 Error said_error(const Value& said);
 
 /// What both ends say first.
-inline constexpr int protocol_version = 9;
+inline constexpr int protocol_version = 10;
 /// Of a frame from somebody who has not said yet who they are, from a consumer, and from a stream,
 /// which may describe long lists of indices.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_request_bytes = 1 << 22,
