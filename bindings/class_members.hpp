@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What bindings of classes repeat: attributes of aggregates, pickling, iterators, texts and dicts.
+// Members of bound classes: attributes of aggregates, pickling, iterators, texts and dicts.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -242,7 +242,7 @@ void bind_migration(nb::module_& m) {
             "allocate",
             [](const Migration& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
             "bytes"_a)
-        // What it does on this process, in figures. Local.
+        // Elements and bytes of this process. Local.
         .def("counters", &counters_of);
     // A map from keys to target ranks.
     nb::class_<TargetMap>(m, "TargetMap")

@@ -106,7 +106,7 @@ void bind_movers(nb::module_& m) {
         .def("tune", &Mover::tune, "seconds"_a, Released())
         // Takes part in a tune of the other processes as one that cannot. Collective.
         .def("refuse_tune", refusing(&Mover::refuse_tune), "code"_a, "message"_a, Released())
-        // What was tried to find them. Local.
+        // The transports that were measured, with their times. Local.
         .def("trials", &trials_of)
         // Begins to move; returns without waiting.
         .def("start", &Mover::start, Released())
@@ -118,13 +118,13 @@ void bind_movers(nb::module_& m) {
         .def("__call__", &Mover::operator(), "timeout_seconds"_a = nb::none(), Released())
         // Whether started and not yet complete.
         .def_prop_ro("in_flight", &Mover::in_flight)
-        // What one round moves and what has been done so far. Local.
+        // Bytes of one round, and totals of all rounds so far. Local.
         .def("counters", &mover_counters)
         // How each pair is carried. Local.
         .def("pairs", &pairs_of)
         // Gives back buffers and references. Local.
         .def("free", &Mover::close)
-        // The same; in flight it gives the round up, which all processes are told. Local.
+        // The same; a round in flight is aborted, and all processes are notified. Local.
         .def("give_up", &Mover::abort);
     // Takes part in a binding of the other processes as one that cannot. Collective.
     m.def(

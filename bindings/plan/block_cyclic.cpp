@@ -84,7 +84,7 @@ void bind_scalapack(nb::class_<BlockCyclic>& c) {
                          "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
                          "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
                          "comm: typing.Any = None) -> BlockCyclic"),
-                 R"doc(The layout that a ScaLAPACK array descriptor says.
+                 R"doc(Make the layout of a ScaLAPACK array descriptor.
 
 Local matrices are column-major: NumPy arrays with ``order="F"``, or the first rows of one with LLD
 rows.
@@ -108,9 +108,9 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    When an entry makes no sense, or the grid does not hold RSRC_ and CSRC_.
+    An entry makes no sense, or the grid does not hold RSRC_ and CSRC_.
 Unsupported
-    When DTYPE_ is not 1.
+    DTYPE_ is not 1.
 
 Notes
 -----
@@ -153,9 +153,9 @@ ndarray of int32
 Raises
 ------
 InvalidArgument
-    When the layout does not have two dimensions.
+    The layout does not have two dimensions.
 OutOfRange
-    When an entry does not fit 32 bits.
+    An entry does not fit 32 bits.
 )doc");
 }
 
@@ -164,7 +164,7 @@ OutOfRange
 void bind_block_cyclic(nb::module_& m) {
     nb::class_<BlockCyclic> c(
         m, "BlockCyclic",
-        R"doc(An array dealt in blocks to a grid of processes, as HPF and ScaLAPACK do.
+        R"doc(An array distributed in blocks to a grid of processes, as in HPF and ScaLAPACK.
 
 The local storage of a process is one dense array of shape `local_shape(rank)`. A value; its size
 does not depend on the array.
@@ -180,7 +180,7 @@ distribution : str
 nprocs : int
     Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
 grid : sequence of int, optional
-    Processes along each dimension, 1 where the distribution says ``*``. Chosen when not given.
+    Processes along each dimension, 1 where the distribution says ``*``. By default, the library chooses.
 first_process : sequence of int, optional
     The grid coordinates of the process that holds index 0 (ScaLAPACK's RSRC and CSRC).
 grid_order : {"C", "F"}
@@ -198,11 +198,11 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    When an extent is negative, a block or grid not positive, there are more blocks than processes, `ranks` has
+    An extent is negative, a block or grid not positive, there are more blocks than processes, `ranks` has
     another number of entries than there are blocks, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
     is unknown, or a rank stands twice.
 OutOfRange
-    When `ranks` holds a rank outside 0 to nprocs - 1.
+    `ranks` holds a rank outside 0 to nprocs - 1.
 
 Examples
 --------
@@ -260,7 +260,7 @@ Examples
         .def("local_shape", &BlockCyclic::local_shape, "rank"_a,
              "The shape of a rank's local array; zeros for a rank outside the grid.")
         .def("local_index", &BlockCyclic::local_index, "index"_a,
-             "Where the owner of a global index holds it. Raises OutOfRange.")
+             "Return the position of a global index in its owner's block. Raises OutOfRange.")
         .def("global_index", &BlockCyclic::global_index, "rank"_a, "local_index"_a,
              "The global index of a local one. Raises OutOfRange.")
         .def("global_indices", &global_indices, "rank"_a,

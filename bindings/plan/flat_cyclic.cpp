@@ -75,15 +75,15 @@ void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
                 "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
                 "comm: typing.Any = None) -> None"));
-    c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
-                 "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
-                 "comm"_a = nb::none(),
-                 nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
-                         "block_bytes: int, dtype: numpy.typing.DTypeLike, "
-                         "nprocs: int | None = None, "
-                         "owners: numpy.typing.ArrayLike | None = None, *, "
-                         "comm: typing.Any = None) -> FlatCyclic"),
-                 R"doc(The layout with ranges of so many bytes, for elements of a dtype.
+    c.def_static(
+        "of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
+        "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
+        nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
+                "block_bytes: int, dtype: numpy.typing.DTypeLike, "
+                "nprocs: int | None = None, "
+                "owners: numpy.typing.ArrayLike | None = None, *, "
+                "comm: typing.Any = None) -> FlatCyclic"),
+        R"doc(Make the layout whose ranges have `block_bytes` bytes, for elements of a dtype.
 
 Parameters
 ----------
@@ -103,7 +103,7 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    When elements of the dtype do not divide `block_bytes`, and as the class does.
+    `block_bytes` is not a multiple of the size of the dtype; also as for the class.
 
 Examples
 --------
@@ -118,7 +118,7 @@ Examples
 void bind_flat_cyclic(nb::module_& m) {
     nb::class_<FlatCyclic> c(
         m, "FlatCyclic",
-        R"doc(Contiguous ranges of the flattened array, dealt to processes in turn.
+        R"doc(Contiguous ranges of the flattened array, distributed to processes in turn.
 
 The array is flattened as ``array.ravel()`` does (last dimension fastest) and cut into ranges of
 `block_elems` elements; the last may be shorter. ``owners[0]`` holds the first range, ``owners[1]``
@@ -142,9 +142,9 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    When an extent is negative, `block_elems` is not positive, or a rank stands twice in `owners`.
+    An extent is negative, `block_elems` is not positive, or a rank stands twice in `owners`.
 OutOfRange
-    When `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
+    `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
 
 Notes
 -----

@@ -220,11 +220,11 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    When there are no regions, or the array has another shape.
+    There are no regions, or the array has another shape.
 Mismatch
-    When there are more or fewer owners than regions, or regions of different dimensions.
+    There are more or fewer owners than regions, or regions of different dimensions.
 OutOfRange
-    When an owner is not in 0 to nprocs - 1.
+    An owner is not in 0 to nprocs - 1.
 
 Notes
 -----

@@ -82,7 +82,7 @@ lo, hi : int or sequence of int
 Raises
 ------
 InvalidArgument
-    When `lo` and `hi` have different numbers of dimensions, or more than 8.
+    `lo` and `hi` have different numbers of dimensions, or more than 8.
 
 Notes
 -----
@@ -181,7 +181,7 @@ origin : int or sequence of int, optional
 Raises
 ------
 OutOfRange
-    When the region begins before the origin.
+    The region begins before the origin.
 
 Examples
 --------

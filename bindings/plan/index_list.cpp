@@ -54,9 +54,9 @@ lists : sequence of arrays of int
 Raises
 ------
 OutOfRange
-    When an index lies outside the shape.
+    An index lies outside the shape.
 WrongType
-    When indices are no integers.
+    Indices are no integers.
 
 Examples
 --------

@@ -178,11 +178,11 @@ block in between, `max_pairs` of them at most: a short plan may stand for very m
 Raises
 ------
 Mismatch
-    When those layouts differ.
+    Those layouts differ.
 OutOfRange
-    When there are more pairs, the sections of both plans counted too.
+    There are more pairs, the sections of both plans counted too.
 Unsupported
-    When a section changes its shape on the way or has steps, or for index lists.
+    A section changes its shape on the way or has steps, or for index lists.
 )doc");
 }
 
@@ -214,9 +214,9 @@ source_rank, destination_rank : int, optional
 Raises
 ------
 OutOfRange
-    When there is no such rank.
+    There is no such rank.
 Unsupported
-    When a layout is an `IndexList`.
+    A layout is an `IndexList`.
 )doc")
         .def(
             "__iter__",
@@ -271,9 +271,9 @@ AddressRelation
 Raises
 ------
 OutOfRange
-    When there is no such rank, or a section reaches outside what a block's memory holds.
+    There is no such rank, or a section reaches outside what a block's memory holds.
 Mismatch
-    When a memory lacks a block.
+    A memory lacks a block.
 
 Examples
 --------
@@ -361,7 +361,7 @@ source, destination : BlockCyclic, FloorPlan or IndexList
 Raises
 ------
 Mismatch
-    When the layouts are for different numbers of processes.
+    The layouts are for different numbers of processes.
 
 Notes
 -----
@@ -419,7 +419,7 @@ Examples
 Raises
 ------
 InvalidArgument
-    When the bytes are not those of a plan: cut off, changed, of another version or byte order.
+    The bytes are not those of a plan: cut off, changed, of another version or byte order.
 )doc")
         .def("save", &MotionPlan::save, "path"_a,
              R"doc(Write what `to_bytes` gives to a file.

@@ -76,11 +76,11 @@ elem_bytes : int or (int, int)
 Raises
 ------
 Mismatch
-    When there are more sources than destinations, or fewer.
+    There are more sources than destinations, or fewer.
 InvalidArgument
-    When an address is negative, or an element size not positive.
+    An address is negative, or an element size not positive.
 WrongType
-    When the addresses are no integers.
+    The addresses are no integers.
 )doc")
         .def_static(
             "from_byte_pairs",

@@ -56,7 +56,7 @@ limit_bytes : int
 Raises
 ------
 InvalidArgument
-    When the limit is negative.
+    The limit is negative.
 
 Notes
 -----
@@ -105,7 +105,7 @@ AddressRelation
 Raises
 ------
 WrongType
-    When `make` gives anything else.
+    `make` gives anything else.
 )doc")
         .def(
             "drop",
@@ -153,7 +153,7 @@ recompute, decode, encode : float
 Raises
 ------
 InvalidArgument
-    When a rate is not positive or a number of instructions negative.
+    A rate is not positive or a number of instructions negative.
 
 Notes
 -----

@@ -243,11 +243,11 @@ op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
 Raises
 ------
 OutOfRange
-    When an address lies outside the memory given.
+    An address lies outside the memory given.
 InvalidArgument
-    When the destination is read-only, or `op` is another word.
+    The destination is read-only, or `op` is another word.
 WrongType
-    When element sizes do not fit, or dtypes cannot be converted.
+    Element sizes do not fit, or dtypes cannot be converted.
 
 Notes
 -----

@@ -112,9 +112,9 @@ bytes
 Raises
 ------
 OutOfRange
-    When an address lies outside the array.
+    An address lies outside the array.
 WrongType
-    When its elements are not as wide as the relation's.
+    Its elements are not as wide as the relation's.
 
 Examples
 --------
@@ -146,11 +146,11 @@ op : {"add", "multiply", "min", "max"}, ufunc or MPI.Op, optional
 Raises
 ------
 InvalidArgument
-    When the message is none, or several of its elements have one destination and there is no `op`.
+    The message is none, or several of its elements have one destination and there is no `op`.
 OutOfRange
-    When it writes outside the array.
+    It writes outside the array.
 WrongType
-    When its elements are not as wide as the array's.
+    Its elements are not as wide as the array's.
 )doc")
         .def(
             "get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); },
@@ -198,9 +198,9 @@ numpy.ndarray
 Raises
 ------
 InvalidArgument
-    When the request is none, or `max_bytes` is negative.
+    The request is none, or `max_bytes` is negative.
 OutOfRange
-    When it reads outside the array or asks for too much.
+    It reads outside the array or asks for too much.
 )doc");
 }
 
@@ -229,9 +229,9 @@ max_elements : int, optional
 Raises
 ------
 InvalidArgument
-    When they are not those of a relation: cut off, changed, of another version or byte order.
+    They are not those of a relation: cut off, changed, of another version or byte order.
 OutOfRange
-    When it has more elements.
+    It has more elements.
 )doc")
         .def(
             "iovec", &iovec, "base"_a, "side"_a = "source",
@@ -254,7 +254,7 @@ Returns
 Raises
 ------
 OutOfRange
-    When an address lies outside the array.
+    An address lies outside the array.
 
 Examples
 --------

@@ -312,7 +312,7 @@ private:
         // of a ghost are only read (measured: a halo of 16³ blocks takes a third of the time that
         // it takes when receivers copy). Between two arrays the receiver: where several processes
         // send into one cache line, it is written by one (measured: half the time from cyclic(1)
-        // to cyclic(2), and no layout for which it takes longer).
+        // to cyclic(2) within the caches).
         const std::int64_t received = survey_.received_and_kept_bytes.value;
         const std::int64_t sent = survey_.sent_and_kept_bytes.value;
         const bool in_place = std::ranges::any_of(

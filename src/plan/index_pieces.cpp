@@ -317,24 +317,18 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
     const auto there = [&](const Point& i) { return map.to_destination(i); };
     const auto back = [&](const Point& i) { return map.to_source(i); };
     const bool all_go = term.reversed && !term.partial, once = holds_once(source);
-    for_each_that_may_meet(own, term.source_region, destination, all_go, there, back,
-                           [&](const Point& global, std::int64_t flat) {
-                               const Point index = map.to_destination(global);
-                               const std::vector<Place>& receivers = receiving(index);
-                               if (receivers.empty() && all_go)
-                                   refuse_missing(source, source_block, Side::source, index);
-                               if (receivers.empty()) return;
-                               if (once) {
-                                   for (const Place& to : receivers)
-                                       found.add(to.block, flat, to.flat);
-                                   return;
-                               }
-                               const std::vector<Place>& senders = sending(global);
-                               for (const Place& to : receivers)
-                                   if (sender(source, senders, destination.owner(to.block),
-                                              nodes) == Place{source_block, flat})
-                                       found.add(to.block, flat, to.flat);
-                           });
+    const auto meet = [&](const Point& global, std::int64_t flat) {
+        const Point index = map.to_destination(global);
+        const std::vector<Place>& receivers = receiving(index);
+        if (receivers.empty() && all_go) refuse_missing(source, source_block, Side::source, index);
+        if (receivers.empty()) return;
+        const std::vector<Place>* senders = once ? nullptr : &sending(global);
+        for (const Place& to : receivers)
+            if (once || sender(source, *senders, destination.owner(to.block), nodes) ==
+                            Place{source_block, flat})
+                found.add(to.block, flat, to.flat);
+    };
+    for_each_that_may_meet(own, term.source_region, destination, all_go, there, back, meet);
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         piece.source_block = source_block;
         piece.destination_block = block;
@@ -353,17 +347,16 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
     const auto there = [&](const Point& i) { return map.to_source(i); };
     const auto back = [&](const Point& i) { return map.to_destination(i); };
     const bool all_come = !term.reversed && !term.partial;
-    for_each_that_may_meet(own, term.destination_region, source, all_come, there, back,
-                           [&](const Point& global, std::int64_t flat) {
-                               const Point index = map.to_source(global);
-                               const std::vector<Place>& senders = sending(index);
-                               if (senders.empty() && all_come)
-                                   refuse_missing(destination, destination_block, Side::destination,
-                                                  index);
-                               if (senders.empty()) return;
-                               const Place& from = sender(source, senders, receiver, nodes);
-                               found.add(from.block, from.flat, flat);
-                           });
+    const auto meet = [&](const Point& global, std::int64_t flat) {
+        const Point index = map.to_source(global);
+        const std::vector<Place>& senders = sending(index);
+        if (senders.empty() && all_come)
+            refuse_missing(destination, destination_block, Side::destination, index);
+        if (senders.empty()) return;
+        const Place& from = sender(source, senders, receiver, nodes);
+        found.add(from.block, from.flat, flat);
+    };
+    for_each_that_may_meet(own, term.destination_region, source, all_come, there, back, meet);
     found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
         piece.source_block = block;
         piece.destination_block = destination_block;

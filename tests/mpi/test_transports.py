@@ -199,10 +199,8 @@ def test_between_equals_receivers_copy_and_in_place_senders(comm):
     rows = dm.FloorPlan.uniform((8 * n, 8), (n, 1), n)
     u = dm.Array(rows, ghost=1, comm=comm)
     ghosts = dm.halo(rows, 1, periodic=True)
-    for mover, by_sender in ((dm.Mover(apart, x, y), False), (dm.Mover(ghosts, u, u), True)):
-        mover = dm.Mover(
-            mover.plan, *((x, y) if mover.plan is apart else (u, u)), transport="shared+auto"
-        )
+    for plan, source, destination, by_sender in ((apart, x, y, False), (ghosts, u, u, True)):
+        mover = dm.Mover(plan, source, destination, transport="shared+auto")
         shared = [pair for pair in mover.explain() if pair["transport"] == "shared"]
         assert shared or n == 1 or "DATAMOVER_NODE_SIZE" in os.environ
         for pair in shared:

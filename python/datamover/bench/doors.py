@@ -82,8 +82,11 @@ def _slabs(shape: list[int], axis: int, nprocs: int) -> dm.FloorPlan:
     return dm.FloorPlan.uniform(shape, grid, nprocs)
 
 
-def _values(region: dm.Region, shape: list[int]) -> np.ndarray:
-    """Return what the elements of a region hold: their index in the flattened array."""
+def flat_indices(region: dm.Region, shape: list[int]) -> np.ndarray:
+    """Return the index of each element of a region in the flattened array, as doubles.
+
+    Contenders move them, so that a wrong element shows where it came from.
+    """
     ranges = np.ix_(*map(np.arange, region.lo, region.hi))
     return np.ravel_multi_index(ranges, shape).astype(np.float64)
 
@@ -118,7 +121,7 @@ def measure(comm: Any, seconds: float, case: str, kind: str, depth: int, shape: 
         width = (depth, *[0] * (len(shape) - 1))
         grown = [rows.region(r).grown(width).intersected(rows.domain) for r in range(len(rows))]
         result = dm.FloorPlan(grown, owners=range(comm.size), nprocs=comm.size)
-    x, wanted = (_values(layout.region(comm.rank), shape) for layout in (rows, result))
+    x, wanted = (flat_indices(layout.region(comm.rank), shape) for layout in (rows, result))
     moved = 2 * depth * (comm.size - 1) * int(np.prod(shape[1:])) if depth else int(np.prod(shape))
     contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * moved)
 
@@ -194,19 +197,17 @@ def _measure_scattered(comm: Any, seconds: float, case: str, depth: int, shape: 
     if depth:
         planes, nodes = shape
         parts = _ghosts_of_mesh(depth, planes, nodes, comm.size)
-        edges = [_share(planes, r, comm.size) for r in range(comm.size)]
-        regions = [dm.Region([lo * nodes], [hi * nodes]) for lo, hi in edges]
         moved = 2 * depth * (comm.size - 1) * nodes
     else:
-        order = _shuffled(0, elems)
-        edges = [_share(elems, r, comm.size) for r in range(comm.size)]
-        parts = [order[lo:hi] for lo, hi in edges]
-        regions = [dm.Region([lo], [hi]) for lo, hi in edges]
+        planes, nodes, order = elems, 1, _shuffled(0, elems)
+        parts = [order[slice(*_share(elems, r, comm.size))] for r in range(comm.size)]
         moved = elems
+    edges = (_share(planes, r, comm.size) for r in range(comm.size))
+    regions = [dm.Region([lo * nodes], [hi * nodes]) for lo, hi in edges]
     own = dm.FloorPlan(regions, owners=range(comm.size), nprocs=comm.size)
     lists = dm.IndexList((elems,), parts)
     plan = dm.redistribute(own, lists)
-    values, wanted = _values(regions[comm.rank], [elems]), parts[comm.rank].astype(np.float64)
+    values, wanted = flat_indices(regions[comm.rank], [elems]), parts[comm.rank].astype(np.float64)
     contest = Contest(comm, seconds, case=case, phase="move", bytes=8 * moved)
     # So many in a turn, which the barrier before it does not disturb.
     calls = max(1, SCATTERED_ELEMS // max(1, moved))

@@ -14,6 +14,7 @@ import datamover as dm
 from datamover.bench import debian
 from datamover.bench.benchmark import Benchmark, Case, Player, Run
 from datamover.bench.contest import Contest
+from datamover.bench.doors import flat_indices
 from datamover.errors import InvalidArgument
 
 SHAPES = ("64x64x64", "128x128x128", "256x256x256", "250x180x140")
@@ -186,10 +187,7 @@ def _measure_exchange(contest: Contest, comm: Any, shape: list[int]) -> None:
         for grid in ((1, comm.size, 1), (comm.size, 1, 1))
     )
     parts = [layout.region(comm.rank) for layout in (before, after)]
-    x, wanted = (
-        np.ravel_multi_index(np.ix_(*map(np.arange, box.lo, box.hi)), shape).astype("c16")
-        for box in parts
-    )
+    x, wanted = (flat_indices(box, shape).astype("c16") for box in parts)
     source, result = dm.Array(before, "c16", comm=comm), dm.Array(after, "c16", comm=comm)
     source.interior()[...] = x
     y = np.full_like(wanted, -1)

@@ -243,10 +243,18 @@ def names(path: str) -> list[str]:
         return list(datasets(file))
 
 
-class DatasetReader(Reader):
-    """A dataset that h5py reads because it is not plain (`hdf5_plain`) or not yet written.
+class OpenDataset(Reader):
+    """A dataset and its open file, which closing it closes.
 
-    Closing it closes the file. Any number of threads may read; h5py admits one at a time.
+    Parameters
+    ----------
+    file, dataset
+        Of h5py.
+    place : tuple of str
+        Path of the file, and name of the dataset.
+    spec : ArraySpec
+    data : AddressBlocks, optional
+        The bytes of an object at an address.
     """
 
     def __init__(
@@ -257,11 +265,38 @@ class DatasetReader(Reader):
         spec: ArraySpec,
         data: AddressBlocks | None = None,
     ):
-        from datamover.files.zarr_output import chunk_shape
-
         self._file, self._dataset = file, dataset
         self._place, self._data = place, data
+        self._where = ":/".join(place)
         self.spec = spec
+
+    def check_unchanged(self) -> None:
+        """Raise if an object at an address has changed since it was opened; open files cannot."""
+        if self._data is not None:
+            self._data.check_unchanged()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        if self._data is not None:
+            self._data.forget()
+
+    def reopen(self) -> None:
+        """Open the file again after `close`."""
+        self._file, self._dataset = reopened(*self._place, self._data)
+
+
+class DatasetReader(OpenDataset):
+    """A dataset that h5py reads because it is not plain (`hdf5_plain`) or not yet written.
+
+    Any number of threads may read; h5py admits one at a time.
+    """
+
+    def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
+        from datamover.files.zarr_output import chunk_shape
+
+        super().__init__(file, dataset, *of_dataset)
+        spec = self.spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)
         self._memory_type = (
             self._dataset.id.get_type() if is_opaque else h5py().h5t.py_create(spec.dtype)
@@ -280,23 +315,8 @@ class DatasetReader(Reader):
             self._dataset.id.read(memory, here, values, self._memory_type)
             out.view(self.spec.dtype)[...] = values
         except Exception as e:  # HDF5 and its filters raise many types for undecodable bytes
-            where = ":/".join(self._place)
-            raise IoFailed(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
-
-    def check_unchanged(self) -> None:
-        """Raise if an object at an address has changed since it was opened; open files cannot."""
-        if self._data is not None:
-            self._data.check_unchanged()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        if self._data is not None:
-            self._data.forget()
-
-    def reopen(self) -> None:
-        """Open the file again after `close`."""
-        self._file, self._dataset = reopened(*self._place, self._data)
+            words = f"{self._where} cannot be read at {lo}: {type(e).__name__}: {e}"
+            raise IoFailed(words) from e
 
 
 def open_reader(

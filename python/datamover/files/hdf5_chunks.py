@@ -15,36 +15,15 @@ import numpy as np
 from datamover.errors import IoFailed
 from datamover.files import bounded_decode, hdf5, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
-from datamover.files.formats import ArraySpec, Shape
-from datamover.files.hdf5_address import AddressBlocks
+from datamover.files.formats import Shape
 
 
-class ChunkedDataset(ChunkedArray):
-    """A chunked dataset, plain or with shuffle and gzip; may be read by several threads.
+class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
+    """A chunked dataset, plain or with shuffle and gzip; may be read by several threads."""
 
-    Parameters
-    ----------
-    file, dataset
-        Of h5py; `close` closes them.
-    place : tuple of str
-        Path of the file, and name of the dataset.
-    spec : ArraySpec
-    data : AddressBlocks, optional
-        The bytes of an object at an address.
-    """
-
-    def __init__(
-        self,
-        file: Any,
-        dataset: Any,
-        place: tuple[str, str],
-        spec: ArraySpec,
-        data: AddressBlocks | None = None,
-    ):
-        self._place, self._data = place, data
-        self._where = ":/".join(place)
-        self._file, self._dataset = file, dataset
-        self.spec = spec
+    def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
+        super().__init__(file, dataset, *of_dataset)
+        spec = self.spec
         self.granule: Shape = tuple(dataset.chunks)
         self._filters = filters(dataset)
         self.is_encoded = bool(self._filters)
@@ -59,7 +38,7 @@ class ChunkedDataset(ChunkedArray):
 
     def reopen(self) -> None:
         """Open the file again after `close`."""
-        self._file, self._dataset = hdf5.reopened(*self._place, self._data)
+        super().reopen()
         self._fd = self._opened_bytes()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
@@ -88,11 +67,6 @@ class ChunkedDataset(ChunkedArray):
             raise ValueError("the file ends within it")
         return data
 
-    def check_unchanged(self) -> None:
-        """Raise if an object at an address has changed since it was opened."""
-        if self._data is not None:
-            self._data.check_unchanged()
-
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
             return bounded_decode.inflated(data, bounded_decode.WBITS["zlib"], self._chunk_bytes)
@@ -105,9 +79,7 @@ class ChunkedDataset(ChunkedArray):
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-        if self._data is not None:
-            self._data.forget()
+        super().close()
         fd, self._fd = self._fd, -1  # it is closed even if the system reports an error
         if fd >= 0:
             os.close(fd)
