@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fortran_calls.hpp"
@@ -134,14 +135,14 @@ int datamover_fortran_attach(datamover_attached** attached, const datamover_layo
             throw Error(ErrorCode::invalid_argument,
                         "the array is of assumed size: its last extent is not known here");
         if (*attached) check_same(**attached, layout, type, a->elem_bytes);
-        std::vector<AttachedBlock> blocks;
-        if (block >= 0) blocks.push_back(described(*a, layout, block, ghost_lower, ghost_upper));
+        std::optional<AttachedBlock> found;
+        if (block >= 0) found = described(*a, layout, block, ghost_lower, ghost_upper);
         if (!*attached) {
             auto made = std::make_unique<datamover_attached>(type, a->elem_bytes);
             check(datamover_layout_duplicate(layout, &made->layout));
             *attached = made.release();
         }
-        (*attached)->blocks.insert((*attached)->blocks.end(), blocks.begin(), blocks.end());
+        if (found) (*attached)->blocks.push_back(*found);
     });
 }
 
