@@ -22,6 +22,7 @@
 #include "array_memory.hpp"
 #include "casters.hpp"
 #include "class_members.hpp"
+#include "docstrings.hpp"
 #include "errors.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
@@ -273,16 +274,17 @@ void bind_consumer(nb::module_& m) {
         [](int time) { return stream::greeting_milliseconds.exchange(time); }, "time"_a);
 }
 
-void bind_functions(nb::module_& m) {
-    m.def("crc32c", &crc32c, "data"_a,
-          R"doc(The CRC32C (RFC 3720) of anything with Python's buffer interface.
+/** Python crc32c
+The CRC32C (RFC 3720) of anything with Python's buffer interface.
 
 Examples
 --------
 >>> from datamover import _plan
 >>> hex(_plan.crc32c(bytes(32)))
 '0x8a9136aa'
-)doc");
+*/
+void bind_functions(nb::module_& m) {
+    m.def("crc32c", &crc32c, "data"_a, doc("crc32c"));
     // Raises Unsupported if no process knows all of it.
     m.def(
         "bytes_of_layout",
