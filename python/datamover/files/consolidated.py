@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from datamover.files import addresses, zarr_group
@@ -68,6 +69,33 @@ def write(group: str) -> None:
         if attributes is not None:
             found[f"{prefix}.zattrs"] = attributes
     _write(group, *_with_copies(found))
+
+
+def make_group(
+    place: str,
+    attributes: dict[str, Any],
+    groups: Mapping[str, dict[str, Any]],
+    zarr_format: Any,
+    members: Mapping[str, Callable[[str], Mapping[str, bytes]]],
+) -> Mapping[str, bytes]:
+    """Create a group, the groups in it and its arrays, without elements.
+
+    `groups` has attributes by name, and `members` what creates each array. At an address, no
+    metadata is written. Returns what `formats.Output.create` does, with consolidated metadata.
+    """
+    late: dict[str, bytes] = {}
+    if not addresses.is_address(place):
+        zarr_group.make(place, attributes, zarr_format)
+        for name, held in groups.items():
+            os.mkdir(f"{place}/{name}")
+            zarr_group.make(f"{place}/{name}", held, zarr_format)
+    for name, create in members.items():
+        late |= addresses.named_within(name, create(f"{place}/{name}"))
+    if not addresses.is_address(place):
+        return {}
+    for name in reversed(groups):
+        late |= addresses.named_within(name, zarr_group.objects(groups[name], zarr_format))
+    return with_copies(late | zarr_group.objects(attributes, zarr_format))
 
 
 def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:

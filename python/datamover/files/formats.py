@@ -11,7 +11,6 @@ import numbers
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -234,9 +233,6 @@ class Output:
         The array as it will be written.
     shown : Writer, optional
         Describes in which boxes it is written, without a file; None if it is flat.
-    objects : mapping
-        Metadata that are written at an address after everything else, by the names of objects; the
-        last one makes the array visible.
 
     Raises
     ------
@@ -245,13 +241,16 @@ class Output:
     """
 
     shown: Any = None
-    objects: Mapping[str, bytes] = MappingProxyType({})
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
 
-    def create(self, path: str) -> None:
-        """Create everything except the elements, and reserve the space if possible."""
+    def create(self, path: str) -> Mapping[str, bytes]:
+        """Create everything except the elements, and reserve the space if possible.
+
+        Returns the metadata that is written at an address after everything else, by the names of
+        objects; the last one makes the array visible.
+        """
         raise NotImplementedError
 
     def open(self, path: str) -> Any:

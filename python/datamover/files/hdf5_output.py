@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import hdf5, hdf5_traits
+from datamover.files import hdf5, hdf5_attributes
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import no_space
@@ -80,7 +80,7 @@ def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) 
     Unsupported
         HDF5 has no such dtype.
     """
-    properties = hdf5_traits.creation_properties(spec)
+    properties = hdf5_attributes.creation_properties(spec)
     if options.compressor == "gzip":
         properties.set_shuffle()
         properties.set_deflate(GZIP_LEVEL)
@@ -111,8 +111,8 @@ class ChunkedOutput(ChunkedArray):
         self.spec = spec
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
-        self.fill_bytes = hdf5_traits.fill_bytes(spec)
-        self._leaves_out_fill = not hdf5_traits.is_fill_undefined(spec)
+        self.fill_bytes = hdf5_attributes.fill_bytes(spec)
+        self._leaves_out_fill = not hdf5_attributes.is_fill_undefined(spec)
         self._path = path
         # The writer has locked it already, in a way that HDF5 does not recognize.
         self._file: Any = hdf5.h5py().File(path, "r+", locking=False) if path else None

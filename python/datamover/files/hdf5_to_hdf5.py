@@ -15,10 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_chunks, hdf5_output, native_attributes, strings
+from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_output, hdf5_types, strings
 from datamover.files.formats import MoveOptions, Output, Shape
-from datamover.files.hdf5_traits import are_large, give_room
-from datamover.files.native_attributes import NativeAttribute
 from datamover.files.whole_hdf5 import WholeHdf5
 
 #: Attributes by which scales and their arrays refer to each other: scales are attached again.
@@ -42,10 +40,7 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
         """Reject a dataset that would mean something else in another file."""
-        if native_attributes.has_references(dataset.id.get_type()):
-            raise Unsupported(f"{where} refers to what is in the file")
-        if dataset.is_virtual and is_copied:
-            raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
+        strings.is_copied_in_hdf5(where, dataset)
 
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output and options of one array."""
@@ -65,12 +60,11 @@ class Hdf5ToHdf5(WholeHdf5):
         self, place: str, outputs: dict[str, Output], options: MoveOptions
     ) -> Mapping[str, bytes]:
         """Create everything except the elements that are moved."""
-        attributes = self._attributes(self.file["/"])  # the file itself records no order
         self.tell_of_left_out()
         names = [n for n in self.tree.order if self.tree.same.get(n, n) not in self.left_out]
 
         def fill(made: Any) -> None:
-            self._write_attributes(made, attributes)
+            self._copy_attributes(made, "/")
             if self.copied:  # they may be the only other content of the file
                 arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
                 hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
@@ -83,7 +77,8 @@ class Hdf5ToHdf5(WholeHdf5):
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
-        is_ordered = _is_ordered(self.file) or are_large(attributes[0])
+        root = self.file["/"]  # the file itself records no order
+        is_ordered = _is_ordered(root) or hdf5_attributes.has_room(root)
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
         return {}
 
@@ -95,33 +90,31 @@ class Hdf5ToHdf5(WholeHdf5):
         elif name in tree.same:
             made[name] = made[tree.same[name] or "/"]
         elif name in tree.datatypes:
-            self._copy(made, name)
-            self._write_attributes(made[name], self._attributes(source[name]))
+            strings.copy_in_hdf5(source[name], made, name)
+            self._copy_attributes(made, name)
         else:
-            held, attributes = source[name], self._attributes(source[name])
+            held = source[name]
             if name in tree.groups:
-                _make_group(made, name, held, attributes[0])
+                _make_group(made, name, held)
             elif name in self.copied and not _is_unwritten(held):
-                self._copy(made, name)
+                strings.copy_in_hdf5(held, made, name)
             elif output is None or output.spec.nbytes == 0:
                 shape = output.spec.shape if output else held.shape
                 if name in tree.dimensions:
                     shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
-                self._make_empty(made, name, held, attributes[0], shape)
+                self._make_empty(made, name, held, shape)
             else:
                 self._tell_of_checksums(name, held)
                 output.create_in(made)
-            self._write_attributes(made[name], attributes)
+            self._copy_attributes(made, name)
 
-    def _make_empty(
-        self, made: Any, name: str, dataset: Any, attributes: Any, shape: Shape
-    ) -> None:
+    def _make_empty(self, made: Any, name: str, dataset: Any, shape: Shape) -> None:
         """Create a dataset with the properties of another one and a shape, without elements."""
         low = hdf5.h5py()
         properties = dataset.id.get_create_plist()
         if dataset.is_virtual or dataset.external:
             properties = low.h5p.create(low.h5p.DATASET_CREATE)
-        give_room(properties, attributes)
+        hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
         kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
         if shape != dataset.shape:
             growing = (n is None for n in dataset.maxshape)
@@ -134,24 +127,10 @@ class Hdf5ToHdf5(WholeHdf5):
         except (TypeError, ValueError) as e:
             raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
 
-    def _copy(self, made: Any, name: str) -> None:
-        """Let HDF5 copy a dataset or datatype, without attributes."""
-        low = hdf5.h5py()
-        properties = low.h5p.create(low.h5p.OBJECT_COPY)
-        properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
-        low.h5o.copy(
-            self.file.id, name.encode(), made.id, name.encode(), properties, hdf5.link_properties()
-        )
-
-    def _attributes(self, held: Any) -> tuple[list[NativeAttribute], dict[str, str]]:
+    def _copy_attributes(self, made: Any, name: str) -> None:
+        to = made[name]
         with hdf5.reading(self.source):
-            return native_attributes.read_attributes(held, OF_SCALES)
-
-    def _write_attributes(
-        self, made: Any, attributes: tuple[list[NativeAttribute], dict[str, str]]
-    ) -> None:
-        where = f"{self.source}:{made.name}"
-        native_attributes.write_attributes(where, made, *attributes)
+            hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
 
     def _tell_of_checksums(self, name: str, dataset: Any) -> None:
         if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
@@ -195,7 +174,7 @@ def _is_unwritten(dataset: Any) -> bool:
 
 def _has_objects(dataset: Any) -> bool:
     """Return whether elements are more than bytes of a fixed number."""
-    return not native_attributes.is_of_fixed_size(dataset.id.get_type())
+    return not hdf5_types.is_of_fixed_size(dataset.id.get_type())
 
 
 def _scales(dim: Any) -> list[Any]:
@@ -207,11 +186,11 @@ def _scales(dim: Any) -> list[Any]:
 
 
 def _is_ordered(group: Any) -> bool:
-    properties = group["/"].id.get_create_plist()
+    properties = group.id.get_create_plist()
     return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
 
 
-def _make_group(made: Any, name: str, group: Any, attributes: Any) -> None:
+def _make_group(made: Any, name: str, group: Any) -> None:
     """Create a group that records the orders of its contents like another one."""
     low = hdf5.h5py()
     said = group.id.get_create_plist()
@@ -219,5 +198,5 @@ def _make_group(made: Any, name: str, group: Any, attributes: Any) -> None:
     properties = low.h5p.create(low.h5p.GROUP_CREATE)
     properties.set_link_creation_order(said.get_link_creation_order())
     properties.set_attr_creation_order(said.get_attr_creation_order())
-    give_room(properties, attributes)
+    hdf5_attributes.give_room(properties, hdf5_attributes.has_room(group))
     low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -95,27 +96,24 @@ def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
     """Return the way of a single array of strings of any length; None for any other."""
     if to not in ("zarr", "hdf5"):
         return None
-    kind = formats.of_input(source, options).name
-    if kind == "zarr":
-        with contextlib.suppress(IoFailed):  # opening it as an array raises the error
-            if zarr_group.has_strings(zarr_group.metadata(source)):
-                return _way_of_strings(source, to, options)
-    return None
+    kind = formats.of_input(source, options)
+    if kind.name not in ("zarr", "hdf5"):
+        return None
+    from datamover.files import strings  # loads h5py
 
-
-def _way_of_strings(source: str, to: str, options: MoveOptions) -> Way:
-    from datamover.files import strings
-
-    formats.check_options(options, formats.named("zarr"), formats.named(to))
+    opened = functools.partial(strings.opened_in_zarr, source)
+    if kind.name == "hdf5":
+        opened = functools.partial(strings.opened_in_hdf5, source, options.member, to)
+    are_strings = False
+    with contextlib.suppress(IoFailed), opened() as found:  # opening an array raises the error
+        are_strings = found is not None
+    if not are_strings:
+        return None
+    formats.check_options(options, kind, formats.named(to))
     _refuse(NOT_OF_STRINGS, options, f"is not for strings of any length, as in {source}")
     if to == "hdf5":
         words = f"is not for strings in HDF5, as {source} has"
         _refuse(("chunks", "compressor"), options, words)
-
-    @contextlib.contextmanager
-    def opened():
-        yield strings.of_zarr(source)
-
     return OneArrayOfStrings(source, opened, options)
 
 

@@ -14,7 +14,7 @@ from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import Job, free_bytes
+from datamover.files.move_job import Job, free_bytes, prepare
 from datamover.files.move_plan import MovePlan
 from datamover.files.whole import OneArray, Way
 
@@ -148,15 +148,18 @@ def _of_jobs(
     way: Way, output: str, options: MoveOptions, nprocs: int, free_bytes: int
 ) -> dict[str, Intention]:
     """Return what would happen to the arrays that are moved."""
-    found = {}
-    for name, job in hierarchy.jobs_of(way, None, output, output, options).items():
-        job.nprocs = nprocs
-        try:
-            job.prepare(share_of_cores(nprocs), free_bytes)
-            found[name] = Intention(job.spec, job.move_plan, _files(job), nprocs)
-        finally:
+    jobs = hierarchy.jobs_of(way, None, output, output, options)
+    try:
+        for job in jobs.values():
+            job.nprocs = nprocs
+        prepare(jobs.values(), share_of_cores(nprocs), free_bytes)
+        return {
+            name: Intention(job.spec, job.move_plan, _files(job), nprocs)
+            for name, job in jobs.items()
+        }
+    finally:
+        for job in jobs.values():
             job.close()
-    return found
 
 
 def _files(job: Job) -> int:

@@ -129,12 +129,13 @@ class NpyOutput(FlatOutput):
         if is_of_ml_dtypes(spec.dtype):
             raise Unsupported(f"an .npy file cannot hold dtype {spec.dtype}; raw files can")
 
-    def create(self, path: str) -> None:
+    def create(self, path: str) -> dict[str, bytes]:
         """Write the header and reserve the space."""
         with warnings.catch_warnings():
             # h5py's notes on strings and enumerations in a dtype cannot be stored in the file.
             warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
             _create(path, self.spec)
+        return {}
 
     def open(self, path: str) -> FlatFile:
         """Open the file for writing."""

@@ -13,7 +13,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
@@ -97,6 +96,7 @@ class LocalPlace:
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
+        self.late: Mapping[str, bytes] = {}  # metadata of an output at an address
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be created."""
@@ -118,7 +118,7 @@ class LocalPlace:
         """Sync everything that was written, since it is held, to the disk."""
         write_back.sync(cast(int, self._lock), self.path)
 
-    def finish(self, objects: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    def finish(self) -> None:
         """Give the output its name, unless a series was opened there in the meantime."""
         series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
@@ -134,14 +134,20 @@ class LocalPlace:
 
 
 def begin(
-    comm: MPI.Comm | None, place: Any, is_directory: bool, create: Callable[[str], None]
+    comm: MPI.Comm | None,
+    place: Any,
+    is_directory: bool,
+    create: Callable[[str], Mapping[str, bytes]],
 ) -> None:
-    """Make an unfinished output, by `create` on one process, and hold it on all. Collective."""
+    """Make an unfinished output, by `create` on one process, and hold it on all. Collective.
+
+    `create` returns what `formats.Output.create` does.
+    """
     with together(comm):
         if comm is None or comm.rank == 0:
             place.check()
             place.claim(is_directory)
-            create(place.path)
+            place.late = create(place.path)
     with together(comm):
         place.hold()
 

@@ -40,9 +40,10 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
 class RawOutput(FlatOutput):
     """A raw file that will be written."""
 
-    def create(self, path: str) -> None:
+    def create(self, path: str) -> dict[str, bytes]:
         """Reserve the space."""
         reserve(path, self.spec.nbytes)
+        return {}
 
     def open(self, path: str) -> FlatFile:
         """Open the file for writing."""

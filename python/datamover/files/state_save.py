@@ -164,7 +164,7 @@ class Save(Work):
         """Give the complete output its name. Collective."""
         with together(self.comm):
             if self.is_first:
-                self._place.finish(self.target.objects)
+                self._place.finish()
 
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""

@@ -25,7 +25,7 @@ from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import PHASES, Job, Progress, threads_of
+from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
 from datamover.files.whole import Way
 from datamover.mpi import collectively, comm_address, gathered
@@ -196,7 +196,7 @@ def move_between(
     place = hierarchy.output_place(way.source, output, options, comm)
     jobs: dict[str, Job] = {}
     try:
-        objects = _made(comm, way, jobs, output, place, options)
+        _make(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
         _agree_on_plans(comm, way, jobs)
         tell: Progress = _ignored
@@ -214,7 +214,7 @@ def move_between(
         sync_seconds = time.perf_counter() - sync_begin
         with together(comm):
             if is_first(comm):
-                place.finish(objects)
+                place.finish()
     finally:
         with lifeline.uninterrupted():
             for job in jobs.values():
@@ -237,36 +237,32 @@ def is_first(comm: MPI.Comm | None) -> bool:
     return comm is None or comm.rank == 0
 
 
-def _made(
+def _make(
     comm: MPI.Comm | None,
     way: Way,
     jobs: dict[str, Job],
     output: str,
     place: Any,
     options: MoveOptions,
-) -> Mapping[str, bytes]:
-    """Fill `jobs`, and create the output without elements; return its metadata. Collective."""
+) -> None:
+    """Fill `jobs`, and create the output without elements. Collective."""
     threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
-    objects: list[Mapping[str, bytes]] = [{}]
 
-    def create(path: str) -> None:
+    def create(path: str) -> Mapping[str, bytes]:
         outputs = {name: job.output for name, job in jobs.items()}
         for made in outputs.values():
             hdf5_types.tell_of_change(made.spec)
-        objects.append(way.make(path, outputs, options))
+        return way.make(path, outputs, options)
 
     with contextlib.ExitStack() as opened:
         with together(comm):
             opened.enter_context(way.opened())
             jobs |= hierarchy.jobs_of(way, comm, output, place.path, options)
+            prepare(jobs.values(), threads, free_bytes)
             for job in jobs.values():
-                job.prepare(threads, free_bytes)
                 if job.move_plan and job.move_plan.lack:
                     raise IoFailed(f"not enough space for the intermediate: {job.move_plan.lack}")
-                if len(jobs) > 1:  # a group may have thousands of arrays
-                    job.close_input()
         placing.begin(comm, place, formats.of_output(output, options).is_directory, create)
-    return objects[-1]
 
 
 def _agree_on_plans(comm: MPI.Comm | None, way: Way, jobs: dict[str, Job]) -> None:

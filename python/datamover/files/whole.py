@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, consolidated, strings, zarr_group
+from datamover.files import addresses, consolidated, strings
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.strings import Strings
@@ -113,8 +113,7 @@ class OneArray(Way):
         self, place: str, outputs: dict[str, Output], options: MoveOptions
     ) -> Mapping[str, bytes]:
         """Create the array without elements."""
-        outputs[""].create(place)
-        return outputs[""].objects
+        return outputs[""].create(place)
 
 
 class OneArrayOfStrings(OneArray):
@@ -179,15 +178,11 @@ class ToZarr(Way):
         """Return one of `copied`; while it is open."""
         raise NotImplementedError
 
-    def name_in_group(self, name: str) -> str:
-        """Return the name of an array in the output."""
-        return name
-
     def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Return input, output (inside the whole one) and options of one array."""
         source, said = self.input_of(name)
         own = dataclasses.replace(options, output_format="zarr", **said)
-        return source, f"{output}/{self.name_in_group(name)}", own
+        return source, f"{output}/{name}", own
 
     def files_of_copied(self, name: str, options: MoveOptions) -> int:
         """Return the number of files of one of `copied`; while it is open."""
@@ -198,17 +193,13 @@ class ToZarr(Way):
     ) -> Mapping[str, bytes]:
         """Create groups with their attributes, and arrays without elements; copy strings."""
         groups = {name: self.attributes_of(name) for name in self.groups}
-        late = zarr_group.make_all(place, self.attributes_of(""), groups, options.zarr_format)
-        made: dict[str, bytes] = {}
-        for name in (*self.copied, *outputs):
-            own = self.name_in_group(name)
-            if (output := outputs.get(name)) is not None:
-                output.create(f"{place}/{own}")
-                objects = output.objects
-            else:
-                objects = strings.to_zarr(self.strings_of(name), f"{place}/{own}", options)
-            made |= addresses.named_within(own, objects)
-        return consolidated.with_copies(made | late) if addresses.is_address(place) else {}
+        members: dict[str, Callable[[str], Mapping[str, bytes]]] = {
+            name: lambda path, name=name: strings.to_zarr(self.strings_of(name), path, options)
+            for name in self.copied
+        }
+        members |= {name: output.create for name, output in outputs.items()}
+        attributes = self.attributes_of("")
+        return consolidated.make_group(place, attributes, groups, options.zarr_format, members)
 
     def complete(self, place: str) -> None:
         """Consolidate the metadata, which at an address are not written yet."""

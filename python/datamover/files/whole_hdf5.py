@@ -18,9 +18,9 @@ import numpy as np
 from datamover.errors import Unsupported
 from datamover.files import hdf5, hdf5_types, strings, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
-from datamover.files.native_attributes import tell_not_in_json
 from datamover.files.whole import ToZarr, Way
 
 log = logging.getLogger("datamover")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import addresses, hdf5, hdf5_scales, hdf5_traits, zarr_group
+from datamover.files import addresses, hdf5, hdf5_attributes, hdf5_scales, zarr_group
 from datamover.files import strings as all_strings
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import is_utf8
@@ -114,28 +114,28 @@ class ZarrToHdf5(WholeZarr):
         """Create everything except the elements that are moved."""
 
         def fill(made: Any) -> None:
-            hdf5_traits.write_of_json(self.source, made, self.attributes)
+            hdf5_attributes.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
                 low = hdf5.h5py()
                 properties = low.h5p.create(low.h5p.GROUP_CREATE)
-                hdf5_traits.give_room(properties, attributes)
+                hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
                 links = hdf5.link_properties()
                 low.h5g.create(made.id, name.encode(), lcpl=links, gcpl=properties)
-                hdf5_traits.write_of_json(f"{self.source}/{name}", made[name], attributes)
+                hdf5_attributes.write_of_json(f"{self.source}/{name}", made[name], attributes)
             dimensions = {}
             for name, output in outputs.items():
                 output.create_in(made)
                 spec = output.spec
-                hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
-                dimensions[name] = hdf5_traits.dimension_names(spec.kept)
+                hdf5_attributes.write_attributes(f"{self.source}/{name}", made, name, spec)
+                dimensions[name] = hdf5_attributes.dimension_names(spec.kept)
             for name in self.copied:
                 found = self.strings_of(name)
                 all_strings.to_hdf5(found, made, name, options)
-                dimensions[name] = hdf5_traits.dimension_names(found.kept)
+                dimensions[name] = hdf5_attributes.dimension_names(found.kept)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(output.spec.nbytes for output in outputs.values())
-        hdf5.create_file(place, fill, needed_bytes, hdf5_traits.are_large(self.attributes))
+        hdf5.create_file(place, fill, needed_bytes, hdf5_attributes.are_large(self.attributes))
         return {}
 
     def _name_dimensions(self, made: Any, dimensions: dict[str, list[str | None]]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.native_attributes import FILL_VALUE
+from datamover.files.json_values import FILL_VALUE
 from datamover.files.ordinary_layout import numcodecs_form
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 

@@ -283,26 +283,3 @@ def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
     for name, data in objects(attributes, zarr_format).items():
         with open(os.path.join(path, name), "wb") as file:
             file.write(data)
-
-
-def make_all(
-    place: str, attributes: dict[str, Any], groups: dict[str, dict[str, Any]], zarr_format: Any
-) -> dict[str, bytes]:
-    """Create a group and the groups in it; `groups` has their attributes by name.
-
-    Returns
-    -------
-    dict
-        At an address nothing is created. Instead, the objects that will create the groups, by name;
-        the last one is the group itself.
-    """
-    if addresses.is_address(place):
-        found: dict[str, bytes] = {}
-        for name in reversed(groups):
-            found |= addresses.named_within(name, objects(groups[name], zarr_format))
-        return found | objects(attributes, zarr_format)
-    make(place, attributes, zarr_format)
-    for name, held in groups.items():
-        os.mkdir(f"{place}/{name}")
-        make(f"{place}/{name}", held, zarr_format)
-    return {}

@@ -126,14 +126,15 @@ def created(create: Callable[[Any], Any]) -> tuple[Any, dict[str, bytes]]:
     return array, {key: held[key].to_bytes() for key in sorted(held, reverse=True)}
 
 
-def write_objects(path: str, objects: Mapping[str, bytes]) -> None:
-    """Write metadata in a directory, which is made unless it exists; at an address do nothing."""
+def write_objects(path: str, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Write metadata in a directory, which is made unless it exists; at an address return it."""
     if addresses.is_address(path):
-        return
+        return objects
     os.makedirs(path, exist_ok=True)
     for name, data in objects.items():
         with open(os.path.join(path, name), "xb") as file:
             file.write(data)
+    return {}
 
 
 def bound(array: Any, place: str) -> Any:
