@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses, consolidated, zarr_group
+from datamover.files import addresses, zarr_group
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -198,7 +198,7 @@ class AddressPlace:
         put(self.path, MARKER, dumps({"by": self._token}).encode())
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
-            consolidated.remove_around(self.path)
+            zarr_group.remove_copies_around(self.path)
         _remove_at(self.path, replaced, "what is there")
         self._is_claimed = True
 
@@ -215,7 +215,7 @@ class AddressPlace:
     def finish(self) -> None:
         """Write the metadata in their order; the last object makes the output visible."""
         self._check_is_ours()
-        consolidated.remove_around(self.path)
+        zarr_group.remove_copies_around(self.path)
         put_all(self.path, self.late)
         self._is_claimed = False
         self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")

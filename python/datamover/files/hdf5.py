@@ -20,10 +20,10 @@ import numpy as np
 
 from datamover.errors import Error, IoFailed, Unsupported
 from datamover.files import addresses, hdf5_types
-from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.addresses import AddressBlocks, AddressFile
+from datamover.files.chunk_boxes import ChunkedArray, chunk_shape
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
-from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -293,8 +293,6 @@ class DatasetReader(OpenDataset):
     """
 
     def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
-        from datamover.files.zarr_output import chunk_shape
-
         super().__init__(file, dataset, *of_dataset)
         spec = self.spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)

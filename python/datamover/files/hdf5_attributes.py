@@ -10,17 +10,108 @@ from __future__ import annotations
 import dataclasses
 import logging
 import pickle
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Error
-from datamover.files import hdf5, hdf5_scales, hdf5_types
-from datamover.files.formats import ArraySpec
+from datamover.files import hdf5, hdf5_types
+from datamover.files.formats import ArraySpec, Shape
+from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 from datamover.files.hdf5_types import native_of
 from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
 from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
+
+
+def scale_of(array: str, dimension: str) -> str:
+    """Return the name of the scale of a dimension, in the group of the array."""
+    above, slash, _ = array.rpartition("/")
+    return above + slash + dimension
+
+
+def attach_scales(file: Any, named: Mapping[str, Sequence[Any]]) -> None:
+    """Set the names of dimensions by scales; an array with that name is its scale."""
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = scale_of(array, name)
+            if place not in file:
+                _make_scale(file, place, file[array].shape[d])
+            elif place == array and not file[place].is_scale:
+                file[place].make_scale(name)
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = scale_of(array, name)
+            if place != array:
+                file[array].dims[d].attach_scale(file[place])
+
+
+def _make_scale(file: Any, place: str, extent: int) -> None:
+    """Create a scale without values; no elements are stored."""
+    scale = file.create_dataset(place, (extent,), ">f4")
+    scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")
+
+
+def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> list[str]:
+    """Set the names of the dimensions of arrays in an open file.
+
+    Returns
+    -------
+    list of str
+        Arrays whose dimensions all have names, but only as labels.
+    """
+    given = {array: names for array, names in named.items() if not file[array].is_scale}
+    shapes = {array: file[array].shape for array in given}
+    scaled = with_scales(given, shapes, file)
+    attach_scales(file, {array: given[array] for array in scaled})
+    labelled = []
+    for array, names in named.items():
+        dataset = file[array]
+        if array in scaled or (dataset.is_scale and dataset.ndim == 1):
+            continue  # a scale gives its dimension its own name
+        for dim, label in zip(dataset.dims, names, strict=False):
+            dim.label = label or ""
+        if names and all(names):
+            labelled.append(array)
+    return labelled
+
+
+def with_scales(
+    named: Mapping[str, Sequence[str | None]], shapes: Mapping[str, Shape], there: Any
+) -> list[str]:
+    """Return the arrays whose dimensions can all have scales with their names.
+
+    `there` are the other names in use, next to the arrays.
+
+    Examples
+    --------
+    >>> from datamover.files.hdf5_attributes import with_scales
+    >>> named = {"u": ("y", "x"), "x": ("x",), "g/u": ("x",), "v": ("y", None), "w": ("z",)}
+    >>> shapes = {"u": (2, 3), "x": (3,), "g/u": (5,), "v": (2, 4), "w": (7,)}
+    >>> with_scales(named, shapes, {"z"})
+    ['u', 'x', 'g/u']
+    """
+    found = {
+        array: [scale_of(array, str(name)) for name in names]
+        for array, names in named.items()
+        if len(names) == len(shapes[array]) and all(map(_can_be_scale, names))
+    }
+    extents: dict[str, set[int]] = {}
+    for array, places in found.items():
+        for place, extent in zip(places, shapes[array], strict=True):
+            extents.setdefault(place, set()).add(extent)
+    good = {
+        place
+        for place, of_place in extents.items()
+        if len(of_place) == 1 and (place not in there or found.get(place) == [place])
+    }
+    return [array for array, places in found.items() if good.issuperset(places)]
+
+
+def _can_be_scale(name: Any) -> bool:
+    is_text = isinstance(name, str) and name.isprintable() and "/" not in name
+    return is_text and name not in ("", ".", "..")
+
 
 #: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
 #: dimensions are handled separately.
@@ -198,13 +289,14 @@ def give_room(properties: Any, is_needed: bool) -> None:
 def write(file: Any, name: str, spec: ArraySpec) -> None:
     """Write the attributes and names of dimensions of a dataset in an open file."""
     write_attributes(file[name].name, file, name, spec)
-    hdf5_scales.name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
+    name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
 
 
 def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
     """Write the attributes of a dataset in an open file; the log names `where` they are from."""
     if (native := native_of(spec)) is not None:
-        source, dataset = hdf5.reopened(*native.place, hdf5.bytes_at(native.place[0]))
+        path, of_source = native.place
+        source, dataset = hdf5.reopened(path, of_source, hdf5.bytes_at(path))
         with source:
             copy(native.where, dataset, file[name], OF_DIMENSIONS, native.dtype)
             if OF_NETCDF in source.attrs:

@@ -17,11 +17,11 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import (
+    chunk_boxes,
     hdf5,
     hdf5_attributes,
-    hdf5_output,
+    hdf5_chunks,
     hdf5_types,
-    zarr_output,
 )
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
@@ -60,7 +60,7 @@ def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> Z
     if spec.dtype.names is None:
         is_own = native.fill_value is None  # HDF5's own, or undefined
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
-    chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
+    chunks: Shape = dataset.chunks or chunk_boxes.chunk_shape(spec, MoveOptions())
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
@@ -154,12 +154,12 @@ class Hdf5Output(Output):
         hdf5.h5py()
         check_flat_dtype(spec.dtype, "the output")
         hdf5_types.kind_of(spec)
-        hdf5_output.check(spec, options)
+        hdf5_chunks.check_output(spec, options)
         super().__init__(dataclasses.replace(spec, order="C"), options)
         self._name, self._options = _name_of(options), options
-        self._is_chunked = hdf5_output.is_chunked(spec, options)
+        self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         if self._is_chunked:
-            self.shown = hdf5_output.ChunkedOutput("", "", self.spec, options)
+            self.shown = hdf5_chunks.ChunkedOutput("", "", self.spec, options)
 
     def create(self, path: str) -> dict[str, bytes]:
         """Create a file of one dataset, with the attributes that are kept."""
@@ -174,15 +174,15 @@ class Hdf5Output(Output):
     def create_in(self, file: Any) -> None:
         """Create the dataset in an open file, without attributes."""
         if self._is_chunked:
-            hdf5_output.create_dataset(file, self._name, self.spec, self._options)
+            hdf5_chunks.create_dataset(file, self._name, self.spec, self._options)
         else:
             properties = hdf5_attributes.creation_properties(self.spec)
             hdf5.create_contiguous(file, self._name, self.spec, properties)
 
-    def open(self, path: str) -> FlatFile | hdf5_output.ChunkedOutput:
+    def open(self, path: str) -> FlatFile | hdf5_chunks.ChunkedOutput:
         """Open the dataset for writing, after its file was closed."""
         if self._is_chunked:
-            return hdf5_output.ChunkedOutput(path, self._name, self.spec, self._options)
+            return hdf5_chunks.ChunkedOutput(path, self._name, self.spec, self._options)
         return hdf5.open_writer(path, self._name, self.spec)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from datamover.errors import InvalidArgument
-from datamover.files import formats, hierarchy, move_words, zarr_format_2
+from datamover.files import formats, hierarchy, move_words, zarr_output
 from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
@@ -137,7 +137,7 @@ def intend(
         return found[""]
     files = 1
     if is_directory:
-        files = groups * zarr_format_2.metadata_files(options.zarr_format)
+        files = groups * zarr_output.metadata_files(options.zarr_format)
         files += options.zarr_format == 2  # the consolidated metadata
         files += sum(one.files for one in found.values())
     largest = max((one.spec for one in found.values()), key=lambda spec: spec.nbytes)
@@ -169,4 +169,4 @@ def _files(job: Job) -> int:
     chunks = int(job.spec.nbytes > 0)
     if job.spec.shape and chunks:
         chunks = formats.num_boxes(job.spec.shape, job.output.shown.granule)
-    return chunks + zarr_format_2.metadata_files(job.options.zarr_format)
+    return chunks + zarr_output.metadata_files(job.options.zarr_format)

@@ -27,10 +27,8 @@ from datamover.files.at_work import GivenUp, cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
-from datamover.files.conversion import converted
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
-from datamover.files.handover import Handover, needs_handover
-from datamover.files.intermediate import Intermediate
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
+from datamover.files.intermediate import Handover, Intermediate, needs_handover
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import Pipeline
 from datamover.files.region import limited

@@ -19,14 +19,13 @@ from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
-    consolidated,
     formats,
     hdf5,
     names,
     series_lock,
     write_back,
+    zarr_array,
     zarr_group,
-    zarr_store,
 )  # fmt: skip
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
@@ -99,8 +98,19 @@ class LocalPlace:
         self.late: Mapping[str, bytes] = {}  # metadata of an output at an address
 
     def check(self) -> None:
-        """Check, before anything is written, that the output can be created."""
-        check_places(*self._said)
+        """Check, before anything is written, that the output can be created.
+
+        Raises
+        ------
+        InvalidArgument
+            Output and input are the same, or one is inside the other.
+        IoFailed
+            As `check_place`.
+        """
+        source, *output = self._said
+        if source is not None and not addresses.is_address(source):
+            _check_apart(source, self._output)
+        check_place(*output)
         series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
@@ -129,7 +139,7 @@ class LocalPlace:
         with lifeline.uninterrupted():
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
-                zarr_store.settle()
+                zarr_array.settle()
             give_back(self.path, self._output, self._removes, lock)
 
 
@@ -152,28 +162,6 @@ def begin(
         place.hold()
 
 
-def check_places(
-    source: str | None,
-    output: str,
-    overwrite: bool,
-    overwrite_group: bool | None,
-    member: str | None = None,
-) -> None:
-    """Check, before anything is written, that the output can be created.
-
-    Raises
-    ------
-    InvalidArgument
-        Output and input are the same, or one is inside the other.
-    IoFailed
-        The output exists and must not be replaced, or it is a Zarr group without the option to
-        replace one, or its directory is missing or not writable.
-    """
-    if source is not None and not addresses.is_address(source):
-        _check_apart(source, output)
-    check_place(output, overwrite, overwrite_group, member)
-
-
 def _check_apart(source: str, output: str) -> None:
     inside = os.path.commonpath([source, output])
     if source == output or (os.path.exists(output) and os.path.samefile(source, output)):
@@ -185,10 +173,18 @@ def _check_apart(source: str, output: str) -> None:
 def check_place(
     output: str, overwrite: bool, overwrite_group: bool | None, member: str | None = None
 ) -> None:
-    """Check that an output can be created. Raises the errors of `check_places`.
+    """Check, before anything is written, that an output can be created.
 
     `member` is the dataset of an HDF5 file that is written: others must not get lost.
     `overwrite_group` is None for a caller without this option.
+
+    Raises
+    ------
+    InvalidArgument
+        The output is inside an array.
+    IoFailed
+        The output exists and must not be replaced, or it is a Zarr group without the option to
+        replace one, or its directory is missing or not writable.
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
@@ -299,7 +295,7 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
         The output was created in the meantime and must not be replaced.
     """
     old = None
-    consolidated.remove_around(output)
+    zarr_group.remove_copies_around(output)
     if not overwrite:
         _place_new(temporary, output)
     elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
@@ -318,18 +314,15 @@ def _is_replaced_at_once(temporary: str, output: str) -> bool:
 
 
 def _place_new(temporary: str, output: str) -> None:
-    try:
+    with contextlib.suppress(FileExistsError):
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
-    except FileExistsError as e:
-        raise IoFailed(
-            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
-        ) from e
-    if os.path.lexists(output):
-        raise IoFailed(
-            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
-        )
-    os.rename(temporary, output)
+        if not os.path.lexists(output):
+            os.rename(temporary, output)
+            return
+    raise IoFailed(
+        f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
+    )
 
 
 def _place_in_two_steps(temporary: str, output: str) -> str:

@@ -20,19 +20,19 @@ import numpy as np
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
-    consolidated,
     direct_zarr,
     formats,
     hdf5,
-    hdf5_scales,
+    hdf5_attributes,
     hdf5_types,
     npy,
     state_dimensions,
     zarr,
-    zarr_format_2,
     zarr_group,
+    zarr_output,
 )
-from datamover.files.address_bytes import AddressBytes
+from datamover.files.addresses import AddressBytes
+from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
@@ -55,22 +55,13 @@ class StoreOptions:
         """Return the options of one array."""
         chunks = self.chunks.get(name)
         if chunks is None and spec is not None and self.zarr_format is not None:
-            chunks = _cubic(spec)
+            chunks = nearly_cubic(spec, CHUNK_BYTES)
         return MoveOptions(
             chunks=chunks,
             compressor=self.compressor,
             zarr_format=self.zarr_format,
             output_member=name,
         )
-
-
-def _cubic(spec: ArraySpec) -> Shape:
-    """Return nearly cubic chunks of at most CHUNK_BYTES."""
-    chunks = [max(extent, 1) for extent in spec.shape]
-    while math.prod(chunks) * spec.dtype.itemsize > CHUNK_BYTES and max(chunks) > 1:
-        d = chunks.index(max(chunks))
-        chunks[d] = -(-chunks[d] // 2)
-    return tuple(chunks)
 
 
 class _Target:
@@ -124,7 +115,7 @@ class ZarrTarget(_Target):
     _format = "zarr"
 
     def __init__(self, path: str, state: State, options: StoreOptions):
-        self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
+        self._zarr_format = zarr_output.format_at(path, options.zarr_format)
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
@@ -139,7 +130,7 @@ class ZarrTarget(_Target):
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
         members = {name: output.create for name, output in self._outputs.items()}
         try:
-            return consolidated.make_group(
+            return zarr_group.make_group(
                 path, self._state.values, empty, self._zarr_format, members
             )
         except OSError as e:
@@ -151,7 +142,7 @@ class ZarrTarget(_Target):
         """Create everything except the elements of distributed arrays; see `formats.Output`."""
         late = super().create(path)
         if not addresses.is_address(path):
-            consolidated.write(path)
+            zarr_group.consolidate(path)
         return late
 
     def open(self, path: str, name: str) -> Any:
@@ -195,7 +186,7 @@ class Hdf5Target(_FileTarget):
                     raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
             for output in self._outputs.values():
                 cast(Any, output).create_in(file)
-            hdf5_scales.attach(file, self._names)
+            hdf5_attributes.attach_scales(file, self._names)
 
         hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
         return {}

@@ -22,19 +22,18 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import (
     addresses,
+    chunk_boxes,
     formats,
     hdf5,
     hdf5_attributes,
     hdf5_format,
-    hdf5_scales,
     hdf5_types,
-    zarr_format_2,
     zarr_group,
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_store import bound, created, write_objects, zarr_python
+from datamover.files.zarr_array import bound, created, write_objects, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -229,7 +228,7 @@ def described(source: Strings, options: MoveOptions) -> Strings:
     kept, dims = source.kept, options.dims
     spec = ArraySpec(source.shape, np.dtype(object))
     if options.chunks is not None:
-        zarr_output.check_boxes("chunks", options.chunks, spec)
+        chunk_boxes.check_boxes("chunks", options.chunks, spec)
         kept = dataclasses.replace(kept, chunks=options.chunks, shards=None)
     if (names := checked_names("the output", dims, source.shape)) is not None:
         kept = dataclasses.replace(kept, dimension_names=names)
@@ -249,7 +248,7 @@ def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> 
             if options.check:
                 check_copy(*unchanged)
         names = hdf5_attributes.dimension_names(source.kept)
-        hdf5_scales.name_dimensions(file, {name: names})
+        hdf5_attributes.name_dimensions(file, {name: names})
 
     hdf5.create_file(path, fill, 0)
 
@@ -273,7 +272,7 @@ def files_in_zarr(source: Strings, options: MoveOptions) -> int:
     """Return the maximum number of files as a Zarr array."""
     kept = source.kept
     chunks = kept.chunks if options.zarr_format == 2 else kept.shards or kept.chunks
-    files = zarr_format_2.metadata_files(options.zarr_format)
+    files = zarr_output.metadata_files(options.zarr_format)
     return files + formats.num_boxes(source.shape, chunks)
 
 

@@ -23,9 +23,15 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.zarr_array import ZarrArray, raise_no_space
+from datamover.files.zarr_array import (
+    ZarrArray,
+    abandonable_store,
+    bound,
+    raise_no_space,
+    write_objects,
+    zarr_python,
+)
 from datamover.files.zarr_output import check_dtype, made_in_memory, titled
-from datamover.files.zarr_store import abandonable_store, bound, write_objects, zarr_python
 from datamover.files.zarr_traits import traits_of
 
 log = logging.getLogger("datamover")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datamover.files.direct_zarr import SHUFFLES
 from datamover.files.formats import Shape
 from datamover.files.json_values import FILL_VALUE, MISSING, numbers
-from datamover.files.ordinary_layout import SHUFFLES
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
