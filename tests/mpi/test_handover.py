@@ -13,18 +13,18 @@ from others import drawn_input, go_in_passes, least_reads, stored
 
 import datamover as dm
 from datamover import collective_calls
-from datamover.files import direct_zarr, handover, hdf5_output, move, move_job
-from datamover.files.handover import Handover
+from datamover.files import direct_zarr, hdf5_chunks, intermediate, move, move_job
+from datamover.files.intermediate import Handover
 
 WAYS = ["one", "two"]
 #: What fails, and whose it is.
 KINDS = {
-    "encode": hdf5_output.ChunkedOutput,
-    "put": hdf5_output.ChunkedOutput,
+    "encode": hdf5_chunks.ChunkedOutput,
+    "put": hdf5_chunks.ChunkedOutput,
     "end": Handover,
     "gather": Handover,
     "read": direct_zarr.OrdinaryArray,
-    "close": hdf5_output.ChunkedOutput,
+    "close": hdf5_chunks.ChunkedOutput,
 }
 
 
@@ -59,7 +59,7 @@ def test_every_process_encodes_and_the_first_writes(comm, place, go, monkeypatch
         np.save(f"{place}/a.npy", array)
     comm.barrier()
     encoded, put = [], []
-    encode, write = hdf5_output.ChunkedOutput.encode, hdf5_output.ChunkedOutput.put
+    encode, write = hdf5_chunks.ChunkedOutput.encode, hdf5_chunks.ChunkedOutput.put
     lock = threading.Lock()
 
     def counting(self, chunk):
@@ -72,8 +72,8 @@ def test_every_process_encodes_and_the_first_writes(comm, place, go, monkeypatch
             put.append(cell)
         write(self, cell, data)
 
-    monkeypatch.setattr(hdf5_output.ChunkedOutput, "encode", counting)
-    monkeypatch.setattr(hdf5_output.ChunkedOutput, "put", putting)
+    monkeypatch.setattr(hdf5_chunks.ChunkedOutput, "encode", counting)
+    monkeypatch.setattr(hdf5_chunks.ChunkedOutput, "put", putting)
     move(
         f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor="gzip",
         max_bytes=4096, comm=comm,
@@ -136,7 +136,7 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
     fails = 0 if what in ("put", "gather", "close") else comm.size - 1
     if comm.rank == fails:
         left = [0 if what in ("end", "gather") else 3]
-        kind = KINDS[what] if comm.size > 1 or what == "read" else hdf5_output.ChunkedOutput
+        kind = KINDS[what] if comm.size > 1 or what == "read" else hdf5_chunks.ChunkedOutput
         name = {"read": "read_chunk"}.get(what, what if hasattr(kind, what) else "put")
         work = getattr(kind, name)
 
@@ -173,7 +173,7 @@ def test_a_full_disk_for_chunks_on_their_way_is_named(comm, place, monkeypatch):
             raise OSError(28, "No space left on device")
 
     if comm.rank == comm.size - 1:
-        monkeypatch.setattr(handover, "open", lambda *_: Full(), raising=False)
+        monkeypatch.setattr(intermediate, "open", lambda *_: Full(), raising=False)
     said = {"chunks": (1, 8), "compressor": "gzip", "temporary": f"{place}/scratch"}
     with pytest.raises(
         dm.errors.IoFailed, match=r"not enough space in .*/scratch for encoded chunks"

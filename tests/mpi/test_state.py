@@ -21,7 +21,7 @@ from interrupter import Interrupter
 from mpi4py import MPI
 
 import datamover as dm
-from datamover.files import flat, state_direct, state_stores, state_work
+from datamover.files import flat, staged_moves, state_stores
 
 DTYPES = ["f8", "i4", "u1", "c16", "f4", ">i8", "S3", [("a", "<u1"), ("b", "<f8")]]
 ENDS = ["zarr", "h5", "npy"]
@@ -84,11 +84,11 @@ def limits(rng, arrays):
 def test_what_n_processes_save_m_load(comm, rng, local_rng, place, cases, end, monkeypatch):
     for case in range(cases):
         # Chunks may be larger than a step.
-        monkeypatch.setattr(state_work, "STEP_BYTES", int(rng.choice([1 << 26, 1000, 1])))
+        monkeypatch.setattr(staged_moves, "STEP_BYTES", int(rng.choice([1 << 26, 1000, 1])))
         monkeypatch.setattr(flat, "MIN_STREAMED_BYTES", int(rng.choice([1 << 20, 1])))
         # What is long enough, and dealt evenly enough, to go straight to the file.
-        monkeypatch.setattr(state_direct, "MIN_RUN_BYTES", int(rng.choice([1 << 16, 20, 1])))
-        monkeypatch.setattr(state_direct, "MOST_SHARES", float(rng.choice([1.5, 100])))
+        monkeypatch.setattr(staged_moves, "MIN_RUN_BYTES", int(rng.choice([1 << 16, 20, 1])))
+        monkeypatch.setattr(staged_moves, "MOST_SHARES", float(rng.choice([1.5, 100])))
         count = 1 if end == "npy" else int(rng.integers(1, 5))
         names = ["u", "fields/p", "fields/deep/q", "éä z"][:count]
         wholes = {n: drawn.numbered(drawn.shape(rng), dtype_for(rng, end)) for n in names}

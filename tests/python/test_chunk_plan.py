@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from datamover.errors import NoMemory
-from datamover.files import flat_boxes
+from datamover.files import chunk_sides
 from datamover.files.chunk_plan import Side, most_open_groups, plan_chunks, reads_of, runs
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
@@ -167,11 +167,11 @@ def test_boxes_of_flat_files(data, shape, itemsize):
     axes = tuple(data.draw(st.permutations(range(len(shape)))))
     other = tuple(data.draw(st.permutations(range(len(shape)))))
     limit = data.draw(st.integers(1, 20_000))
-    box = flat_boxes.contiguous(shape, axes, itemsize, limit)
+    box = chunk_sides.contiguous(shape, axes, itemsize, limit)
     assert runs(box, shape, axes) == 1 and all(1 <= b <= n for b, n in zip(box, shape, strict=True))
     assert math.prod(box) * itemsize <= max(limit, itemsize)
     start = extents(data.draw, shape, 3)
-    tile = flat_boxes.grown(start, shape, [axes, other], itemsize, limit)
+    tile = chunk_sides.grown(start, shape, [axes, other], itemsize, limit)
     first = math.prod(map(min, start, shape)) * itemsize
     assert math.prod(tile) * itemsize <= max(limit, first)
     assert all(t % s == 0 or t == n for t, s, n in zip(tile, start, shape, strict=True))

@@ -15,7 +15,7 @@ from loopback import Killed
 from mpi4py import MPI
 
 import datamover as dm
-from datamover.files import addresses, consolidated, move, placing
+from datamover.files import addresses, move, placing, zarr_group
 from datamover.stream.recorder import _Group
 
 pytest.importorskip("obstore")
@@ -231,8 +231,8 @@ def test_at_any_moment_a_reader_sees_the_old_or_the_new(
         monkeypatch.setattr(placing, "rename_with", watched.around(placing.rename_with))
         for change in ("replace", "rename", "unlink", "open"):
             monkeypatch.setattr(os, change, watched_there(watched, getattr(os, change)))
-    monkeypatch.setattr(consolidated, "_write", watched.around(consolidated._write))
-    monkeypatch.setattr(consolidated, "_delete", watched.around(consolidated._delete))
+    monkeypatch.setattr(zarr_group, "_write", watched.around(zarr_group._write_object))
+    monkeypatch.setattr(zarr_group, "_delete", watched.around(zarr_group._delete))
     by(tmp_path, f"{tmp_path}/g.zarr/in/most/{name}", **said)
     monkeypatch.undo()
     watched.look()

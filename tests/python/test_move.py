@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli, launch, move_command
-from datamover.files import dealing, move
+from datamover.files import array_steps, move
 
 COMM = MPI.COMM_SELF
 DTYPES = ["f8", ">i4", "u1", "c16", "?", "S7", "U3", "M8[s]", [("a", "<i2"), ("b", ">f4", (2,))]]
@@ -173,7 +173,7 @@ def test_every_element_is_dealt_once(seed):
     shape = tuple(int(n) for n in random.integers(1, 9, dims))
     unit = tuple(int(n) for n in random.integers(1, 5, dims))
     nprocs = int(random.integers(1, 8))
-    regions, owners = dealing.deal(shape, unit, str(random.choice(["C", "F"])), nprocs)
+    regions, owners = array_steps.deal(shape, unit, str(random.choice(["C", "F"])), nprocs)
     seen = np.zeros(shape, int)
     elems = np.zeros(nprocs, int)
     for (lo, hi), owner in zip(regions, owners, strict=True):
@@ -181,7 +181,7 @@ def test_every_element_is_dealt_once(seed):
         seen[tuple(map(slice, lo, hi))] += 1
         elems[owner] += np.prod(hi - lo)
     assert (seen == 1).all()
-    assert elems.max() <= dealing.share_elems(shape, unit, nprocs)
+    assert elems.max() <= array_steps.share_elems(shape, unit, nprocs)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_without_ml_dtypes_its_types_are_refused_in_one_line():
     """In another process: once it is loaded, NumPy knows its types."""
     program = (
         "import sys, numpy as np; sys.modules['ml_dtypes'] = None\n"
-        "from datamover.files.conversion import converted\n"
+        "from datamover.files.formats import converted\n"
         "converted(np.dtype('f4'), 'bfloat16')"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

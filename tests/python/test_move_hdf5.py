@@ -14,7 +14,7 @@ import zarr
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import hdf5, hdf5_chunks, hdf5_output, intend, move
+from datamover.files import hdf5, hdf5_chunks, intend, move
 
 KINDS = {
     "contiguous": {},
@@ -583,7 +583,7 @@ def test_compressed_output_keeps_what_an_array_has_and_is_small(tmp_path):
 
 def test_a_full_disk_is_told_and_nothing_is_left(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.arange(1000.0))
-    real = hdf5_output.ChunkedOutput.write_chunk
+    real = hdf5_chunks.ChunkedOutput.write_chunk
 
     class Full:
         def write_direct_chunk(self, first, data):
@@ -597,7 +597,7 @@ def test_a_full_disk_is_told_and_nothing_is_left(tmp_path, monkeypatch):
             self._dataset = Dataset()
         real(self, cell, chunk)
 
-    monkeypatch.setattr(hdf5_output.ChunkedOutput, "write_chunk", write_chunk)
+    monkeypatch.setattr(hdf5_chunks.ChunkedOutput, "write_chunk", write_chunk)
     with pytest.raises(dm.errors.IoFailed, match="not enough space"):
         move(tmp_path / "a.npy", f"{tmp_path}/b.h5:/u", chunks=(100,))
     assert os.listdir(tmp_path) == ["a.npy"]

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from test_move_whole_hdf5 import check_same_files
 
 import datamover as dm
-from datamover.files import hdf5_address, intend, move
+from datamover.files import addresses, intend, move
 
 pytest.importorskip("obstore")
 SHAPE = (30, 41, 23)
@@ -223,8 +223,8 @@ def test_of_a_region_only_its_bytes_are_asked_for(tmp_path, monkeypatch, said):
 
 
 def test_small_blocks_that_are_forgotten(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5_address, "BLOCK_BYTES", 100)
-    monkeypatch.setattr(hdf5_address, "KEPT_BLOCKS", 2)
+    monkeypatch.setattr(addresses, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(addresses, "KEPT_BLOCKS", 2)
     with serving(made, Ranges) as server:
         move(f"{server}/run.h5", tmp_path / "a.zarr")
     assert_same(made / "run.h5", zarr.open_group(tmp_path / "a.zarr", mode="r"))
@@ -232,10 +232,10 @@ def test_small_blocks_that_are_forgotten(made, tmp_path, monkeypatch):
 
 def test_the_garbage_collector_is_off_only_during_requests():
     """A thread that answers one must not wait for h5py, which waits for the answer."""
-    content = random.Random(0).randbytes(3 * hdf5_address.BLOCK_BYTES)
+    content = random.Random(0).randbytes(3 * addresses.BLOCK_BYTES)
     seen = []
 
-    class Kept(hdf5_address.AddressBlocks):
+    class Kept(addresses.AddressBlocks):
         def __init__(self):
             self.size, self._blocks = len(content), {}
 
@@ -248,7 +248,7 @@ def test_the_garbage_collector_is_off_only_during_requests():
             seen.append(("copied", gc.isenabled()))
             return found
 
-    file, out = hdf5_address.AddressFile(Kept()), bytearray(100)
+    file, out = addresses.AddressFile(Kept()), bytearray(100)
     for _ in range(2):
         file.seek(50)
         assert file.readinto(out) == 100 and out == content[50:150]
@@ -380,7 +380,7 @@ class Tired(Ranges):
 
 @pytest.mark.parametrize("member", [*(f":/fields/deep/{kind}" for kind in KINDS), ""])
 def test_any_request_may_be_refused(made, tmp_path, monkeypatch, member):
-    monkeypatch.setattr(hdf5_address, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(addresses, "BLOCK_BYTES", 1 << 12)
     with serving(made, Tired) as server:
         address = f"{server}/run.h5{member}"
         monkeypatch.setattr(Tired, "left", 10**6)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
-from datamover.files import hdf5, hdf5_calls, hdf5_chunks, move
+from datamover.files import hdf5, hdf5_chunks, hdf5_types, move
 
 FILTERS = {
     "none": (),
@@ -56,11 +56,11 @@ def properties_of(chunks, filters, fill, dtype, unfiltered_edges=False):
             else:
                 getattr(made, f"set_{name}")(*([4] if name == "deflate" else []))
         if unfiltered_edges:
-            hdf5_calls._call("H5Pset_chunk_opts", made, UNFILTERED_EDGES)
+            hdf5_types._call("H5Pset_chunk_opts", made, UNFILTERED_EDGES)
     if fill == "undefined":
-        hdf5_calls.set_fill_value(made, kind, None)
+        hdf5_types.set_fill_value(made, kind, None)
     elif fill == "set":
-        hdf5_calls.set_fill_value(made, kind, np.array(7, dtype).tobytes())
+        hdf5_types.set_fill_value(made, kind, np.array(7, dtype).tobytes())
     return made
 
 
@@ -160,7 +160,7 @@ def test_bytes_are_read_around_h5py_only_if_all_is_known(tmp_path, monkeypatch):
     assert reader() is hdf5.DatasetReader
     make("gzip")
     for options in (None, 1, 4):  # not to be found out; of a later HDF5
-        monkeypatch.setattr(hdf5_calls, "chunk_options", lambda properties, found=options: found)
+        monkeypatch.setattr(hdf5_types, "chunk_options", lambda properties, found=options: found)
         assert reader() is hdf5.DatasetReader
     monkeypatch.undo()
     monkeypatch.setattr(h5py.File, "driver", "another")
@@ -247,7 +247,7 @@ def make_types(path, **said):
             size = kind.get_size()
             fill = bytes(range(60, 60 + size))
             properties = h5p.create(h5p.DATASET_CREATE)
-            hdf5_calls.set_fill_value(properties, kind, fill)
+            hdf5_types.set_fill_value(properties, kind, fill)
             if said:
                 properties.set_chunk((3, 2))
                 properties.set_shuffle()
@@ -275,7 +275,7 @@ def check_stored(old, new, pick=lambda values: values):
     assert new.id.get_type().equal(old.id.get_type())
     np.testing.assert_array_equal(stored(new), pick(stored(old)))
     kind = old.id.get_type()
-    fills = [hdf5_calls.fill_value(held.id.get_create_plist(), kind) for held in (old, new)]
+    fills = [hdf5_types.fill_value(held.id.get_create_plist(), kind) for held in (old, new)]
     size = 10 if kind.equal(h5t.NATIVE_LDOUBLE) else kind.get_size()  # the rest is padding
     assert fills[0][:size] == fills[1][:size]
     assert attributes_as_in_file(old) == attributes_as_in_file(new)

@@ -164,11 +164,11 @@ def test_nobody_need_have_been_killed_where_two_replace_one_group(tmp_path, capl
         for token in "ab"
     )
     first.claim(is_directory=True)
-    first.finish(None)  # it is about to remove what it replaced
+    first.finish()  # it is about to remove what it replaced
     second.claim(is_directory=True)
     assert f"removed {first.path}, which no program held" in caplog.text
     assert "killed, or that is just beginning or ending" in caplog.text
-    second.finish(None)
+    second.finish()
     first.give_back()
     second.give_back()
     assert os.listdir(tmp_path) == ["a.zarr"]

@@ -191,3 +191,43 @@ def test_what_a_single_array_of_strings_has_not_is_refused(tmp_path):
     with pytest.raises(dm.errors.InvalidArgument, match="are the same"):
         move(tmp_path / "a.zarr", tmp_path / "a.zarr", overwrite=True)
     assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5", "b.h5:/other"])
+def test_a_single_dataset_of_strings_is_moved(tmp_path, output):
+    texts = texts_of((5, 6))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("g/names", data=texts, chunks=(2, 4), dtype=h5py.string_dtype())
+        made.attrs.update({"units": "none", "scale": np.float32(2)})
+        made.dims[0].label, made.dims[1].label = "y", "x"
+        file["u"] = np.arange(3.0)
+    assert intend(f"{tmp_path}/a.h5:/g/names", f"{tmp_path}/{output}").is_copied
+    move(f"{tmp_path}/a.h5:/g/names", f"{tmp_path}/{output}", check="crc32c")
+    if output == "b.zarr":
+        found = zarr.open_array(tmp_path / output, mode="r")
+        assert np.array_equal(np.asarray(found[...], object), texts)
+        assert found.metadata.dimension_names == ("y", "x") and found.attrs["units"] == "none"
+        return
+    with h5py.File(tmp_path / "b.h5") as file:
+        found = file["other" if "other" in output else "g/names"]
+        assert np.array_equal(found.asstr()[...], texts) and found.chunks == (2, 4)
+        assert found.attrs["scale"].dtype == "f4" and found.attrs["units"] == "none"
+        assert [*file.keys()].count("u") == 0
+
+
+def test_a_single_dataset_of_lists_is_moved_to_hdf5_only(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("lists", (2,), h5py.vlen_dtype("i4"))
+        made[0], made[1] = np.arange(3), np.arange(1)
+        file["refs"] = made.ref
+    move(f"{tmp_path}/a.h5:/lists", f"{tmp_path}/b.h5:/lists", check="crc32c")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [found.tolist() for found in file["lists"]] == [[0, 1, 2], [0]]
+    with pytest.raises(dm.errors.Unsupported, match="refers to what is in the file"):
+        move(f"{tmp_path}/a.h5:/refs", f"{tmp_path}/c.h5:/refs")
+    with pytest.raises(dm.errors.Unsupported, match="no fixed"):
+        move(f"{tmp_path}/a.h5:/lists", tmp_path / "c.zarr")
+    for said in ({"axes": (0,)}, {"chunks": (2,)}):
+        with pytest.raises(dm.errors.InvalidArgument, match="is not for strings"):
+            move(f"{tmp_path}/a.h5:/lists", f"{tmp_path}/c.h5:/lists", **said)
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]

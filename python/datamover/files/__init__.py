@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from datamover.files.file_array import FileArray, open
     from datamover.files.formats import MoveOptions
     from datamover.files.intention import Intention, intend
-    from datamover.files.rechunked import rechunk
-    from datamover.files.transfer import MoveReport, move
+    from datamover.files.transfer import MoveReport, move, rechunk
 
 __all__ = [
     "FileArray",
@@ -33,7 +32,7 @@ __getattr__ = attributes(
         "intend": "files.intention",
         "move": "files.transfer",
         "open": "files.file_array",
-        "rechunk": "files.rechunked",
+        "rechunk": "files.transfer",
     },
 )
 

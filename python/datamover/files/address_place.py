@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import addresses, consolidated, zarr_group
+from datamover.files import addresses, zarr_group
 from datamover.files.addresses import (
     METADATA,
     READ_ONLY,
@@ -142,6 +142,7 @@ class AddressPlace:
         self._is_claimed = False
         self._token = token
         self._replaced: list[str] = []  # objects
+        self.late: Mapping[str, bytes] = {}  # metadata, which makes the output visible
 
     def check(self) -> None:
         """Check, before anything is written, that an array can be written there.
@@ -197,7 +198,7 @@ class AddressPlace:
         put(self.path, MARKER, dumps({"by": self._token}).encode())
         replaced = [key for key in self._replaced if key != MARKER]
         if replaced:
-            consolidated.remove_around(self.path)
+            zarr_group.remove_copies_around(self.path)
         _remove_at(self.path, replaced, "what is there")
         self._is_claimed = True
 
@@ -211,11 +212,11 @@ class AddressPlace:
     def sync(self) -> None:
         """Do nothing: the server has stored everything."""
 
-    def finish(self, objects: Mapping[str, bytes]) -> None:
+    def finish(self) -> None:
         """Write the metadata in their order; the last object makes the output visible."""
         self._check_is_ours()
-        consolidated.remove_around(self.path)
-        put_all(self.path, objects)
+        zarr_group.remove_copies_around(self.path)
+        put_all(self.path, self.late)
         self._is_claimed = False
         self._remove_or_warn([MARKER], f"{MARKER}, which is no longer needed,")
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoFailed, Unsupported
-from datamover.files import addresses, consolidated, formats, zarr_group
+from datamover.files import addresses, formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.joined import Part
 from datamover.files.many_files import Many, exact
 from datamover.files.region import limited
 from datamover.files.write_back import sync_path
-from datamover.files.zarr_store import zarr_python
+from datamover.files.zarr_array import zarr_python
 
 #: Options that the old arrays determine.
 KEPT = ("chunks", "shards", "compressor", "zarr_format")
@@ -108,7 +108,7 @@ class AppendToZarr(Many):
                 shutil.copytree(old, new, copy_function=_link)
         for group in ("", *self._inner):
             _take_rest(os.path.join(self.base, group), os.path.join(place, group))
-        consolidated.write(place)
+        zarr_group.consolidate(place)
         sync_path(place)
         self._check_as_before()
 

@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterator
 
 import numpy as np
 
-from datamover.files.formats import ArraySpec, Reader, Shape
+from datamover.errors import InvalidArgument
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
+
+#: Approximate default size of chunks.
+DEFAULT_CHUNK_BYTES = 1 << 20
 
 
 class ChunkedArray(Reader):
@@ -38,7 +43,7 @@ class ChunkedArray(Reader):
         """Read and decode a whole chunk as opaque elements; return None if it does not exist."""
         raise NotImplementedError
 
-    #: Whether only one process can write. The others `encode`, it does `put`; see `handover`.
+    #: Whether only one process can write. The others `encode`, it does `put`; see `intermediate`.
     has_one_writer = False
 
     @property
@@ -130,3 +135,34 @@ def read_fully(fd: int, size: int, offset: int) -> bytes:
 def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
     """Return the slices of a box in an array that begins at `first`."""
     return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
+
+
+def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
+    """Check that chunks, or shards, can be those of an array."""
+    if boxes is None:
+        return
+    if len(boxes) != len(spec.shape):
+        raise InvalidArgument(
+            f"{what} {boxes} have {len(boxes)} dimensions; the output has {len(spec.shape)}: "
+            f"{spec.shape}"
+        )
+    if any(extent < 1 for extent in boxes):
+        raise InvalidArgument(f"{what} {boxes} must be positive in every dimension")
+    if math.prod(boxes) * spec.dtype.itemsize >= 2**63:
+        raise InvalidArgument(f"{what} {boxes} have 2**63 bytes or more each")
+
+
+def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
+    """Return the requested chunks, the input's, or nearly cubic ones of a megabyte."""
+    if options.chunks is not None:
+        return tuple(options.chunks)
+    return spec.kept.chunks if spec.kept is not None else nearly_cubic(spec, DEFAULT_CHUNK_BYTES)
+
+
+def nearly_cubic(spec: ArraySpec, most_bytes: int) -> Shape:
+    """Return nearly cubic chunks of at most this size, or of one element."""
+    chunks = [max(extent, 1) for extent in spec.shape]
+    while math.prod(chunks) * spec.dtype.itemsize > most_bytes and max(chunks) > 1:
+        d = chunks.index(max(chunks))
+        chunks[d] = -(-chunks[d] // 2)
+    return tuple(chunks)

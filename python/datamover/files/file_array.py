@@ -30,23 +30,22 @@ from datamover.errors import (
 )
 from datamover.files import (
     addresses,
-    dealing,
+    array_steps,
     formats,
     names,
     placing,
     write_back,
     zarr,
-    zarr_format_2,
+    zarr_output,
 )
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import Unfinished, threads_here, together
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.staged_moves import MAX_BYTES, Files, limit_of
+from datamover.files.state import native_dtype
 from datamover.files.state_items import agree_on
-from datamover.files.state_load import native_dtype
 from datamover.files.stripes import file_ranks
-from datamover.files.unfinished import Unfinished
 from datamover.files.zarr_array import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout, checked, shape_of
 from datamover.mpi import collectively, comm_address
@@ -189,35 +188,23 @@ class _Request:
             raise InvalidArgument("dtype is needed for a new file")
         if not is_new and (chunks is not None or compressor is not None or overwrite):
             raise InvalidArgument('chunks, compressor and overwrite need mode "w"')
-        self.order = order
-        self.chunks = None if chunks is None else integers(chunks, "chunks")
-        self.compressor, self.member = compressor, member
+        chunks = None if chunks is None else integers(chunks, "chunks")
+        self.order, self.member = order, member
+        #: Of a new file.
+        self.options = MoveOptions(
+            chunks=chunks, compressor=compressor, output_order=order, output_member=member
+        )
 
     def passed(self) -> dict[str, Any]:
         """Return everything that must be equal on all processes, in the form of `agree_on`."""
         domain = self.layout.domain
         return {
-            "path=": self.path, "member=": self.member, "mode=": self.mode,
+            "path=": self.path, "mode=": self.mode, "ranks=": self.ranks,
             "layouts": (type(self.layout).__name__, domain.lo, domain.hi),
-            "dtype=": str(self.dtype), "order=": self.order, "chunks=": self.chunks,
-            "compressor=": self.compressor, "ranks=": self.ranks, "max_bytes=": self.max_bytes,
-            "overwrite=": self.overwrite,
+            "dtype=": str(self.dtype), "max_bytes=": self.max_bytes, "overwrite=": self.overwrite,
+            "member=": self.member, "order=": self.order, "chunks=": self.options.chunks,
+            "compressor=": self.options.compressor,
         }  # fmt: skip
-
-    def options_of_new(self) -> MoveOptions:
-        """Return the options of a new file for its format."""
-        return MoveOptions(
-            chunks=self.chunks,
-            compressor=self.compressor,
-            output_order=self.order,
-            output_member=self.member,
-        )
-
-    def options_of_old(self) -> MoveOptions:
-        """Return the options of an existing file for its format."""
-        if self.dtype is None:
-            return MoveOptions(member=self.member, shape=self.shape)
-        return MoveOptions(member=self.member, shape=self.shape, dtype=self.dtype, order=self.order)
 
 
 class FileArray(Unfinished):
@@ -293,12 +280,12 @@ class FileArray(Unfinished):
     def _create(self) -> None:
         """Create a new file next to its final place. Collective."""
         request = self._request
-        options = request.options_of_new()
+        options = request.options
         with together(self.comm):
             file_format = formats.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
             if file_format.name == "zarr":
-                options = zarr_format_2.settled(self.path, options)
+                options = zarr_output.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             wanted = ArraySpec(request.shape, cast(np.dtype, request.dtype), request.order or "C")
@@ -326,7 +313,7 @@ class FileArray(Unfinished):
             return
         count = self.comm.size
         unit = (1,) * len(spec.shape)
-        regions, owners = dealing.deal(tuple(spec.shape), unit, "C", count)
+        regions, owners = array_steps.deal(tuple(spec.shape), unit, "C", count)
         shares = FloorPlan(regions + np.asarray(layout.domain.lo), owners, count)
         try:
             redistribute(layout, shares).incoming(self.comm.rank)
@@ -448,7 +435,9 @@ class FileArray(Unfinished):
 
 def _opened(request: _Request) -> Any:
     """Open an existing file."""
-    options = request.options_of_old()
+    options = MoveOptions(
+        member=request.member, shape=request.shape, dtype=request.dtype, order=request.order
+    )
     file_format = formats.of_input(request.path, options)
     if request.order is not None and file_format.name != "raw":
         raise InvalidArgument("order applies to new files and raw ones only")

@@ -11,7 +11,7 @@ import numpy as np
 from datamover import _plan
 from datamover.errors import IoFailed, Unsupported
 from datamover.files import write_back
-from datamover.files.address_bytes import AddressBytes
+from datamover.files.addresses import AddressBytes
 from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import check_room, is_no_space, no_space

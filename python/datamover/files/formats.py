@@ -11,12 +11,12 @@ import numbers
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from datamover.arguments import flag, integers
+from datamover.dtype_words import dtype_of, is_of_ml_dtypes
 from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses, foreign
 
@@ -234,9 +234,6 @@ class Output:
         The array as it will be written.
     shown : Writer, optional
         Describes in which boxes it is written, without a file; None if it is flat.
-    objects : mapping
-        Metadata that are written at an address after everything else, by the names of objects; the
-        last one makes the array visible.
 
     Raises
     ------
@@ -245,13 +242,16 @@ class Output:
     """
 
     shown: Any = None
-    objects: Mapping[str, bytes] = MappingProxyType({})
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
 
-    def create(self, path: str) -> None:
-        """Create everything except the elements, and reserve the space if possible."""
+    def create(self, path: str) -> Mapping[str, bytes]:
+        """Create everything except the elements, and reserve the space if possible.
+
+        Returns the metadata that is written at an address after everything else, by the names of
+        objects; the last one makes the array visible.
+        """
         raise NotImplementedError
 
     def open(self, path: str) -> Any:
@@ -297,7 +297,7 @@ def register(file_format: Format) -> None:
 @functools.cache
 def known() -> dict[str, Format]:
     """Return all formats by their names."""
-    from datamover.files import hdf5_format, npy, raw, zarr  # noqa: F401  (each registers its own)
+    from datamover.files import hdf5_format, npy, zarr  # noqa: F401  (each registers its own)
 
     return _registered
 
@@ -340,7 +340,7 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoFailed(
-        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, pass {option('shape')} and "
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is npy, pass {option('shape')} and "
         f"{option('dtype')}, otherwise convert it first"
     )
 
@@ -524,3 +524,26 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
     for field in ("order", "output_order"):
         if getattr(options, field) not in (None, "C", "F"):
             raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
+
+
+def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
+    """Return the requested dtype, if NumPy converts to it under "same_kind"."""
+    if wanted is None:
+        return given
+    try:
+        dtype = dtype_of(wanted)
+    except Exception as e:  # NumPy raises many types for an unknown dtype
+        raise InvalidArgument(f"{wanted!r} is not a NumPy dtype: {e}") from e
+    if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
+        native = dtype.newbyteorder("=")
+        raise InvalidArgument(
+            f"elements are converted to numbers in this machine's byte order only: {native.name}, "
+            f"not {dtype.str}"
+        )
+    numbers = all(one.kind in "biufc" or is_of_ml_dtypes(one) for one in (given, dtype))
+    if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
+        raise InvalidArgument(
+            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
+            '"same_kind", or they are not numbers'
+        )
+    return dtype

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, IoFailed, Unsupported
-from datamover.files import addresses, hdf5_plain, hdf5_types, native_attributes
-from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files import addresses, hdf5_types
+from datamover.files.addresses import AddressBlocks, AddressFile
+from datamover.files.chunk_boxes import ChunkedArray, chunk_shape
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, check_shape
-from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -287,14 +287,12 @@ class OpenDataset(Reader):
 
 
 class DatasetReader(OpenDataset):
-    """A dataset that h5py reads because it is not plain (`hdf5_plain`) or not yet written.
+    """A dataset that h5py reads because it is not plain (`hdf5_types.is_plain`) or not yet written.
 
     Any number of threads may read; h5py admits one at a time.
     """
 
     def __init__(self, file: Any, dataset: Any, *of_dataset: Any):
-        from datamover.files.zarr_output import chunk_shape
-
         super().__init__(file, dataset, *of_dataset)
         spec = self.spec
         is_opaque = hdf5_types.is_opaque(spec.dtype)
@@ -324,12 +322,12 @@ def open_reader(
     name: str | None,
     data: AddressBlocks | None = None,
     as_stored: bool = False,
-    kept: Callable[[str, Any, Any, ArraySpec], Any] | None = None,
+    kept: Callable[[tuple[str, str], Any, Any, ArraySpec], Any] | None = None,
 ) -> FlatFile | ChunkedArray | DatasetReader:
     """Open a dataset for reading; at an address by its `data`.
 
     The name None is that of the only dataset. `as_stored` is that of `hdf5_types.dtype_of`; `kept`
-    returns, from full name, file, dataset and spec, the properties that a copy keeps.
+    returns, from file and name, both open, and the spec, the properties that a copy keeps.
 
     Raises
     ------
@@ -342,8 +340,7 @@ def open_reader(
 
     with reading(path), contextlib.ExitStack() as opened:
         file = opened.enter_context(open_file(path, data))
-        name = name or _only_name(file, path)
-        dataset = _dataset(file, path, name, is_here=data is None)
+        name, dataset = named_dataset(file, path, name, is_here=data is None)
         where = f"{path}:/{name}"
         if dataset.shape is None:
             raise Unsupported(f"{where} has no elements (a null dataspace)")
@@ -356,8 +353,8 @@ def open_reader(
             _check_sources(path, dataset, where)
         spec = ArraySpec(tuple(dataset.shape), dtype)
         if kept is not None:
-            spec = dataclasses.replace(spec, kept=kept(where, file, dataset, spec))
-        plain = hdf5_plain.is_plain(file, dataset, dtype)
+            spec = dataclasses.replace(spec, kept=kept((path, name), file, dataset, spec))
+        plain = hdf5_types.is_plain(file, dataset, dtype)
         is_chunked = dataset.chunks is not None
         offset = dataset.id.get_offset() if plain and not is_chunked else None
         if offset is None:
@@ -375,18 +372,25 @@ def open_reader(
 def reopened(path: str, name: str, data: AddressBlocks | None) -> tuple[Any, Any]:
     """Open a file again; return it, and its dataset of a name."""
     file = open_file(path, data)
-    return file, _dataset(file, path, name, is_here=data is None)
+    return file, named_dataset(file, path, name, is_here=data is None)[1]
 
 
-def _only_name(file: Any, path: str) -> str:
-    names = list(datasets(file))
-    if len(names) != 1:
-        there = ", ".join(names) or "none"
-        raise IoFailed(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
-    return names[0]
+def named_dataset(file: Any, path: str, name: str | None, is_here: bool) -> tuple[str, Any]:
+    """Return a dataset of an open file and its name; None is that of the only one.
 
-
-def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
+    Raises
+    ------
+    IoFailed
+        It does not exist.
+    """
+    if name is None:
+        names = list(datasets(file))
+        if len(names) != 1:
+            there = ", ".join(names) or "none"
+            raise IoFailed(
+                f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}"
+            )
+        name = names[0]
     find = file.__getitem__ if is_here else functools.partial(_by_hard_links, file, path)
     try:
         found = find(name)
@@ -404,7 +408,7 @@ def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
     if not isinstance(found, h5py().Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoFailed(f"{path}:/{name} is a group; name one of its datasets: {below}")
-    return found
+    return name, found
 
 
 def _by_hard_links(file: Any, path: str, name: str) -> Any:
@@ -565,7 +569,7 @@ def values_of(attributes: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]
     """Yield attributes of these names that are numbers, strings or arrays of these."""
     for name in names:
         try:
-            if native_attributes.are_lists_misread(attributes.get_id(name).get_type()):
+            if hdf5_types.are_lists_misread(attributes.get_id(name).get_type()):
                 continue
             value = attributes[name]
         except Error:  # of a server

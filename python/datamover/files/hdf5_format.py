@@ -17,22 +17,17 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed
 from datamover.files import (
+    chunk_boxes,
     hdf5,
-    hdf5_output,
-    hdf5_traits,
+    hdf5_attributes,
+    hdf5_chunks,
     hdf5_types,
-    native_attributes,
-    zarr_output,
 )
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Output, Shape, register
-from datamover.files.json_values import flat
+from datamover.files.hdf5_attributes import OF_DIMENSIONS, OF_NETCDF
+from datamover.files.json_values import FILL_VALUE, flat
 from datamover.files.names import HDF5_SUFFIXES
-from datamover.files.native_attributes import (
-    FILL_VALUE,
-    OF_DIMENSIONS,
-    OF_NETCDF,
-)
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
 #: The attribute with the labels of dimensions.
@@ -55,19 +50,17 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     return hdf5.open_reader(path, options.member, hdf5.bytes_at(path), as_stored, _kept)
 
 
-def _kept(where: str, file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
+def _kept(place: tuple[str, str], file: Any, dataset: Any, spec: ArraySpec) -> ZarrTraits:
     attributes = json_attributes(dataset, is_netcdf(file, dataset))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], spec.dtype)
-    not_in_json = left_out(dataset, attributes)
-    of_elements = hdf5_types.traits_of(dataset, spec.dtype)
-    native = native_attributes.read(where, file, dataset, not_in_json, of_elements)
-    names = dimension_names(dataset, where)
+    native = hdf5_attributes.read(place, dataset, spec.dtype, left_out(dataset, attributes))
+    names = dimension_names(dataset, native.where)
     fill = None
     if spec.dtype.names is None:
         is_own = native.fill_value is None  # HDF5's own, or undefined
         fill = np.zeros((), spec.dtype)[()] if is_own else native.fill_value
-    chunks: Shape = dataset.chunks or zarr_output.chunk_shape(spec, MoveOptions())
+    chunks: Shape = dataset.chunks or chunk_boxes.chunk_shape(spec, MoveOptions())
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:
         others["fill_value"] = fill
@@ -158,36 +151,38 @@ class Hdf5Output(Output):
     """A dataset that will be written, in a file of its own or in one with others."""
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
+        hdf5.h5py()
         check_flat_dtype(spec.dtype, "the output")
         hdf5_types.kind_of(spec)
-        hdf5_output.check(spec, options)
+        hdf5_chunks.check_output(spec, options)
         super().__init__(dataclasses.replace(spec, order="C"), options)
         self._name, self._options = _name_of(options), options
-        self._is_chunked = hdf5_output.is_chunked(spec, options)
+        self._is_chunked = hdf5_chunks.is_chunked(spec, options)
         if self._is_chunked:
-            self.shown = hdf5_output.ChunkedOutput("", "", self.spec, options)
+            self.shown = hdf5_chunks.ChunkedOutput("", "", self.spec, options)
 
-    def create(self, path: str) -> None:
+    def create(self, path: str) -> dict[str, bytes]:
         """Create a file of one dataset, with the attributes that are kept."""
 
         def fill(file: Any) -> None:
             self.create_in(file)
-            hdf5_traits.write(file, self._name, self.spec)
+            hdf5_attributes.write(file, self._name, self.spec)
 
         hdf5.create_file(path, fill, self.spec.nbytes)
+        return {}
 
     def create_in(self, file: Any) -> None:
         """Create the dataset in an open file, without attributes."""
         if self._is_chunked:
-            hdf5_output.create_dataset(file, self._name, self.spec, self._options)
+            hdf5_chunks.create_dataset(file, self._name, self.spec, self._options)
         else:
-            properties = hdf5_traits.creation_properties(self.spec)
+            properties = hdf5_attributes.creation_properties(self.spec)
             hdf5.create_contiguous(file, self._name, self.spec, properties)
 
-    def open(self, path: str) -> FlatFile | hdf5_output.ChunkedOutput:
+    def open(self, path: str) -> FlatFile | hdf5_chunks.ChunkedOutput:
         """Open the dataset for writing, after its file was closed."""
         if self._is_chunked:
-            return hdf5_output.ChunkedOutput(path, self._name, self.spec, self._options)
+            return hdf5_chunks.ChunkedOutput(path, self._name, self.spec, self._options)
         return hdf5.open_writer(path, self._name, self.spec)
 
 

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datatypes of HDF5, and the NumPy dtypes by which their elements are moved."""
+"""Datatypes and creation properties of HDF5: NumPy's dtypes for elements, fill values, filters.
+
+Some functions of HDF5 that h5py does not offer are called in the library that h5py has loaded.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5_calls
 from datamover.files.formats import ArraySpec
-from datamover.files.native_attributes import consists_of, is_of_fixed_size, native_of
+
+#: File drivers of h5py with which a file, or an object at an address, is one run of bytes.
+DRIVERS = ("sec2", "fileobj")
 
 log = logging.getLogger("datamover")
 
@@ -44,6 +51,18 @@ def is_numpys(kind: Any, dtype: np.dtype) -> bool:
     from h5py import h5t
 
     return dtype.subdtype is None and kind.equal(h5t.py_create(dtype, logical=True))
+
+
+def number_dtype(kind: Any) -> np.dtype | None:
+    """Return NumPy's dtype of numbers; None for other elements."""
+    from h5py import h5t
+
+    if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
+        return None
+    try:
+        return kind.dtype if kind.dtype.kind in "iufc" else None
+    except (TypeError, ValueError):  # a type that NumPy does not have
+        return None
 
 
 def is_opaque(dtype: np.dtype) -> bool:
@@ -84,30 +103,15 @@ def fill_bytes(dataset: Any) -> bytes:
         or properties.get_fill_time() == h5d.FILL_TIME_NEVER
     ):
         return bytes(kind.get_size())  # undefined; h5py uses zeros
-    return hdf5_calls.fill_value(properties, kind)
+    return fill_value(properties, kind)
 
 
-def traits_of(dataset: Any, dtype: np.dtype) -> dict[str, Any]:
-    """Return the fields of `NativeTraits` about elements of a dataset that are moved as `dtype`."""
-    from h5py import h5d
-
-    properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
-    defined, fill = properties.fill_value_defined(), None
-    if defined == h5d.FILL_VALUE_USER_DEFINED:
-        fill = (
-            np.void(hdf5_calls.fill_value(properties, kind))
-            if is_opaque(dtype)
-            else dataset.fillvalue
-        )
-    return {
-        "fill_value": fill,
-        "is_fill_undefined": defined == h5d.FILL_VALUE_UNDEFINED,
-        "kind": kind.encode() if is_opaque(dtype) else None,
-        "change": "" if is_opaque(dtype) else _change_of(kind),
-    }
+def native_of(spec: ArraySpec) -> Any:
+    """Return the `NativeTraits` of an array; None if it is not from HDF5."""
+    return getattr(spec.kept, "native", None)
 
 
-def _change_of(kind: Any) -> str:
+def change_of(kind: Any) -> str:
     """Describe the elements, or parts of them, that become others in NumPy; "" if none."""
     from h5py import h5t
 
@@ -133,3 +137,160 @@ def tell_of_change(spec: ArraySpec) -> None:
         log.warning(
             "%s: its %s become %s, as only HDF5 has such", native.where, native.change, spec.dtype
         )
+
+
+def has_references(kind: Any) -> bool:
+    """Return whether elements of an HDF5 type refer to objects of their file."""
+    from h5py import h5t
+
+    return consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
+
+
+def are_lists_misread(kind: Any) -> bool:
+    """Return whether elements are lists of numbers in another byte order than the machine's.
+
+    h5py returns their bytes unchanged, as numbers in the machine's order.
+    """
+    from h5py import h5t
+
+    def is_swapped(part: Any) -> bool:
+        is_number = part.get_class() in (h5t.INTEGER, h5t.FLOAT) and part.get_size() > 1
+        return is_number and part.get_order() != h5t.NATIVE_INT32.get_order()
+
+    return consists_of(
+        kind,
+        lambda part: part.get_class() == h5t.VLEN and consists_of(part.get_super(), is_swapped),
+    )
+
+
+def is_of_fixed_size(kind: Any) -> bool:
+    """Return whether elements consist of their bytes only."""
+    return not has_references(kind) and not consists_of(kind, is_of_any_length)
+
+
+def is_of_any_length(kind: Any) -> bool:
+    """Return whether elements are lists, or strings of any length."""
+    from h5py import h5t
+
+    is_string = kind.get_class() == h5t.STRING
+    return kind.is_variable_str() if is_string else kind.get_class() == h5t.VLEN
+
+
+def consists_of(kind: Any, is_such: Callable[[Any], bool]) -> bool:
+    """Return whether `is_such` holds for a type, or for one of its components."""
+    from h5py import h5t
+
+    if is_such(kind):
+        return True
+    if kind.get_class() in (h5t.VLEN, h5t.ARRAY):
+        return consists_of(kind.get_super(), is_such)
+    if kind.get_class() != h5t.COMPOUND:
+        return False
+    members = range(kind.get_nmembers())
+    return any(consists_of(kind.get_member_type(k), is_such) for k in members)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    from h5py import h5p
+
+    return ctypes.CDLL(h5p.__file__)  # also finds functions of the libraries that it needs
+
+
+def _call(name: str, properties: Any, *arguments: Any) -> None:
+    """Call a function of properties.
+
+    Raises
+    ------
+    Unsupported
+        It is not found, or fails.
+    """
+    from h5py._objects import phil
+
+    try:
+        with phil:  # HDF5 admits one thread
+            status = getattr(_library(), name)(ctypes.c_int64(properties.id), *arguments)
+    except (AttributeError, OSError) as e:
+        raise Unsupported(f"{name} is not found in the HDF5 of h5py; reinstall h5py: {e}") from e
+    if status < 0:
+        raise Unsupported(f"{name} of HDF5 failed")
+
+
+def chunk_options(properties: Any) -> int | None:
+    """Return how chunks at the edges are stored, as bits; 0 like all others, None if unknown."""
+    found = ctypes.c_uint()
+    try:
+        _call("H5Pget_chunk_opts", properties, ctypes.byref(found))
+    except Unsupported:
+        return None
+    return found.value
+
+
+def fill_value(properties: Any, kind: Any) -> bytes:
+    """Return the fill value of creation properties, if it is defined, as a type stores it."""
+    found = ctypes.create_string_buffer(kind.get_size())
+    _call("H5Pget_fill_value", properties, ctypes.c_int64(kind.id), found)
+    return found.raw
+
+
+def set_fill_value(properties: Any, kind: Any, value: bytes | None) -> None:
+    """Set the fill value, as a type stores it; None makes it undefined."""
+    _call("H5Pset_fill_value", properties, ctypes.c_int64(kind.id), value)
+
+
+def is_plain(file: Any, dataset: Any, dtype: np.dtype) -> bool:
+    """Return whether elements are stored as `dtype`, at places that HDF5 reports.
+
+    Everything that determines the meaning of the bytes must be known here. h5py reads all other
+    datasets, including those with properties that a later HDF5 may add.
+    """
+    from h5py import h5d, h5f
+
+    properties = dataset.id.get_create_plist()
+    return (
+        file.driver in DRIVERS
+        # If this process has the file open for writing, elements may not be in it yet.
+        and file.id.get_intent() == h5f.ACC_RDONLY
+        and file.userblock_size == 0
+        and dataset.file.filename == file.filename
+        and properties.get_external_count() == 0
+        and (
+            properties.get_layout() == h5d.CONTIGUOUS
+            or (properties.get_layout() == h5d.CHUNKED and _are_chunks_plain(dataset, properties))
+        )
+        and (is_opaque(dtype) or is_numpys(dataset.id.get_type(), dtype))
+    )
+
+
+def _are_chunks_plain(dataset: Any, properties: Any) -> bool:
+    return (
+        dataset.size > 0
+        and _are_filters_known(dataset, properties)
+        and chunk_options(properties) == 0
+        and _are_places_right(dataset)
+    )
+
+
+def _are_filters_known(dataset: Any, properties: Any) -> bool:
+    """Return whether `hdf5_chunks` decodes the filters, in the order in which they encode."""
+    from h5py import h5z
+
+    filters = [properties.get_filter(k) for k in range(properties.get_nfilters())]
+    codes = [code for code, *_ in filters]
+    shuffle, deflate = h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE
+    itemsize = dataset.id.get_type().get_size()
+    return codes in ([], [shuffle], [deflate], [shuffle, deflate]) and all(
+        flags in (0, h5z.FLAG_OPTIONAL) and (code == deflate or values == (itemsize,))
+        for code, flags, values, _ in filters
+    )
+
+
+def _are_places_right(dataset: Any) -> bool:
+    """Return whether HDF5 reports the places of chunks correctly.
+
+    With one unlimited dimension, the newer of its two indexes stores that dimension first. HDF5
+    (2.0 too) ignores this when it reports a place, and returns that of another chunk. It does not
+    report which of the two indexes a dataset has.
+    """
+    endless = [d for d, most in enumerate(dataset.maxshape) if most is None]
+    return len(endless) != 1 or endless == [0]

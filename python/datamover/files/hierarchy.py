@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moves of one array, of a whole HDF5 file or Zarr group, or of many of them joined.
 
-First, one process creates the whole output except for the elements (`whole`, `whole_hdf5`,
-`hdf5_to_hdf5`, `whole_zarr`), and copies data that movers do not support, such as strings of any
-length. Then the arrays are moved one by one (`move_job`). The output gets its name when all are
-complete (`transfer`).
+First, one process creates the whole output except for the elements (`whole`, `whole_hdf5`), and
+copies data that movers do not support, such as strings of any length. Then the arrays are moved one
+by one (`move_job`). The output gets its name when all are complete (`transfer`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,12 @@ from datamover.files import (
     formats,
     names,
     placing,
-    zarr_format_2,
     zarr_group,
+    zarr_output,
 )
 from datamover.files.formats import MoveOptions
 from datamover.files.move_job import Job
-from datamover.files.whole import OneArray, OneArrayOfStrings, Way
+from datamover.files.whole import OneArray, OneArrayOfStrings, Way, ZarrToHdf5, ZarrToZarr
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def way(source: Any, output: str, options: MoveOptions) -> tuple[Way, MoveOption
     if found is None:
         found = _of_strings(source, to, options) or OneArray(source)
     if to == "zarr":
-        options = zarr_format_2.settled(output, options)
+        options = zarr_output.settled(output, options)
         found.zarr_format = options.zarr_format or 3
     return found, options
 
@@ -95,27 +95,24 @@ def _of_strings(source: str, to: str, options: MoveOptions) -> Way | None:
     """Return the way of a single array of strings of any length; None for any other."""
     if to not in ("zarr", "hdf5"):
         return None
-    kind = formats.of_input(source, options).name
-    if kind == "zarr":
-        with contextlib.suppress(IoFailed):  # opening it as an array raises the error
-            if zarr_group.has_strings(zarr_group.metadata(source)):
-                return _way_of_strings(source, to, options)
-    return None
+    kind = formats.of_input(source, options)
+    if kind.name not in ("zarr", "hdf5"):
+        return None
+    from datamover.files import strings  # loads h5py
 
-
-def _way_of_strings(source: str, to: str, options: MoveOptions) -> Way:
-    from datamover.files import strings
-
-    formats.check_options(options, formats.named("zarr"), formats.named(to))
+    opened = functools.partial(strings.opened_in_zarr, source)
+    if kind.name == "hdf5":
+        opened = functools.partial(strings.opened_in_hdf5, source, options.member, to)
+    are_strings = False
+    with contextlib.suppress(IoFailed), opened() as found:  # opening an array raises the error
+        are_strings = found is not None
+    if not are_strings:
+        return None
+    formats.check_options(options, kind, formats.named(to))
     _refuse(NOT_OF_STRINGS, options, f"is not for strings of any length, as in {source}")
     if to == "hdf5":
         words = f"is not for strings in HDF5, as {source} has"
         _refuse(("chunks", "compressor"), options, words)
-
-    @contextlib.contextmanager
-    def opened():
-        yield strings.of_zarr(source)
-
     return OneArrayOfStrings(source, opened, options)
 
 
@@ -132,13 +129,10 @@ def _whole(source: Any, output: str, options: MoveOptions) -> Way | None:
 def _kind(source: str, to: str | None, said: str | None) -> type[Way] | None:
     if to not in ("zarr", "hdf5"):
         return None
-    if _is_group(source, said):
-        from datamover.files.whole_zarr import ZarrToHdf5, ZarrToZarr
-
+    if _is_whole(source, "zarr", said):
         return ZarrToZarr if to == "zarr" else ZarrToHdf5
-    if _is_hdf5(source, said):
-        from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
-        from datamover.files.whole_hdf5 import Hdf5ToZarr
+    if _is_whole(source, "hdf5", said):
+        from datamover.files.whole_hdf5 import Hdf5ToHdf5, Hdf5ToZarr
 
         return Hdf5ToZarr if to == "zarr" else Hdf5ToHdf5
     return None
@@ -172,23 +166,19 @@ def _format_by_name(output: str) -> str | None:
     return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
-def _is_group(source: str, said: str | None) -> bool:
-    if said not in (None, "zarr"):
+def _is_whole(source: str, name: str, said: str | None) -> bool:
+    """Return whether an input is a Zarr group or an HDF5 file, by the name of its format."""
+    at_address = addresses.is_address(source)
+    if said not in (None, name):
         return False
-    if addresses.is_address(source):
-        is_zarr = formats.of_input(source, MoveOptions(input_format=said)).name == "zarr"
-        return is_zarr and zarr_group.is_group(source)
-    with contextlib.suppress(IoFailed):  # opening it as an array raises the error
+    if at_address and formats.of_input(source, MoveOptions(input_format=said)).name != name:
+        return False
+    if name == "hdf5":
+        return at_address or formats.named(name).recognizes(source)
+    # At a path, opening it as an array raises the error.
+    with contextlib.nullcontext() if at_address else contextlib.suppress(IoFailed):
         return zarr_group.is_group(source)
     return False
-
-
-def _is_hdf5(source: str, said: str | None) -> bool:
-    if said not in (None, "hdf5"):
-        return False
-    if addresses.is_address(source):
-        return formats.of_input(source, MoveOptions(input_format=said)).name == "hdf5"
-    return formats.named("hdf5").recognizes(source)
 
 
 def output_place(source: str, output: str, options: MoveOptions, comm: MPI.Comm | None) -> Any:

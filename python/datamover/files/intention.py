@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from datamover.errors import InvalidArgument
-from datamover.files import formats, hierarchy, move_words, zarr_format_2
+from datamover.files import formats, hierarchy, move_words, zarr_output
 from datamover.files.agreement import together
 from datamover.files.at_work import share_of_cores
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import Job, free_bytes
+from datamover.files.move_job import Job, free_bytes, prepare
 from datamover.files.move_plan import MovePlan
 from datamover.files.whole import OneArray, Way
 
@@ -137,7 +137,7 @@ def intend(
         return found[""]
     files = 1
     if is_directory:
-        files = groups * zarr_format_2.metadata_files(options.zarr_format)
+        files = groups * zarr_output.metadata_files(options.zarr_format)
         files += options.zarr_format == 2  # the consolidated metadata
         files += sum(one.files for one in found.values())
     largest = max((one.spec for one in found.values()), key=lambda spec: spec.nbytes)
@@ -148,15 +148,18 @@ def _of_jobs(
     way: Way, output: str, options: MoveOptions, nprocs: int, free_bytes: int
 ) -> dict[str, Intention]:
     """Return what would happen to the arrays that are moved."""
-    found = {}
-    for name, job in hierarchy.jobs_of(way, None, output, output, options).items():
-        job.nprocs = nprocs
-        try:
-            job.prepare(share_of_cores(nprocs), free_bytes)
-            found[name] = Intention(job.spec, job.move_plan, _files(job), nprocs)
-        finally:
+    jobs = hierarchy.jobs_of(way, None, output, output, options)
+    try:
+        for job in jobs.values():
+            job.nprocs = nprocs
+        prepare(jobs.values(), share_of_cores(nprocs), free_bytes)
+        return {
+            name: Intention(job.spec, job.move_plan, _files(job), nprocs)
+            for name, job in jobs.items()
+        }
+    finally:
+        for job in jobs.values():
             job.close()
-    return found
 
 
 def _files(job: Job) -> int:
@@ -166,4 +169,4 @@ def _files(job: Job) -> int:
     chunks = int(job.spec.nbytes > 0)
     if job.spec.shape and chunks:
         chunks = formats.num_boxes(job.spec.shape, job.output.shown.granule)
-    return chunks + zarr_format_2.metadata_files(job.options.zarr_format)
+    return chunks + zarr_output.metadata_files(job.options.zarr_format)

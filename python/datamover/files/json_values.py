@@ -14,7 +14,8 @@ from typing import Any
 
 from datamover.errors import Unsupported
 
-MISSING_VALUE = "missing_value"
+#: Attributes with the value of missing elements, in NetCDF and for xarray; converted like elements.
+MISSING = FILL_VALUE, MISSING_VALUE = "_FillValue", "missing_value"
 SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 

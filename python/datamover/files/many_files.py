@@ -23,12 +23,21 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Mismatch, Unsupported, WrongType
 from datamover.files import addresses, cf_time, foreign, formats, hdf5, names, zarr_group
-from datamover.files.described import MEANING, OF_BOUNDS, Described, contents, digest_of, named
+from datamover.files.chunk_boxes import DEFAULT_CHUNK_BYTES
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.hdf5_output import GrowingOptions
-from datamover.files.joined import JoinedArray, Part, with_length
+from datamover.files.hdf5_chunks import GrowingOptions
+from datamover.files.joined import (
+    MEANING,
+    OF_BOUNDS,
+    Described,
+    JoinedArray,
+    Part,
+    contents,
+    digest_of,
+    named,
+    with_length,
+)
 from datamover.files.whole import Way
-from datamover.files.zarr_output import DEFAULT_CHUNK_BYTES
 
 log = logging.getLogger("datamover")
 

@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -27,10 +27,8 @@ from datamover.files.at_work import GivenUp, cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, enough_bytes, file_axes
-from datamover.files.conversion import converted
-from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape
-from datamover.files.handover import Handover, needs_handover
-from datamover.files.intermediate import Intermediate
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Reader, Shape, converted
+from datamover.files.intermediate import Handover, Intermediate, needs_handover
 from datamover.files.move_plan import MOST_READS, Ends, MovePlan, Room, plan_move
 from datamover.files.pipeline import Pipeline
 from datamover.files.region import limited
@@ -61,6 +59,21 @@ def free_bytes(comm: Any, path: str, options: MoveOptions) -> int:
             intermediate.check_directory(directory)
         mine = space.free_bytes(directory)
     return mine if comm is None else int(gathered(comm_address(comm), [mine])[0][0])
+
+
+def prepare(jobs: Collection[Job], threads: int, free_bytes: int) -> None:
+    """Open the inputs of all jobs, determine their outputs, and plan. Local.
+
+    `free_bytes` is the space for an intermediate, and for all outputs if they are on the same disk.
+    """
+    for job in jobs:
+        job.open_input()
+        if len(jobs) > 1:  # a group may have thousands of arrays
+            job.close_input()
+    output_bytes = sum(job.reserved_bytes() for job in jobs)
+    for job in jobs:
+        job.threads = threads
+        job.plan(free_bytes, output_bytes)
 
 
 class Job:
@@ -98,15 +111,6 @@ class Job:
     def spec(self) -> ArraySpec:
         """The array in the output."""
         return self.output.spec
-
-    def prepare(self, threads: int, free_bytes: int) -> None:
-        """Open the input, determine the output, and plan. Local.
-
-        `free_bytes` is the space for an intermediate.
-        """
-        self.threads = threads
-        self._open_input()
-        self._plan(free_bytes)
 
     def run(self, tell: Progress) -> None:
         """Write all elements to the output that was created. Collective."""
@@ -198,7 +202,8 @@ class Job:
         yield
         self.seconds[phase] += time.perf_counter() - begin
 
-    def _open_input(self) -> None:
+    def open_input(self) -> None:
+        """Open the input, and determine the output. Local."""
         options = self.options
         input_format = formats.of_input(self.source, options)
         self.format = formats.of_output(self._output_name, options)
@@ -240,13 +245,21 @@ class Job:
         """The directory for an intermediate."""
         return intermediate.directory_for(self.path, self.options.temporary)
 
-    def _plan(self, free_bytes: int) -> None:
-        """Choose the passes with the least cost, if there is anything to plan. Local."""
+    def reserved_bytes(self) -> int:
+        """Return the bytes that the output takes where it is written; 0 if they are not known."""
+        is_encoded = getattr(self.output.shown, "is_encoded", False)
+        return 0 if addresses.is_address(self.path) or is_encoded else self.spec.nbytes
+
+    def plan(self, free_bytes: int, output_bytes: int) -> None:
+        """Choose the passes with the least cost, if there is anything to plan. Local.
+
+        `output_bytes` are those of all outputs.
+        """
         if not self.spec.shape or self.spec.nbytes == 0:
             return
         limit = self.options.max_bytes
         ends = self._ends(Sink(self.output.shown, self.spec))
-        room = self._room(free_bytes)
+        room = self._room(free_bytes, output_bytes)
         try:
             self.move_plan = plan_move(ends, limit, self.threads, self.nprocs, room)
         except NoMemory:
@@ -267,17 +280,15 @@ class Job:
 
         return Ends(self._source(self.reader), Source(self.reader, plain), sink, between)
 
-    def _room(self, free_bytes: int) -> Room:
-        """Return the space for an intermediate, and for the output if it is on the same disk."""
+    def _room(self, free_bytes: int, output_bytes: int) -> Room:
+        """Return the space for an intermediate, and for all outputs on the same disk."""
         needed_bytes = (
             self.spec.nbytes // self.spec.dtype.itemsize * self.reader.spec.dtype.itemsize
         )
-        is_encoded = getattr(self.output.shown, "is_encoded", False)
-        if not addresses.is_address(self.path) and not is_encoded:
-            with contextlib.suppress(OSError):
-                places = self.temporary, intermediate.directory_for(self.path, None)
-                disks = {os.stat(place).st_dev for place in places}
-                needed_bytes += self.spec.nbytes if len(disks) == 1 else 0
+        with contextlib.suppress(OSError):
+            places = self.temporary, intermediate.directory_for(self.path, None)
+            disks = {os.stat(place).st_dev for place in places}
+            needed_bytes += output_bytes if len(disks) == 1 else 0
         return Room(self.temporary, needed_bytes, free_bytes)
 
     def _warn_of_rereads(self) -> None:

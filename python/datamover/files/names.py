@@ -65,7 +65,7 @@ def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
 
 
 def place_of(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, or its address.
+    """Return the real path of a name, which may also be a file:// address, or its address.
 
     Raises
     ------
@@ -75,11 +75,18 @@ def place_of(name: str | os.PathLike[str]) -> str:
     text = os.fspath(name)
     if addresses.is_address(text):
         return addresses.checked(text)
-    scheme, found, _ = text.partition("://")
-    if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
+    scheme, found, rest = text.partition("://")
+    if found and scheme == "file":
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise InvalidArgument(f"{text} is not a file of this machine; write file:///path")
+        text = urllib.parse.unquote("/" + path)
+    elif found and scheme.isalnum() and not os.path.lexists(text):
         known = ", ".join(addresses.SCHEMES)
         raise InvalidArgument(f"{text}: {scheme} addresses are unknown; there are file, {known}")
-    return local_path(name)
+    if not text or "\0" in text:
+        raise InvalidArgument(f"{text!r} is not a valid name of a file")
+    return os.path.realpath(text)
 
 
 def is_special(path: str) -> bool:
@@ -112,25 +119,3 @@ def place_of_output(name: str | os.PathLike[str]) -> str:
     if place.startswith(SYSTEM_FOLDERS):
         raise IoFailed(f"{text} is in a virtual directory of the system, which cannot hold files")
     return place
-
-
-def local_path(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, which may also be a file:// address.
-
-    Raises
-    ------
-    InvalidArgument
-        The name is another kind of address, or empty.
-    """
-    text = os.fspath(name)
-    scheme, found, rest = text.partition("://")
-    if found and scheme == "file":
-        host, slash, path = rest.partition("/")
-        if host not in ("", "localhost") or not slash:
-            raise InvalidArgument(f"{text} is not a file of this machine; write file:///path")
-        text = urllib.parse.unquote("/" + path)
-    elif found and scheme.isalnum() and not os.path.lexists(text):
-        raise InvalidArgument(f"{text}: a file is needed here, not a {scheme} address")
-    if not text or "\0" in text:
-        raise InvalidArgument(f"{text!r} is not a valid name of a file")
-    return os.path.realpath(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The .npy format: NumPy handles the header, `flat` the elements."""
+"""Formats of flat files: .npy, of which NumPy handles the header, and raw, only elements."""
 
 from __future__ import annotations
 
@@ -12,19 +12,26 @@ from typing import BinaryIO
 
 import numpy as np
 
-from datamover.dtype_words import check_words, is_of_ml_dtypes
-from datamover.errors import IoFailed, Unsupported
+from datamover.dtype_words import check_words, dtype_of, is_of_ml_dtypes
+from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import addresses
-from datamover.files.address_bytes import AddressBytes
+from datamover.files.addresses import AddressBytes
 from datamover.files.flat import FlatFile, FlatObject, FlatOutput, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Order, check_shape, register
+from datamover.files.formats import (
+    ArraySpec,
+    Format,
+    MoveOptions,
+    check_shape,
+    option,
+    register,
+)
 from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
 #: Bytes read from an object at an address for its header, which is seldom above 128.
 HEADER_BYTES = 1 << 16
-#: Longest header that NumPy reads.
-MAX_HEADER_CHARACTERS = 10_000
+#: Bytes of the longest header that is read, as by NumPy.
+MAX_HEADER_BYTES = 10_000
 
 
 def recognizes(path: str) -> bool:
@@ -37,56 +44,35 @@ def recognizes(path: str) -> bool:
 
 
 def _header(path: str) -> tuple[ArraySpec, int]:
-    """Read the description of a file's array, and the offset of its elements."""
     with open(path, "rb") as file:
-        found = _header_of(file, path)
-    if found is not None:
-        return found
-    try:
-        mapped = np.lib.format.open_memmap(path, mode="r")
-    except OSError:
-        raise
-    except Exception as e:
-        raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
-    order: Order = "C" if mapped.flags.c_contiguous else "F"
-    return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
+        return _header_of(file, path)
 
 
-def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
-    """Read a header; None for a version that NumPy only reads together with the elements."""
+def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int]:
+    """Read the description of a file's array, and the offset of its elements."""
     try:
         version = np.lib.format.read_magic(file)
-        _check_dtype_of_header(file, version)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read is None:
-            return None
-        shape, fortran, dtype = read(file)
-        if any(type(extent) is bool for extent in shape):  # which NumPy accepts here
-            raise ValueError(f"shape is not valid: {shape}")
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"its header has version {version}")
+        length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+        data = file.read(min(length, MAX_HEADER_BYTES))
+        if len(data) < length:
+            raise ValueError(f"its header has {length:,} bytes")
+        text = data.decode("latin1" if version < (3, 0) else "utf8")
+        try:
+            said = ast.literal_eval(text)
+        except SyntaxError:  # Python 2 wrote a shape as (3L, 4L)
+            said = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))
+        descr, is_fortran, shape = (said[key] for key in ("descr", "fortran_order", "shape"))
+        if type(is_fortran) is not bool or not all(type(extent) is int for extent in shape):
+            raise ValueError(f"its header is {said}")
+        check_words(descr)
+        dtype = np.lib.format.descr_to_dtype(descr)
     except OSError:
         raise
     except Exception as e:  # evaluating a header of foreign bytes fails in many ways
         raise IoFailed(f"{path} is not a readable .npy file: {e}") from e
-    return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
-
-
-def _check_dtype_of_header(file: BinaryIO, version: tuple[int, int]) -> None:
-    """Check the dtype before NumPy reads it. Keeps the position in the file."""
-    begin = file.tell()
-    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
-    text = file.read(min(length, HEADER_BYTES)).decode("latin1" if version < (3, 0) else "utf8")
-    file.seek(begin)
-    if len(text) > MAX_HEADER_CHARACTERS:
-        return
-    try:
-        said = ast.literal_eval(text)
-    except SyntaxError:  # Python 2 wrote a shape as (3L, 4L)
-        said = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))
-    if isinstance(said, dict):
-        check_words(said.get("descr"))
+    return ArraySpec(tuple(shape), dtype, "F" if is_fortran else "C"), file.tell()
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
@@ -105,8 +91,6 @@ def open_at_address(data: AddressBytes) -> FlatObject:
     address = data.address
     begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
     found = _header_of(begin, address)
-    if found is None:
-        raise Unsupported(f"{address} has a header version that is supported in local files only")
     _check(address, *found, data.size)
     return FlatObject(address, *found, data)
 
@@ -129,12 +113,13 @@ class NpyOutput(FlatOutput):
         if is_of_ml_dtypes(spec.dtype):
             raise Unsupported(f"an .npy file cannot hold dtype {spec.dtype}; raw files can")
 
-    def create(self, path: str) -> None:
+    def create(self, path: str) -> dict[str, bytes]:
         """Write the header and reserve the space."""
         with warnings.catch_warnings():
             # h5py's notes on strings and enumerations in a dtype cannot be stored in the file.
             warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
             _create(path, self.spec)
+        return {}
 
     def open(self, path: str) -> FlatFile:
         """Open the file for writing."""
@@ -162,3 +147,46 @@ def _create(path: str, spec: ArraySpec) -> None:
 
 
 register(Format("npy", (".npy",), recognizes, open_reader, NpyOutput))
+
+
+def open_raw(path: str, options: MoveOptions) -> FlatFile:
+    """Open a raw file with the given shape and dtype; its size must match exactly."""
+    unsaid = [option(name) for name in ("shape", "dtype") if getattr(options, name) is None]
+    if unsaid:
+        raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
+    if os.path.isdir(path):
+        raise IoFailed(f"{path} is a directory, not a raw file")
+    if any(extent < 0 for extent in options.shape or ()):
+        raise InvalidArgument(f"the shape {options.shape} has a negative extent")
+    try:
+        dtype = dtype_of(options.dtype)
+    except Exception as e:  # NumPy raises many types for an unknown dtype
+        raise InvalidArgument(f"{options.dtype!r} is not a NumPy dtype: {e}") from e
+    check_flat_dtype(dtype, path)
+    spec = ArraySpec(tuple(options.shape or ()), dtype, options.order or "C")
+    size = os.path.getsize(path)
+    if size != spec.nbytes:
+        shape = " x ".join(map(str, spec.shape))
+        raise IoFailed(
+            f"{path} has {size:,} bytes, but {shape} elements of {dtype} are {spec.nbytes:,}; "
+            "check the shape and the dtype"
+        )
+    check_shape(spec.shape, spec.dtype, path)
+    return FlatFile(path, spec, 0, writable=False)
+
+
+class RawOutput(FlatOutput):
+    """A raw file that will be written."""
+
+    def create(self, path: str) -> dict[str, bytes]:
+        """Reserve the space."""
+        reserve(path, self.spec.nbytes)
+        return {}
+
+    def open(self, path: str) -> FlatFile:
+        """Open the file for writing."""
+        return FlatFile(path, self.spec, 0, writable=True)
+
+
+#: Anything may be raw, so none is recognized.
+register(Format("raw", (".raw", ".bin", ".dat"), lambda path: False, open_raw, RawOutput))

@@ -13,21 +13,19 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from datamover import lifeline
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
-    consolidated,
     formats,
     hdf5,
     names,
     series_lock,
     write_back,
+    zarr_array,
     zarr_group,
-    zarr_store,
 )  # fmt: skip
 from datamover.files.agreement import together
 from datamover.launch import MOVE_TOKEN, boot_word, new_token
@@ -97,10 +95,22 @@ class LocalPlace:
         self._removes = False  # whether this process removes the rest at the end
         self._is_placed = False  # whether the output has its name
         self._lock: int | None = None  # shows others that this process is at work; by it, it syncs
+        self.late: Mapping[str, bytes] = {}  # metadata of an output at an address
 
     def check(self) -> None:
-        """Check, before anything is written, that the output can be created."""
-        check_places(*self._said)
+        """Check, before anything is written, that the output can be created.
+
+        Raises
+        ------
+        InvalidArgument
+            Output and input are the same, or one is inside the other.
+        IoFailed
+            As `check_place`.
+        """
+        source, *output = self._said
+        if source is not None and not addresses.is_address(source):
+            _check_apart(source, self._output)
+        check_place(*output)
         series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
@@ -118,7 +128,7 @@ class LocalPlace:
         """Sync everything that was written, since it is held, to the disk."""
         write_back.sync(cast(int, self._lock), self.path)
 
-    def finish(self, objects: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    def finish(self) -> None:
         """Give the output its name, unless a series was opened there in the meantime."""
         series_lock.check_free(self._output)
         place(self.path, self._output, self._overwrite)
@@ -129,43 +139,27 @@ class LocalPlace:
         with lifeline.uninterrupted():
             lock, self._lock = self._lock, None
             if self._removes and not self._is_placed:
-                zarr_store.settle()
+                zarr_array.settle()
             give_back(self.path, self._output, self._removes, lock)
 
 
 def begin(
-    comm: MPI.Comm | None, place: Any, is_directory: bool, create: Callable[[str], None]
+    comm: MPI.Comm | None,
+    place: Any,
+    is_directory: bool,
+    create: Callable[[str], Mapping[str, bytes]],
 ) -> None:
-    """Make an unfinished output, by `create` on one process, and hold it on all. Collective."""
+    """Make an unfinished output, by `create` on one process, and hold it on all. Collective.
+
+    `create` returns what `formats.Output.create` does.
+    """
     with together(comm):
         if comm is None or comm.rank == 0:
             place.check()
             place.claim(is_directory)
-            create(place.path)
+            place.late = create(place.path)
     with together(comm):
         place.hold()
-
-
-def check_places(
-    source: str | None,
-    output: str,
-    overwrite: bool,
-    overwrite_group: bool | None,
-    member: str | None = None,
-) -> None:
-    """Check, before anything is written, that the output can be created.
-
-    Raises
-    ------
-    InvalidArgument
-        Output and input are the same, or one is inside the other.
-    IoFailed
-        The output exists and must not be replaced, or it is a Zarr group without the option to
-        replace one, or its directory is missing or not writable.
-    """
-    if source is not None and not addresses.is_address(source):
-        _check_apart(source, output)
-    check_place(output, overwrite, overwrite_group, member)
 
 
 def _check_apart(source: str, output: str) -> None:
@@ -179,10 +173,18 @@ def _check_apart(source: str, output: str) -> None:
 def check_place(
     output: str, overwrite: bool, overwrite_group: bool | None, member: str | None = None
 ) -> None:
-    """Check that an output can be created. Raises the errors of `check_places`.
+    """Check, before anything is written, that an output can be created.
 
     `member` is the dataset of an HDF5 file that is written: others must not get lost.
     `overwrite_group` is None for a caller without this option.
+
+    Raises
+    ------
+    InvalidArgument
+        The output is inside an array.
+    IoFailed
+        The output exists and must not be replaced, or it is a Zarr group without the option to
+        replace one, or its directory is missing or not writable.
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
@@ -293,7 +295,7 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
         The output was created in the meantime and must not be replaced.
     """
     old = None
-    consolidated.remove_around(output)
+    zarr_group.remove_copies_around(output)
     if not overwrite:
         _place_new(temporary, output)
     elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
@@ -312,18 +314,15 @@ def _is_replaced_at_once(temporary: str, output: str) -> bool:
 
 
 def _place_new(temporary: str, output: str) -> None:
-    try:
+    with contextlib.suppress(FileExistsError):
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
-    except FileExistsError as e:
-        raise IoFailed(
-            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
-        ) from e
-    if os.path.lexists(output):
-        raise IoFailed(
-            f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
-        )
-    os.rename(temporary, output)
+        if not os.path.lexists(output):
+            os.rename(temporary, output)
+            return
+    raise IoFailed(
+        f"{output} was created in the meantime; {formats.option('overwrite', True)} replaces it"
+    )
 
 
 def _place_in_two_steps(temporary: str, output: str) -> str:

@@ -19,14 +19,11 @@ import numpy as np
 from datamover.arguments import flag
 from datamover.collective_calls import agreeing, ending, refused_by
 from datamover.errors import InvalidArgument, InvalidState, IoFailed, Unsupported, WrongType
-from datamover.files import consolidated, names, placing, series_lock
-from datamover.files.agreement import together
-from datamover.files.growing_array import StepWriter, create
-from datamover.files.series_variable import Variable
-from datamover.files.staged_moves import StagedMoves
+from datamover.files import names, placing, series_lock, zarr_group
+from datamover.files.agreement import Unfinished, together
+from datamover.files.growing_array import StepWriter, Variable, create
+from datamover.files.staged_moves import StagedMoves, Work
 from datamover.files.state_items import Item, agree_on, agree_on_dtypes, check_items, state_of
-from datamover.files.state_work import Work
-from datamover.files.unfinished import Unfinished
 from datamover.files.write_back import sync_path
 from datamover.mpi import collectively, comm_address
 
@@ -242,7 +239,7 @@ class Series(Unfinished):
             zarr.create_group(place.path)
             for variable in self._variables:
                 variable.create(place.path)
-            consolidated.write(place.path)
+            zarr_group.consolidate(place.path)
             placing.place(place.path, self.path, overwrite)
         finally:
             place.give_back()
@@ -269,7 +266,7 @@ class Series(Unfinished):
         for array in arrays:
             if array.shape[0] != steps:
                 array.resize((steps, *array.shape[1:]))
-        consolidated.write(self.path)
+        zarr_group.consolidate(self.path)
 
     @refused_by(agreeing)
     def append(self, **coordinates: float) -> None:
@@ -338,7 +335,7 @@ class Series(Unfinished):
         for variable in self._variables:
             array = group[variable.name]
             array.resize((self.steps + 1, *array.shape[1:]))
-        consolidated.write(self.path)
+        zarr_group.consolidate(self.path)
 
     @refused_by(ending)
     def close(self) -> None:

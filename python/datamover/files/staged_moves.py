@@ -4,24 +4,36 @@
 In each step (`array_steps`), a mover moves elements between the arrays and staging memory, and
 threads read or write the parts of staging memory that belong to their process. `datamover.save` and
 `datamover.load` execute one plan per array, a `FileMover` executes one plan repeatedly.
+
+Saves, loads and series transfer arrays of which each process has whole chunks, or long runs of flat
+files, directly between its own memory and the file: no other process is involved, so these elements
+are not sent to one, and no process waits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import math
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from datamover._plan import BlockCyclic, FloorPlan, Region
 from datamover.arguments import memory_limit
-from datamover.arrays import Array
+from datamover.arrays import Array, UserArrays
 from datamover.errors import InvalidState, WrongType
-from datamover.files.array_steps import StepPlan
+from datamover.files.agreement import threads_here, together
+from datamover.files.array_steps import StepPlan, steps_of
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.formats import Shape
+from datamover.files.state_items import Item
+from datamover.layouts import Layout
 from datamover.movers import Mover
+from datamover.mpi import gathered
+from datamover.plans import redistribute
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -220,3 +232,239 @@ class StagedMoves:
         for staging in self._staging:
             staging.close()
         self._staging.clear()
+
+
+#: Shorter runs of a flat file are gathered to longer ones by a mover.
+MIN_RUN_BYTES = 1 << 16
+#: Multiple of its share that a process may transfer; if it has more, the others help it.
+MOST_SHARES = 1.5
+
+
+def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
+    """Return the elements of this process if it can transfer all of them directly, else -1. Local.
+
+    Elements that must be converted or transposed are better moved by the engine, which also
+    rejects read-only memory.
+
+    Parameters
+    ----------
+    file : Reader or Writer
+        Has `spec`, `granule`, and perhaps `reads_parts`.
+    item : Item
+    rank : int
+    to_file : bool
+
+    Raises
+    ------
+    Error
+        As from a mover, if arrays do not fit their layout.
+    """
+    if item.dtype is not None and item.dtype != file.spec.dtype:
+        return -1
+    boxes = _boxes(item.layout, rank)
+    if boxes is None:
+        return -1
+    if isinstance(item.array, UserArrays):
+        item.array._part(item.layout, rank, item.dtype or file.spec.dtype)
+    elif item.array is not None:
+        item.array._part()
+    d = -1 if file.spec.order == "C" else 0
+    for _, view in cast(Any, item.array)._interiors(item.layout, rank):
+        if view.size and not (_runs_along(view, d) and (to_file or _takes_all(view))):
+            return -1
+    origin = [-a for a in item.origin]
+    if all(_is_whole(file, box.shifted(origin), to_file) for _, box in boxes):
+        return sum(box.size for _, box in boxes)
+    return -1
+
+
+def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> bool:
+    """Return whether an array is transferred directly.
+
+    Parameters
+    ----------
+    shares : sequence of int
+        The results of `direct_share` on all processes.
+    ranks : sequence of int
+        The processes that read or write.
+    size : int
+        Elements of the array.
+    """
+    most = max(shares[rank] for rank in ranks)
+    is_all = min(shares) >= 0 and sum(shares[rank] for rank in ranks) == size
+    return is_all and most * len(ranks) <= MOST_SHARES * size
+
+
+def direct_parts(items: dict[str, Item], rank: int) -> Iterator[tuple[str, Shape, np.ndarray]]:
+    """Yield what this process transfers: (name, index of the first element in the file, view)."""
+    for name, item in items.items():
+        views = dict(cast(Any, item.array)._interiors(item.layout, rank))
+        for block, box in _boxes(item.layout, rank) or ():
+            yield name, tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), views[block]
+
+
+def _runs_along(view: np.ndarray, d: int) -> bool:
+    return view.shape[d] < 2 or view.strides[d] == view.itemsize
+
+
+def _takes_all(view: np.ndarray) -> bool:
+    """Return whether each element has its own writable place."""
+    lies_apart = all(s != 0 or n < 2 for n, s in zip(view.shape, view.strides, strict=True))
+    return view.flags.writeable and lies_apart
+
+
+def _boxes(layout: Layout, rank: int) -> list[tuple[int, Region]] | None:
+    """Return the blocks of a process with elements, as (number, box).
+
+    None if they are not boxes, or others hold their elements too.
+    """
+    found = []
+    if isinstance(layout, FloorPlan):
+        for block in layout.blocks_of(rank):
+            box = layout.region(block)
+            if box.empty:
+                continue
+            if [(r.lo, r.hi) for r in layout.exclusive_regions(block)] != [(box.lo, box.hi)]:
+                return None
+            found.append((block, box))
+        return found
+    if not isinstance(layout, BlockCyclic) or layout.replicas != 1:
+        return None
+    extents = layout.local_shape(rank)
+    if 0 in extents:
+        return []
+    for block in layout.blocks_of(rank):
+        lo = layout.global_index(rank, [0] * layout.dims)
+        last = layout.global_index(rank, [n - 1 for n in extents])
+        if any(b - a + 1 != n for a, b, n in zip(lo, last, extents, strict=True)):
+            return None
+        found.append((block, Region(lo, [b + 1 for b in last])))
+    return found
+
+
+def _is_whole(file: Any, box: Region, to_file: bool) -> bool:
+    """Return whether a box, in indices of the file, consists of whole chunks or long runs."""
+    spec, granule = file.spec, file.granule
+    if math.prod(granule) == 1:
+        return _run_bytes(spec, box) >= MIN_RUN_BYTES
+    if not to_file and getattr(file, "reads_parts", False):
+        wide = zip(box.shape, granule, spec.shape, strict=True)
+        if all(n >= g or n == whole for n, g, whole in wide):
+            return True
+    ends = zip(box.lo, box.hi, granule, spec.shape, strict=True)
+    return all(a % g == 0 and (b == n or b % g == 0) for a, b, g, n in ends)
+
+
+def _run_bytes(spec: Any, region: Region) -> int:
+    """Return the bytes of a run that is contiguous in the file and in a box."""
+    extents = zip(region.shape, spec.shape, strict=True)
+    run = spec.dtype.itemsize
+    for n, whole in reversed(list(extents)) if spec.order == "C" else extents:
+        run *= n
+        if n < whole:
+            break
+    return run
+
+
+#: Staging memory that a process uses at once even if it may use more: memory that is used again
+#: needs no fresh pages, which the system clears, and is still in the caches.
+STEP_BYTES = 1 << 26
+#: Arrays that are open at once.
+MOST_AT_ONCE = 256
+
+
+class Work:
+    """Limits, threads and open files of a save, a load or a series on one process."""
+
+    def __init__(self, comm: MPI.Comm, address: int, to_file: bool):
+        self.comm, self.address = comm, address
+        self.is_first = comm.rank == 0
+        self.ranks: tuple[int, ...] = ()
+        self.max_bytes = MAX_BYTES
+        self.items: dict[str, Item] = {}
+        self._to_file = to_file
+        self._direct: dict[str, Item] = {}
+
+    def open(self, name: str) -> Any:
+        """Open an array of the file."""
+        raise NotImplementedError
+
+    def agree_on_files(self) -> None:
+        """Choose the number of threads. Collective."""
+        held: Any = weakref.ref(self)  # a cycle would keep all arrays until it is collected
+        self.files = Files(
+            lambda name: contextlib.closing(held().open(name)),
+            threads_here(self.address),
+            self.max_bytes // 4,
+        )
+
+    def plan(
+        self, dtypes: Mapping[str, np.dtype], step_bytes: int | None = None
+    ) -> list[list[StagedMove]]:
+        """Find the arrays that need no mover; group the other moves into those made at once.
+
+        No process has more than `step_bytes` of staging memory, or a chunk if that is larger. By
+        default STEP_BYTES; otherwise all arrays go through staging memory. Collective, the same
+        everywhere.
+        """
+        goes_direct, step_bytes = step_bytes is None, step_bytes or STEP_BYTES
+        most_bytes = self.max_bytes // 2
+        moves: list[StagedMove] = []
+        mine: list[int] = []
+        with together(self.comm):
+            for name, item in self.items.items():
+                whole, rank = item.layout.domain, self.comm.rank
+                if whole.empty:
+                    continue
+                with contextlib.closing(self.open(name)) as file:
+                    chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
+                    limit = min(most_bytes, max(step_bytes, chunk_bytes))
+                    plan = redistribute(item.layout, item.layout, None, whole, whole)
+                    steps = steps_of(plan, repr(name), file, self._to_file, self.ranks, limit)
+                    moves.append(StagedMove(name, item.array, steps, dtypes[name], file.spec.order))
+                    share = direct_share(file, item, rank, self._to_file)
+                    mine.append(share if goes_direct else -1)
+        shares = gathered(self.address, mine)
+        groups: list[list[StagedMove]] = []
+        room = 0
+        for k, move in enumerate(moves):
+            item = self.items[move.name]
+            all_of = [int(found[k]) for found in shares]
+            if is_shared_evenly(all_of, self.ranks, item.layout.domain.size):
+                self._direct[move.name] = item
+                continue
+            if move.plan.most_bytes > room or len(groups[-1]) == MOST_AT_ONCE:
+                groups.append([])
+                room = min(most_bytes, step_bytes)
+            room -= move.plan.most_bytes
+            groups[-1].append(move)
+        return groups
+
+    def transfer(self, groups: list[list[StagedMove]]) -> None:
+        """Read or write all parts. Collective."""
+        self.transfer_direct()
+        for group in groups:
+            with contextlib.closing(self.staged(group)) as moves:
+                self.execute(moves)
+
+    def transfer_direct(self) -> None:
+        """Read or write the arrays that need no mover. Collective."""
+        with together(self.comm):
+            self._do(direct_parts(self._direct, self.comm.rank))
+
+    def execute(self, moves: StagedMoves) -> None:
+        """Read or write the arrays of a group. Collective."""
+        for k in range(moves.num_steps):
+            if self._to_file:
+                moves.mover(k)()
+            with together(self.comm):
+                self._do(moves.parts(k))
+            if not self._to_file:
+                moves.mover(k)()
+
+    def _do(self, parts: Iterator[Part]) -> None:
+        (self.files.write if self._to_file else self.files.read)(parts)
+
+    def staged(self, moves: list[StagedMove], keeps: bool = False) -> StagedMoves:
+        """Make staging memory for moves. Collective."""
+        return StagedMoves(self.comm, moves, self._to_file, self.max_bytes // 4, keeps)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
-from datamover.files import hdf5_scales
+from datamover.files import hdf5_attributes
 from datamover.files.formats import ArraySpec, Shape
 
 Names = tuple[str, ...]
@@ -88,7 +88,7 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
     first: dict[str, tuple[str, int]] = {}
     for array, names in named.items():
         for name, extent in zip(names, shapes[array], strict=True):
-            place = hdf5_scales.beside(array, name)
+            place = hdf5_attributes.scale_of(array, name)
             other, length = first.setdefault(place, (array, extent))
             if length != extent:
                 raise Mismatch(

@@ -16,9 +16,9 @@ from datamover.files import (
     placing,
     write_back,
 )
-from datamover.files.agreement import together
+from datamover.files.agreement import Unfinished, together
 from datamover.files.at_work import Task
-from datamover.files.staged_moves import StagedMove, StagedMoves, limit_of
+from datamover.files.staged_moves import StagedMove, StagedMoves, Work, limit_of
 from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import (
     WHERE_PARTS_DIFFER,
@@ -28,9 +28,7 @@ from datamover.files.state_items import (
     bytes_digest,
 )
 from datamover.files.state_stores import StoreOptions, target_of
-from datamover.files.state_work import Work
 from datamover.files.stripes import file_ranks, writers_of
-from datamover.files.unfinished import Unfinished
 from datamover.mpi import collectively
 
 if TYPE_CHECKING:
@@ -164,7 +162,7 @@ class Save(Work):
         """Give the complete output its name. Collective."""
         with together(self.comm):
             if self.is_first:
-                self._place.finish(self.target.objects)
+                self._place.finish()
 
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""

@@ -13,27 +13,26 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
 from datamover.files import (
     addresses,
-    consolidated,
     direct_zarr,
     formats,
     hdf5,
-    hdf5_scales,
+    hdf5_attributes,
     hdf5_types,
     npy,
     state_dimensions,
     zarr,
-    zarr_format_2,
     zarr_group,
+    zarr_output,
 )
-from datamover.files.address_bytes import AddressBytes
+from datamover.files.addresses import AddressBytes
+from datamover.files.chunk_boxes import nearly_cubic
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr, place_of
 from datamover.files.space import is_no_space, no_space
@@ -55,77 +54,100 @@ class StoreOptions:
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
         """Return the options of one array."""
         chunks = self.chunks.get(name)
-        if chunks is None and spec is not None:
-            chunks = _cubic(spec)
-        return MoveOptions(chunks=chunks, compressor=self.compressor, zarr_format=self.zarr_format)
+        if chunks is None and spec is not None and self.zarr_format is not None:
+            chunks = nearly_cubic(spec, CHUNK_BYTES)
+        return MoveOptions(
+            chunks=chunks,
+            compressor=self.compressor,
+            zarr_format=self.zarr_format,
+            output_member=name,
+        )
 
 
-def _cubic(spec: ArraySpec) -> Shape:
-    """Return nearly cubic chunks of at most CHUNK_BYTES."""
-    chunks = [max(extent, 1) for extent in spec.shape]
-    while math.prod(chunks) * spec.dtype.itemsize > CHUNK_BYTES and max(chunks) > 1:
-        d = chunks.index(max(chunks))
-        chunks[d] = -(-chunks[d] // 2)
-    return tuple(chunks)
+class _Target:
+    """A file or group for writing. Every process has its own; the first creates it.
 
-
-class ZarrTarget:
-    """A Zarr group for writing, at a path or an address. Every process has its own.
-
-    The first creates it. At an address, metadata are written last, those of a group after those of
-    its arrays; they make the group visible.
+    Parameters
+    ----------
+    path : str
+    state : State
+    options : StoreOptions
     """
 
-    is_directory = True
+    is_directory = False
+    _format = ""
 
     def __init__(self, path: str, state: State, options: StoreOptions):
-        state = self._state = _of_json(state)
-        self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
-        options = dataclasses.replace(options, zarr_format=self._zarr_format)
-        self.objects: dict[str, bytes] = {}
+        self._state = state
+        self._names = state_dimensions.named(options.dimensions, state.specs())
         self._outputs: dict[str, formats.Output] = {}
+        for name, spec in state.specs().items():
+            spec = dataclasses.replace(spec, dimension_names=self._names.get(name))
+            said = options.of(name, spec if name in state.items else None)
+            try:
+                self._outputs[name] = formats.named(self._format).output(spec, said)
+            except Error as e:
+                raise type(e)(f"{name!r}: {e}") from e
+        self.specs = {name: output.spec for name, output in self._outputs.items()}
+
+    def create(self, path: str) -> Mapping[str, bytes]:
+        """Create everything except the elements of distributed arrays; see `formats.Output`."""
+        late = self._make(path)
+        for name, array in self._state.arrays.items():
+            if array.size:
+                with contextlib.closing(self.open(path, name)) as file:
+                    file.write((0,) * array.ndim, np.asarray(array, order="C"))
+        return late
+
+    def _make(self, path: str) -> Mapping[str, bytes]:
+        """Create everything except elements."""
+        raise NotImplementedError
+
+    def open(self, path: str, name: str) -> Any:
+        """Open an array to be written."""
+        return self._outputs[name].open(path)
+
+
+class ZarrTarget(_Target):
+    """A Zarr group, at a path or an address."""
+
+    is_directory = True
+    _format = "zarr"
+
+    def __init__(self, path: str, state: State, options: StoreOptions):
+        self._zarr_format = zarr_output.format_at(path, options.zarr_format)
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks name the array {unknown[0]!r}, which is not saved")
         for name in (*state.items, *state.arrays):
             if not can_be_in_zarr(name, self._zarr_format):
                 raise Unsupported(f"{name!r} is not a valid name in a Zarr group")
-        specs = state.specs()
-        names = state_dimensions.named(options.dimensions, specs)
-        for name, spec in specs.items():
-            spec = dataclasses.replace(spec, dimension_names=names.get(name))
-            said = options.of(name, spec if name in state.items else None)
-            try:
-                self._outputs[name] = zarr.ZarrOutput(spec, said)
-            except Error as e:
-                raise type(e)(f"{name!r}: {e}") from e
-        self.specs = {name: output.spec for name, output in self._outputs.items()}
+        options = dataclasses.replace(options, zarr_format=self._zarr_format)
+        super().__init__(path, _of_json(state), options)
 
-    def create(self, path: str) -> None:
-        """Create the group with everything except the elements of distributed arrays."""
+    def _make(self, path: str) -> Mapping[str, bytes]:
         groups = {name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"}
         empty: dict[str, Any] = {name: {} for name in sorted(groups)}
+        members = {name: output.create for name, output in self._outputs.items()}
         try:
-            late = zarr_group.make_all(path, self._state.values, empty, self._zarr_format)
+            return zarr_group.make_group(
+                path, self._state.values, empty, self._zarr_format, members
+            )
         except OSError as e:
             if is_no_space(e):
                 raise IoFailed(no_space(path, e)) from e
             raise
-        made: dict[str, bytes] = {}
-        for name, output in self._outputs.items():
-            output.create(f"{path}/{name}")
-            made |= addresses.named_within(name, output.objects)
-        for name, array in self._state.arrays.items():
-            if array.size:
-                self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
-        if addresses.is_address(path):
-            self.objects = consolidated.with_copies(made | late)
-        else:
-            consolidated.write(path)
+
+    def create(self, path: str) -> Mapping[str, bytes]:
+        """Create everything except the elements of distributed arrays; see `formats.Output`."""
+        late = super().create(path)
+        if not addresses.is_address(path):
+            zarr_group.consolidate(path)
+        return late
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        return self._outputs[name].open(f"{path}/{name}")
+        return super().open(f"{path}/{name}", name)
 
 
 def _of_json(state: State) -> State:
@@ -139,26 +161,21 @@ def _of_json(state: State) -> State:
     return dataclasses.replace(state, arrays=state.arrays | arrays, values=values)
 
 
-class _FileTarget:
-    """A file for writing."""
+class _FileTarget(_Target):
+    """A file."""
 
-    is_directory = False
-    objects: Mapping[str, bytes] = MappingProxyType({})  # of outputs at addresses
+    def __init__(self, path: str, state: State, options: StoreOptions):
+        if options.chunks or options.compressor is not None or options.zarr_format is not None:
+            raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
+        super().__init__(path, state, options)
 
 
 class Hdf5Target(_FileTarget):
-    """An HDF5 file for writing, with a contiguous dataset per array."""
+    """An HDF5 file with a contiguous dataset per array."""
 
-    def __init__(self, path: str, state: State, options: StoreOptions):
-        _refuse_zarr_options(options)
-        hdf5.h5py()
-        self._state = state
-        self._names = state_dimensions.named(options.dimensions, state.specs())
-        self.specs = {name: item.spec() for name, item in state.items.items()}
+    _format = "hdf5"
 
-    def create(self, path: str) -> None:
-        """Create the file with everything except the elements of distributed arrays."""
-
+    def _make(self, path: str) -> Mapping[str, bytes]:
         def fill(file: Any) -> None:
             for name, value in self._state.values.items():
                 try:
@@ -167,44 +184,29 @@ class Hdf5Target(_FileTarget):
                     if isinstance(e, OSError) and is_no_space(e):
                         raise
                     raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
-            for name, array in self._state.arrays.items():
-                try:
-                    file.create_dataset(name, data=array)
-                except TypeError as e:
-                    raise Unsupported(f"HDF5 cannot hold {array.dtype} of {name!r}: {e}") from e
-            for name, spec in self.specs.items():
-                hdf5.create_contiguous(file, name, spec)
-            hdf5_scales.attach(file, self._names)
+            for output in self._outputs.values():
+                cast(Any, output).create_in(file)
+            hdf5_attributes.attach_scales(file, self._names)
 
         hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
-
-    def open(self, path: str, name: str) -> Any:
-        """Open an array to be written."""
-        return hdf5.open_writer(path, name, self.specs[name])
+        return {}
 
 
 class NpyTarget(_FileTarget):
     """An .npy file of one array."""
 
+    _format = "npy"
+
     def __init__(self, path: str, state: State, options: StoreOptions):
-        _refuse_zarr_options(options)
         if options.dimensions:
             raise InvalidArgument("an .npy file has no names of dimensions; use Zarr or HDF5")
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
-        (name, item), *_ = state.items.items()
-        output = npy.NpyOutput(item.spec(), MoveOptions())
-        self.specs, self.create = {name: output.spec}, output.create
-        self._output = output
+        super().__init__(path, state, options)
 
-    def open(self, path: str, name: str) -> Any:
-        """Open the file for writing."""
-        return self._output.open(path)
-
-
-def _refuse_zarr_options(options: StoreOptions) -> None:
-    if options.chunks or options.compressor is not None or options.zarr_format is not None:
-        raise InvalidArgument("chunks, compressor and zarr_format apply to Zarr only")
+    def _make(self, path: str) -> Mapping[str, bytes]:
+        (output,) = self._outputs.values()
+        return output.create(path)
 
 
 def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:

@@ -14,7 +14,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,18 @@ import numpy as np
 from datamover.errors import InvalidArgument, IoFailed, NoMemory, Unsupported
 from datamover.files import (
     addresses,
+    chunk_boxes,
     formats,
     hdf5,
+    hdf5_attributes,
     hdf5_format,
-    hdf5_scales,
-    hdf5_traits,
-    zarr_format_2,
+    hdf5_types,
+    zarr_group,
     zarr_output,
 )
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.state_dimensions import checked_names
-from datamover.files.zarr_store import bound, created, write_objects, zarr_python
+from datamover.files.zarr_array import bound, created, write_objects, zarr_python
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 #: Number of elements of a chunk, or that are read together, for a dataset without chunks.
@@ -45,8 +46,9 @@ Box = tuple[slice, ...]
 
 def is_of(dataset: Any) -> bool:
     """Return whether a dataset's elements are strings of any length."""
-    kind = hdf5.h5py().check_string_dtype(dataset.dtype)
-    return kind is not None and kind.length is None and dataset.shape is not None
+    kind = dataset.id.get_type()
+    is_string = kind.get_class() == hdf5.h5py().h5t.STRING
+    return is_string and kind.is_variable_str() and dataset.shape is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +64,15 @@ class Strings:
         Properties that a copy keeps.
     read : callable
         Returns the strings of a box.
+    dataset
+        The HDF5 dataset; None for Zarr.
     """
 
     where: str
     shape: Shape
     kept: ZarrTraits
     read: Callable[[Box], np.ndarray]
+    dataset: Any = None
 
     def boxes(self, options: MoveOptions) -> Iterator[tuple[Box, np.ndarray]]:
         """Yield chunks up to the end of the array: where, and their strings.
@@ -108,7 +113,42 @@ def of_hdf5(dataset: Any, name: str, where: str, of_netcdf: bool) -> Strings:
         except UnicodeDecodeError as e:
             raise InvalidArgument(f"{where} has a string that is not UTF-8: {e}") from e
 
-    return Strings(where, dataset.shape, kept, read)
+    return Strings(where, dataset.shape, kept, read, dataset)
+
+
+def is_copied_in_hdf5(where: str, dataset: Any) -> bool:
+    """Return whether elements have no fixed size, so that HDF5 itself copies the dataset.
+
+    Raises
+    ------
+    Unsupported
+        It would mean something else in another file.
+    """
+    if hdf5_types.has_references(dataset.id.get_type()):
+        raise Unsupported(f"{where} refers to what is in the file")
+    is_copied = not hdf5_types.is_of_fixed_size(dataset.id.get_type())
+    if dataset.is_virtual and is_copied:
+        raise Unsupported(f"{where} has its elements, without a fixed size, in other files")
+    return is_copied
+
+
+@contextlib.contextmanager
+def opened_in_hdf5(path: str, name: str | None, to: str) -> Iterator[Strings | None]:
+    """Open a dataset, the only one by default; None if it can be moved to the format `to`."""
+    data = hdf5.bytes_at(path)
+    with hdf5.open_file(path, data) as file:
+        name, dataset = hdf5.named_dataset(file, path, name, is_here=data is None)
+        where = f"{path}:/{name}"
+        if is_copied_in_hdf5(where, dataset) if to == "hdf5" else is_of(dataset):
+            yield of_hdf5(dataset, name, where, hdf5_format.is_netcdf(file, dataset))
+        else:
+            yield None
+
+
+@contextlib.contextmanager
+def opened_in_zarr(path: str) -> Iterator[Strings | None]:
+    """Open an array, which may be at an address; None if it can be moved."""
+    yield of_zarr(path) if zarr_group.has_strings(zarr_group.metadata(path)) else None
 
 
 def of_zarr(path: str) -> Strings:
@@ -134,7 +174,7 @@ def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None
     """Write strings to an open file, with their attributes."""
     attributes = source.kept.others["attributes"]
     properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
-    hdf5_traits.give_room(properties, attributes)
+    hdf5_attributes.give_room(properties, hdf5_attributes.are_large(attributes))
     spec = ArraySpec(source.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
     for box, strings in source.boxes(options):
@@ -142,7 +182,15 @@ def to_hdf5(source: Strings, file: Any, name: str, options: MoveOptions) -> None
         made[box] = strings
         if options.check:
             source.check(strings, made.asstr()[box])
-    hdf5_traits.write_of_json(source.where, made, attributes)
+    hdf5_attributes.write_of_json(source.where, made, attributes)
+
+
+def copy_in_hdf5(held: Any, made: Any, name: str) -> None:
+    """Let HDF5 copy a dataset or datatype to another file, without attributes."""
+    low = hdf5.h5py()
+    properties = low.h5p.create(low.h5p.OBJECT_COPY)
+    properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
+    low.h5o.copy(held.id, b".", made.id, name.encode(), properties, hdf5.link_properties())
 
 
 def check_copy(where: str, dataset: Any, made: Any) -> None:
@@ -180,7 +228,7 @@ def described(source: Strings, options: MoveOptions) -> Strings:
     kept, dims = source.kept, options.dims
     spec = ArraySpec(source.shape, np.dtype(object))
     if options.chunks is not None:
-        zarr_output.check_boxes("chunks", options.chunks, spec)
+        chunk_boxes.check_boxes("chunks", options.chunks, spec)
         kept = dataclasses.replace(kept, chunks=options.chunks, shards=None)
     if (names := checked_names("the output", dims, source.shape)) is not None:
         kept = dataclasses.replace(kept, dimension_names=names)
@@ -191,39 +239,40 @@ def to_new_hdf5(source: Strings, path: str, name: str, options: MoveOptions) -> 
     """Write strings to a file of their own, with their properties."""
 
     def fill(file: Any) -> None:
-        to_hdf5(source, file, name, options)
-        names = hdf5_traits.dimension_names(source.kept)
-        hdf5_scales.name_dimensions(file, {name: names})
+        if source.dataset is None:
+            to_hdf5(source, file, name, options)
+        else:
+            copy_in_hdf5(source.dataset, file, name)
+            unchanged = source.where, source.dataset, file[name]
+            hdf5_attributes.copy(*unchanged, hdf5_attributes.OF_DIMENSIONS)
+            if options.check:
+                check_copy(*unchanged)
+        names = hdf5_attributes.dimension_names(source.kept)
+        hdf5_attributes.name_dimensions(file, {name: names})
 
     hdf5.create_file(path, fill, 0)
 
 
-def to_zarr(source: Strings, path: str, options: MoveOptions) -> dict[str, bytes]:
-    """Write strings as a Zarr array, which may be at an address, with their properties.
-
-    Returns
-    -------
-    dict
-        The metadata, by names of objects, which must be written last at an address.
-    """
+def to_zarr(source: Strings, path: str, options: MoveOptions) -> Mapping[str, bytes]:
+    """Write strings as a Zarr array with their properties; return what `formats.Output` does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a type that is not part of Zarr v3 yet
         array, objects = created(functools.partial(_create, source.shape, source.kept, options))
-        write_objects(path, objects)
+        late = write_objects(path, objects)
         made = bound(array, path)
         for box, strings in source.boxes(options):
             with _writing(made, path):
                 made[box] = strings
             if options.check:
                 source.check(strings, made[box])
-    return objects
+    return late
 
 
 def files_in_zarr(source: Strings, options: MoveOptions) -> int:
     """Return the maximum number of files as a Zarr array."""
     kept = source.kept
     chunks = kept.chunks if options.zarr_format == 2 else kept.shards or kept.chunks
-    files = zarr_format_2.metadata_files(options.zarr_format)
+    files = zarr_output.metadata_files(options.zarr_format)
     return files + formats.num_boxes(source.shape, chunks)
 
 

@@ -19,13 +19,14 @@ from zlib import crc32
 import numpy as np
 
 from datamover import lifeline
+from datamover.arguments import integers
 from datamover.collective_calls import agreeing, refused_by
 from datamover.deprecated import comm_by_place
 from datamover.errors import IoFailed, WrongType
 from datamover.files import formats, hdf5_types, hierarchy, move_words, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions
-from datamover.files.move_job import PHASES, Job, Progress, threads_of
+from datamover.files.move_job import PHASES, Job, Progress, prepare, threads_of
 from datamover.files.move_job import free_bytes as free_bytes_of
 from datamover.files.whole import Way
 from datamover.mpi import collectively, comm_address, gathered
@@ -196,7 +197,7 @@ def move_between(
     place = hierarchy.output_place(way.source, output, options, comm)
     jobs: dict[str, Job] = {}
     try:
-        objects = _made(comm, way, jobs, output, place, options)
+        _make(comm, way, jobs, output, place, options)
         set_up_seconds = time.perf_counter() - begin
         _agree_on_plans(comm, way, jobs)
         tell: Progress = _ignored
@@ -214,7 +215,7 @@ def move_between(
         sync_seconds = time.perf_counter() - sync_begin
         with together(comm):
             if is_first(comm):
-                place.finish(objects)
+                place.finish()
     finally:
         with lifeline.uninterrupted():
             for job in jobs.values():
@@ -237,36 +238,32 @@ def is_first(comm: MPI.Comm | None) -> bool:
     return comm is None or comm.rank == 0
 
 
-def _made(
+def _make(
     comm: MPI.Comm | None,
     way: Way,
     jobs: dict[str, Job],
     output: str,
     place: Any,
     options: MoveOptions,
-) -> Mapping[str, bytes]:
-    """Fill `jobs`, and create the output without elements; return its metadata. Collective."""
+) -> None:
+    """Fill `jobs`, and create the output without elements. Collective."""
     threads, free_bytes = threads_of(comm), free_bytes_of(comm, place.path, options)
-    objects: list[Mapping[str, bytes]] = [{}]
 
-    def create(path: str) -> None:
+    def create(path: str) -> Mapping[str, bytes]:
         outputs = {name: job.output for name, job in jobs.items()}
         for made in outputs.values():
             hdf5_types.tell_of_change(made.spec)
-        objects.append(way.make(path, outputs, options))
+        return way.make(path, outputs, options)
 
     with contextlib.ExitStack() as opened:
         with together(comm):
             opened.enter_context(way.opened())
             jobs |= hierarchy.jobs_of(way, comm, output, place.path, options)
+            prepare(jobs.values(), threads, free_bytes)
             for job in jobs.values():
-                job.prepare(threads, free_bytes)
                 if job.move_plan and job.move_plan.lack:
                     raise IoFailed(f"not enough space for the intermediate: {job.move_plan.lack}")
-                if len(jobs) > 1:  # a group may have thousands of arrays
-                    job.close_input()
         placing.begin(comm, place, formats.of_output(output, options).is_directory, create)
-    return objects[-1]
 
 
 def _agree_on_plans(comm: MPI.Comm | None, way: Way, jobs: dict[str, Job]) -> None:
@@ -339,3 +336,76 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
         return np.array(seconds)
     nanoseconds = gathered(address, np.rint(np.multiply(seconds, 1e9)).astype(np.int64))
     return np.max(nanoseconds, axis=0) / 1e9
+
+
+@refused_by(agreeing)
+def rechunk(
+    source: Any,
+    target_chunks: Sequence[int],
+    max_mem: int,
+    target_store: str | os.PathLike[str],
+    temp_store: str | os.PathLike[str] | None = None,
+    *,
+    comm: Any = None,
+    **options: Any,
+) -> MoveReport:
+    """Write an array with other chunks; each element is read and written at most twice.
+
+    The call of `rechunker.rechunk`, except that the work is done when it returns. Collective over
+    `comm`, if one is given.
+
+    Parameters
+    ----------
+    source : path or zarr.Array
+        An array in any format that `move` reads. A `zarr.Array` must be stored in a directory.
+    target_chunks : sequence of int
+        Extents of the output's chunks.
+    max_mem : int
+        Bytes of memory for each process.
+    target_store : path
+        The output, as of `move`; it must not exist, unless ``overwrite=True`` is passed.
+    temp_store : path, optional
+        Directory for the intermediate, which is removed at the end. By default, that of the output.
+    comm : MPI.Comm, optional
+    **options
+        Other fields of `MoveOptions`.
+
+    Returns
+    -------
+    MoveReport
+
+    Raises
+    ------
+    Error
+        As `move`.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, zarr
+    >>> from datamover.files import rechunk
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     slices = zarr.create_array(d + "/a.zarr", data=np.ones((64, 32, 9)), chunks=(1, 32, 9))
+    ...     report = rechunk(slices, (64, 4, 3), 30_000, d + "/b.zarr", d)
+    ...     report.passes, zarr.open_array(d + "/b.zarr").chunks
+    (2, (64, 4, 3))
+    """
+
+    def settle() -> tuple[str | os.PathLike[str], tuple[int, ...]]:
+        return _path_of(source), integers(target_chunks, "target_chunks")
+
+    path, chunks = settle() if comm is None else collectively(comm_address(comm), settle)
+    where = {} if temp_store is None else {"temporary": temp_store}
+    return move(path, target_store, chunks=chunks, max_bytes=max_mem, comm=comm, **where, **options)
+
+
+def _path_of(source: Any) -> str | os.PathLike[str]:
+    """Return the path of an array that is given by its path or as zarr-python's object."""
+    if isinstance(source, str | os.PathLike):
+        return source
+    root = getattr(getattr(source, "store", None), "root", None)
+    if root is None:
+        raise WrongType(
+            f"source is {type(source).__name__}; pass a path, or a zarr.Array that is stored in a "
+            "directory"
+        )
+    return os.path.join(root, source.path)

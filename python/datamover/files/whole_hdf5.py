@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Moves of a whole HDF5 file, with its groups, arrays and attributes: its contents, and to Zarr.
+"""Moves of a whole HDF5 file, with its groups, arrays and attributes, to Zarr or HDF5.
 
-A dataset with several names is written under each of them. Objects that Zarr does not support
-(links, named datatypes, datasets without a shape) are left out and logged.
+To Zarr, a dataset with several names is written under each of them. Objects that Zarr does not
+support (links, named datatypes, datasets without a shape) are left out and logged.
+
+To HDF5, groups, attributes, links, named datatypes and dimension scales are created as in the
+input, in their order. HDF5 itself copies strings, lists and other objects without a fixed size,
+which movers do not support. Chunks stay the same, and are compressed by gzip if they were
+compressed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_types, strings, zarr_output
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files import hdf5, hdf5_attributes, hdf5_chunks, hdf5_types, strings, zarr_output
+from datamover.files.formats import ArraySpec, MoveOptions, Output, Shape
+from datamover.files.hdf5_attributes import tell_not_in_json
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import is_utf8
-from datamover.files.native_attributes import tell_not_in_json
 from datamover.files.whole import ToZarr, Way
 
 log = logging.getLogger("datamover")
@@ -204,3 +211,184 @@ class Hdf5ToZarr(WholeHdf5, ToZarr):
             with hdf5.reading(self.source):
                 missing = left_out(held, json_attributes(held))
             tell_not_in_json(f"{self.source}:/{name}", missing)
+
+
+#: Attributes by which scales and their arrays refer to each other: scales are attached again.
+OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
+
+
+class Hdf5ToHdf5(WholeHdf5):
+    """See `whole.Way`."""
+
+    as_stored = True
+
+    def datasets(self) -> dict[str, Any]:
+        """Return each dataset by its first name."""
+        return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
+
+    def is_copied(self, dataset: Any) -> bool:
+        """Return whether it has no elements of a fixed size, no shape, or was never written."""
+        return dataset.shape is None or _has_objects(dataset) or _is_unwritten(dataset)
+
+    def check_dataset(self, where: str, dataset: Any, is_copied: bool) -> None:
+        """Reject a dataset that would mean something else in another file."""
+        strings.is_copied_in_hdf5(where, dataset)
+
+    def of_one(self, name: str, output: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Return input, output and options of one array."""
+        dataset = self.file[name]
+        compressor = None
+        if dataset.shape and (dataset.chunks or options.compressor):
+            kept = "gzip" if hdf5_chunks.is_compressed(dataset) else "none"
+            compressor = options.compressor or kept
+        said = dataclasses.replace(
+            options, member=name, output_member=name, compressor=compressor,
+            input_format="hdf5", output_format="hdf5",
+        )  # fmt: skip
+        growing = hdf5_chunks.GrowingOptions(**vars(said), most=dataset.maxshape)
+        return self.source, output, growing
+
+    def make(
+        self, place: str, outputs: dict[str, Output], options: MoveOptions
+    ) -> Mapping[str, bytes]:
+        """Create everything except the elements that are moved."""
+        self.tell_of_left_out()
+        names = [n for n in self.tree.order if self.tree.same.get(n, n) not in self.left_out]
+
+        def fill(made: Any) -> None:
+            self._copy_attributes(made, "/")
+            if self.copied:  # they may be the only other content of the file
+                arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
+                hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
+            for name in names:
+                self._make(made, name, place, outputs.get(name))
+            for name in (*self.arrays, *self.copied):
+                self._attach_scales(made, name)
+            for name in self.copied if options.check else ():
+                if _has_objects(self.file[name]):
+                    strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
+
+        needed_bytes = sum(output.spec.nbytes for output in outputs.values())
+        root = self.file["/"]  # the file itself records no order
+        is_ordered = _is_ordered(root) or hdf5_attributes.has_room(root)
+        hdf5.create_file(place, fill, needed_bytes, is_ordered)
+        return {}
+
+    def _make(self, made: Any, name: str, place: str, output: Any) -> None:
+        """Create the object with a name."""
+        tree, source = self.tree, self.file
+        if name in tree.links:
+            self._make_link(made, name, place)
+        elif name in tree.same:
+            made[name] = made[tree.same[name] or "/"]
+        elif name in tree.datatypes:
+            strings.copy_in_hdf5(source[name], made, name)
+            self._copy_attributes(made, name)
+        else:
+            held = source[name]
+            if name in tree.groups:
+                _make_group(made, name, held)
+            elif name in self.copied and not _is_unwritten(held):
+                strings.copy_in_hdf5(held, made, name)
+            elif output is None or output.spec.nbytes == 0:
+                shape = output.spec.shape if output else held.shape
+                if name in tree.dimensions:
+                    shape = (self.lengths.get(os.path.basename(name), held.shape[0]),)
+                self._make_empty(made, name, held, shape)
+            else:
+                self._tell_of_checksums(name, held)
+                output.create_in(made)
+            self._copy_attributes(made, name)
+
+    def _make_empty(self, made: Any, name: str, dataset: Any, shape: Shape) -> None:
+        """Create a dataset with the properties of another one and a shape, without elements."""
+        low = hdf5.h5py()
+        properties = dataset.id.get_create_plist()
+        if dataset.is_virtual or dataset.external:
+            properties = low.h5p.create(low.h5p.DATASET_CREATE)
+        hdf5_attributes.give_room(properties, hdf5_attributes.has_room(dataset))
+        kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
+        if shape != dataset.shape:
+            growing = (n is None for n in dataset.maxshape)
+            most = (low.h5s.UNLIMITED if g else n for n, g in zip(shape, growing, strict=True))
+            space = low.h5s.create_simple(shape, tuple(most))
+        try:
+            low.h5d.create(
+                made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
+            )
+        except (TypeError, ValueError) as e:
+            raise Unsupported(f"{self.source}:/{name} cannot be created in the output: {e}") from e
+
+    def _copy_attributes(self, made: Any, name: str) -> None:
+        to = made[name]
+        with hdf5.reading(self.source):
+            hdf5_attributes.copy(f"{self.source}:{to.name}", self.file[name], to, OF_SCALES)
+
+    def _tell_of_checksums(self, name: str, dataset: Any) -> None:
+        if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
+            log.warning("%s:/%s: the checksums of its chunks are left out", self.source, name)
+
+    def _make_link(self, made: Any, name: str, place: str) -> None:
+        link = self.tree.links[name]
+        if link is None:
+            log.warning("%s:/%s is left out: it is %s", self.source, name, hdf5.words_of(link))
+            return
+        made[name] = link
+        folders = os.path.dirname(self.source), os.path.dirname(place)
+        file_name = getattr(link, "filename", "/")
+        if folders[0] != folders[1] and not os.path.isabs(file_name):
+            log.warning(
+                "%s:/%s is a link to the file %s, which is looked for next to the output now",
+                self.source, name, file_name,
+            )  # fmt: skip
+
+    def _attach_scales(self, made: Any, name: str) -> None:
+        """Attach to a dataset the scales of its dimensions that are in the file."""
+        dataset = self.file[name]
+        if "DIMENSION_LIST" not in dataset.attrs:
+            return
+        for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
+            for scale in _scales(of_source):
+                found = self.tree.name_of(scale)
+                if found is not None and found not in self.left_out:
+                    dim.attach_scale(made[found])
+
+
+def _is_unwritten(dataset: Any) -> bool:
+    """Return whether a dataset has no elements in the file yet.
+
+    Not for chunked datasets that are moved: chunks with only the fill value are not written anyway.
+    """
+    if dataset.is_virtual or dataset.external or (dataset.chunks and not _has_objects(dataset)):
+        return False
+    return bool(dataset.size) and dataset.id.get_storage_size() == 0
+
+
+def _has_objects(dataset: Any) -> bool:
+    """Return whether elements are more than bytes of a fixed number."""
+    return not hdf5_types.is_of_fixed_size(dataset.id.get_type())
+
+
+def _scales(dim: Any) -> list[Any]:
+    """Return the scales of a dimension; none if HDF5 finds one that was removed."""
+    try:
+        return list(dim.values())
+    except (RuntimeError, LookupError, ValueError, OSError):
+        return []
+
+
+def _is_ordered(group: Any) -> bool:
+    properties = group.id.get_create_plist()
+    return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
+
+
+def _make_group(made: Any, name: str, group: Any) -> None:
+    """Create a group that records the orders of its contents like another one."""
+    low = hdf5.h5py()
+    said = group.id.get_create_plist()
+    # Not `said` itself: for a large group it contains places in the file, which HDF5 would reuse.
+    properties = low.h5p.create(low.h5p.GROUP_CREATE)
+    properties.set_link_creation_order(said.get_link_creation_order())
+    properties.set_attr_creation_order(said.get_attr_creation_order())
+    hdf5_attributes.give_room(properties, hdf5_attributes.has_room(group))
+    low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)

@@ -8,12 +8,13 @@ import json
 import logging
 import os
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoFailed
-from datamover.files import addresses, direct_zarr, zarr_group
+from datamover.files import addresses, direct_zarr, hdf5_attributes, hdf5_types, zarr_group
 from datamover.files.formats import (
     ArraySpec,
     Format,
@@ -22,10 +23,15 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.native_attributes import native_of, tell_not_in_json, tell_of_types
-from datamover.files.zarr_array import ZarrArray, raise_no_space
+from datamover.files.zarr_array import (
+    ZarrArray,
+    abandonable_store,
+    bound,
+    raise_no_space,
+    write_objects,
+    zarr_python,
+)
 from datamover.files.zarr_output import check_dtype, made_in_memory, titled
-from datamover.files.zarr_store import abandonable_store, bound, write_objects, zarr_python
 from datamover.files.zarr_traits import traits_of
 
 log = logging.getLogger("datamover")
@@ -83,22 +89,21 @@ class ZarrOutput(Output):
     """An array that will be written: made once, in memory, and then placed."""
 
     def __init__(self, spec: ArraySpec, options: MoveOptions):
-        self._array, self.objects = made_in_memory(spec, options)
+        self._array, self._objects = made_in_memory(spec, options)
         kept = spec.kept
         self._keeps_filters = (
             options.zarr_format == 2 and kept is not None and kept.of_format_2 is not None
         )
         super().__init__(dataclasses.replace(spec, order="C"), options)
-        metadata = json.loads(next(reversed(self.objects.values())))
+        metadata = json.loads(next(reversed(self._objects.values())))
         found = direct_zarr.plain_array("", metadata)
         self._is_plain = found is not None and found.spec.dtype == spec.dtype
         self.shown = found if self._is_plain else ZarrArray(self._array, "", spec.dtype)
 
-    def create(self, path: str) -> None:
+    def create(self, path: str) -> Mapping[str, bytes]:
         """Write the metadata, but no chunks. At an address, metadata are written last."""
-        if (native := native_of(self.spec)) is not None:
-            tell_not_in_json(native.where, native.not_in_json)
-            tell_of_types(native)
+        if (native := hdf5_types.native_of(self.spec)) is not None:
+            hdf5_attributes.tell_of_json(native)
         kept = self.spec.kept
         if kept is not None and kept.only_in_format_2 and not self._keeps_filters:
             words = ", ".join(kept.only_in_format_2)
@@ -107,7 +112,7 @@ class ZarrOutput(Output):
             words = ", ".join(found)
             log.warning("the titles of fields are left out, as Zarr has none: %s", words)
         try:
-            write_objects(path, self.objects)
+            return write_objects(path, self._objects)
         except OSError as e:
             raise_no_space(e, path, self.spec)
             raise

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from datamover.files.direct_zarr import SHUFFLES
 from datamover.files.formats import Shape
-from datamover.files.json_values import numbers
-from datamover.files.native_attributes import FILL_VALUE, MISSING, NativeTraits
-from datamover.files.ordinary_layout import SHUFFLES
+from datamover.files.json_values import FILL_VALUE, MISSING, numbers
 
 #: xarray's attribute in arrays of Zarr v2 for the `dimension_names` of v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
@@ -100,7 +99,7 @@ class ZarrTraits:
         Properties that a permutation of dimensions does not change.
     of_format_2 : dict, optional
         For an array of format 2, the properties of a copy in that format, instead of the above.
-    native : NativeTraits, optional
+    native : hdf5_attributes.NativeTraits, optional
         For an array in HDF5, the properties of a copy in HDF5.
     where : str
         The array, as a user names it.
@@ -114,7 +113,7 @@ class ZarrTraits:
     compressors: Any
     others: dict[str, Any]
     of_format_2: dict[str, Any] | None = None
-    native: NativeTraits | None = None
+    native: Any = None
     where: str = ""
     only_in_format_2: tuple[str, ...] = ()
 

@@ -18,11 +18,11 @@ import numpy as np
 from datamover._plan import whole_of
 from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument, IoFailed, Unsupported
-from datamover.files import consolidated, zarr_group, zarr_output
+from datamover.files import chunk_boxes, zarr_group, zarr_output
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.growing_array import create
 from datamover.files.space import is_no_space, no_space
-from datamover.files.zarr_store import zarr_python
+from datamover.files.zarr_array import zarr_python
 from datamover.layouts import Layout
 from datamover.lifeline import ENDING
 from datamover.stream.consumer import Consumer, connect
@@ -249,11 +249,11 @@ class _Group:
         """Create an array and that of its steps, which xarray takes for its coordinate."""
         if not self._arrays:
             self._path.mkdir(parents=True)  # only one of two recorders succeeds
-            consolidated.remove_around(os.path.realpath(self._path))
+            zarr_group.remove_copies_around(os.path.realpath(self._path))
             zarr_group.make(str(self._path), {})
         name, name_of_steps = self._stored_names(name)
         names = (name_of_steps, *(f"{name}_{d}" for d in range(array.ndim)))
-        chunks = zarr_output.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions())
+        chunks = chunk_boxes.chunk_shape(ArraySpec(array.shape, array.dtype), MoveOptions())
         place = str(self._path / name)
         return (
             create(place, array.shape, array.dtype, names, chunks),

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Properties that an HDF5 dataset takes from the input besides elements, such as attributes.
+
+Between HDF5 files, attributes and fill values keep type, extents and bytes. From Zarr, attributes
+have a JSON form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pickle
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import Error
+from datamover.files import hdf5, hdf5_types
+from datamover.files.formats import ArraySpec, Shape
+from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
+from datamover.files.hdf5_types import native_of
+from datamover.files.json_values import FILL_VALUE, MISSING, MISSING_VALUE, numbers
+from datamover.files.zarr_traits import ZarrTraits, attributes_of, missing_from_zarr
+
+
+def scale_of(array: str, dimension: str) -> str:
+    """Return the name of the scale of a dimension, in the group of the array."""
+    above, slash, _ = array.rpartition("/")
+    return above + slash + dimension
+
+
+def attach_scales(file: Any, named: Mapping[str, Sequence[Any]]) -> None:
+    """Set the names of dimensions by scales; an array with that name is its scale."""
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = scale_of(array, name)
+            if place not in file:
+                _make_scale(file, place, file[array].shape[d])
+            elif place == array and not file[place].is_scale:
+                file[place].make_scale(name)
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = scale_of(array, name)
+            if place != array:
+                file[array].dims[d].attach_scale(file[place])
+
+
+def _make_scale(file: Any, place: str, extent: int) -> None:
+    """Create a scale without values; no elements are stored."""
+    scale = file.create_dataset(place, (extent,), ">f4")
+    scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")
+
+
+def name_dimensions(file: Any, named: Mapping[str, Sequence[str | None]]) -> list[str]:
+    """Set the names of the dimensions of arrays in an open file.
+
+    Returns
+    -------
+    list of str
+        Arrays whose dimensions all have names, but only as labels.
+    """
+    given = {array: names for array, names in named.items() if not file[array].is_scale}
+    shapes = {array: file[array].shape for array in given}
+    scaled = with_scales(given, shapes, file)
+    attach_scales(file, {array: given[array] for array in scaled})
+    labelled = []
+    for array, names in named.items():
+        dataset = file[array]
+        if array in scaled or (dataset.is_scale and dataset.ndim == 1):
+            continue  # a scale gives its dimension its own name
+        for dim, label in zip(dataset.dims, names, strict=False):
+            dim.label = label or ""
+        if names and all(names):
+            labelled.append(array)
+    return labelled
+
+
+def with_scales(
+    named: Mapping[str, Sequence[str | None]], shapes: Mapping[str, Shape], there: Any
+) -> list[str]:
+    """Return the arrays whose dimensions can all have scales with their names.
+
+    `there` are the other names in use, next to the arrays.
+
+    Examples
+    --------
+    >>> from datamover.files.hdf5_attributes import with_scales
+    >>> named = {"u": ("y", "x"), "x": ("x",), "g/u": ("x",), "v": ("y", None), "w": ("z",)}
+    >>> shapes = {"u": (2, 3), "x": (3,), "g/u": (5,), "v": (2, 4), "w": (7,)}
+    >>> with_scales(named, shapes, {"z"})
+    ['u', 'x', 'g/u']
+    """
+    found = {
+        array: [scale_of(array, str(name)) for name in names]
+        for array, names in named.items()
+        if len(names) == len(shapes[array]) and all(map(_can_be_scale, names))
+    }
+    extents: dict[str, set[int]] = {}
+    for array, places in found.items():
+        for place, extent in zip(places, shapes[array], strict=True):
+            extents.setdefault(place, set()).add(extent)
+    good = {
+        place
+        for place, of_place in extents.items()
+        if len(of_place) == 1 and (place not in there or found.get(place) == [place])
+    }
+    return [array for array, places in found.items() if good.issuperset(places)]
+
+
+def _can_be_scale(name: Any) -> bool:
+    is_text = isinstance(name, str) and name.isprintable() and "/" not in name
+    return is_text and name not in ("", ".", "..")
+
+
+#: Attributes that are valid in their file only: references and numbers of its dimensions. Names of
+#: dimensions are handled separately.
+OF_DIMENSIONS = {
+    "DIMENSION_LABELS",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Coordinates",
+    "_Netcdf4Dimid",
+}
+#: Attributes whose type determines that of decoded elements, and the bytes of JSON's numbers.
+OF_PACKED, JSON_BYTES = ("scale_factor", "add_offset"), 8
+#: The attribute of the file that identifies datasets of NetCDF.
+OF_NETCDF = "_NCProperties"
+#: Attributes that have the type of the elements, by the CF conventions. JSON does not record it.
+OF_ELEMENTS = (
+    *("valid_range", "valid_min", "valid_max", "flag_values", "flag_masks"),
+    MISSING_VALUE,
+)
+#: In HDF5's default header, an attribute has less than 64 KB, and they are searched one by one.
+#: Attributes of these bytes in pickle's form, at least an eighth of HDF5's, always fit.
+MOST_BYTES_IN_HEADER = 1 << 13
+
+log = logging.getLogger("datamover")
+
+
+@dataclasses.dataclass(frozen=True)
+class NativeTraits:
+    """Properties of an HDF5 dataset in addition to its elements, for a copy in HDF5.
+
+    Attributes
+    ----------
+    place : tuple of str
+        Path or address of the file, and name of the dataset: attributes are copied from there.
+    has_room : bool
+        Whether attributes may be outside of the header, where they may be many and large.
+    not_in_json : tuple of str
+        Names of attributes that JSON cannot store.
+    lengthened : tuple of str
+        Attributes of packed elements whose numbers are shorter than those of JSON.
+    fill_value : object
+        None if HDF5's own (zero) was not replaced.
+    is_fill_undefined : bool
+        Whether elements that were never written are undefined.
+    kind : bytes or None
+        The datatype of elements that are moved as stored, in HDF5's encoding.
+    change : str
+        Description of the elements, if only HDF5 has them and they become others.
+    dtype : numpy.dtype, optional
+        The type to which elements, and with them values of missing ones, are converted.
+    """
+
+    place: tuple[str, str]
+    has_room: bool
+    not_in_json: tuple[str, ...]
+    lengthened: tuple[str, ...]
+    fill_value: Any
+    is_fill_undefined: bool
+    kind: bytes | None
+    change: str
+    dtype: np.dtype | None = None
+
+    @property
+    def where(self) -> str:
+        """The dataset, as a user names it."""
+        return ":/".join(self.place)
+
+    def converted(self, dtype: np.dtype) -> NativeTraits:
+        """Return the properties of a dataset with elements of another number type."""
+        fill = self.fill_value
+        with np.errstate(all="ignore"):
+            fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
+        return dataclasses.replace(self, fill_value=fill, dtype=dtype, change="")
+
+
+def read(
+    place: tuple[str, str], dataset: Any, dtype: np.dtype, not_in_json: Iterable[str]
+) -> NativeTraits:
+    """Read the properties of an open dataset whose elements are moved as `dtype`."""
+    from h5py import h5d
+
+    properties, kind = dataset.id.get_create_plist(), dataset.id.get_type()
+    defined, fill = properties.fill_value_defined(), None
+    is_opaque = hdf5_types.is_opaque(dtype)
+    if defined == h5d.FILL_VALUE_USER_DEFINED and is_opaque:
+        fill = np.void(hdf5_types.fill_value(properties, kind))
+    elif defined == h5d.FILL_VALUE_USER_DEFINED:
+        fill = dataset.fillvalue
+    return NativeTraits(
+        place,
+        has_room=has_room(dataset),
+        not_in_json=tuple(not_in_json),
+        lengthened=tuple(name for name in OF_PACKED if _is_short(dataset, name)),
+        fill_value=fill,
+        is_fill_undefined=defined == h5d.FILL_VALUE_UNDEFINED,
+        kind=kind.encode() if is_opaque else None,
+        change="" if is_opaque else hdf5_types.change_of(kind),
+    )
+
+
+def has_room(held: Any) -> bool:
+    """Return whether a dataset or group may have attributes outside of its header."""
+    from h5py import h5o, h5p
+
+    tracked = held.id.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+    outside = h5o.get_info(held.id).meta_size.attr
+    return bool(tracked) or outside.index_size + outside.heap_size > 0
+
+
+def _is_short(held: Any, name: str) -> bool:
+    """Return whether an attribute is a float of fewer bytes than JSON's numbers."""
+    from h5py import h5t
+
+    if name not in held.attrs:
+        return False
+    kind = held.attrs.get_id(name).get_type()
+    return kind.get_class() == h5t.FLOAT and kind.get_size() < JSON_BYTES
+
+
+def dimension_names(kept: ZarrTraits | None) -> list[str | None]:
+    """Return the names of dimensions that are kept."""
+    return list(kept.dimension_names or ()) if kept is not None else []
+
+
+def fill_value(spec: ArraySpec) -> Any:
+    """Return the fill value; None if it is HDF5's own, zero."""
+    if (native := native_of(spec)) is not None:
+        return native.fill_value
+    found = None if spec.kept is None else spec.kept.others.get("fill_value")
+    return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
+
+
+def is_fill_undefined(spec: ArraySpec) -> bool:
+    """Return whether unwritten elements are undefined; None of `fill_value` is HDF5's own."""
+    native = native_of(spec)
+    return native is not None and native.is_fill_undefined
+
+
+def fill_bytes(spec: ArraySpec) -> bytes:
+    """Return the bytes of the fill value."""
+    found = fill_value(spec)
+    return bytes(spec.dtype.itemsize) if found is None else np.array(found, spec.dtype).tobytes()
+
+
+def creation_properties(spec: ArraySpec) -> Any:
+    """Return HDF5's properties to create a dataset: fill value, and room for attributes."""
+    from h5py import h5p
+
+    made = h5p.create(h5p.DATASET_CREATE)
+    if is_fill_undefined(spec):
+        hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), None)
+    elif fill_value(spec) is not None:
+        hdf5_types.set_fill_value(made, hdf5_types.kind_of(spec), fill_bytes(spec))
+    native = native_of(spec)
+    give_room(made, native.has_room if native else are_large(attributes_of(spec.kept)))
+    return made
+
+
+def are_large(attributes: Any) -> bool:
+    """Return whether attributes may be too many or too large for a header."""
+    try:
+        return len(pickle.dumps(attributes)) > MOST_BYTES_IN_HEADER
+    except RecursionError:
+        return True
+
+
+def give_room(properties: Any, is_needed: bool) -> None:
+    """Allow attributes outside of the header, as HDF5 does if it records their order."""
+    from h5py import h5p
+
+    if is_needed:
+        properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+
+
+def write(file: Any, name: str, spec: ArraySpec) -> None:
+    """Write the attributes and names of dimensions of a dataset in an open file."""
+    write_attributes(file[name].name, file, name, spec)
+    name_dimensions(file, {name: spec.dimension_names or dimension_names(spec.kept)})
+
+
+def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
+    """Write the attributes of a dataset in an open file; the log names `where` they are from."""
+    if (native := native_of(spec)) is not None:
+        path, of_source = native.place
+        source, dataset = hdf5.reopened(path, of_source, hdf5.bytes_at(path))
+        with source:
+            copy(native.where, dataset, file[name], OF_DIMENSIONS, native.dtype)
+            if OF_NETCDF in source.attrs:
+                _copy_one(source, file, OF_NETCDF.encode())
+        return
+    found = dict(attributes_of(spec.kept))
+    if FILL_VALUE in found:
+        found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
+    found |= {key: _like_elements(found[key], spec.dtype) for key in OF_ELEMENTS if key in found}
+    write_of_json(where, file[name], found)
+
+
+def copy(
+    where: str, held: Any, made: Any, without: Collection[str], dtype: np.dtype | None = None
+) -> None:
+    """Copy the attributes of an open dataset or group to another one, unchanged.
+
+    Logs those that another file cannot have, with the reason. If elements are converted to `dtype`,
+    so are the values of missing ones.
+    """
+    for name in held.attrs:  # in the order in which they were created, if it is recorded
+        if name in without:
+            continue
+        key = name if isinstance(name, bytes) else name.encode()
+        if why := _copy_one(held, made, key, dtype if name in MISSING else None):
+            log.warning("%s: its attribute %s is left out: %s", where, name, why)
+
+
+def _copy_one(held: Any, made: Any, name: bytes, dtype: np.dtype | None = None) -> str:
+    """Copy an attribute; return the reason if that is not possible."""
+    from h5py import h5a, h5t
+
+    try:
+        opened = h5a.open(held.id, name)
+        kind, space = opened.get_type().copy(), opened.get_space()
+        if hdf5_types.has_references(kind):
+            return "it refers to what is in the file"
+        if hdf5_types.are_lists_misread(kind):
+            return "h5py misreads lists of numbers in this byte order"
+        values, memory = _memory_for(kind, space)
+        if values is not None:
+            opened.read(values, memory)
+            if dtype is not None and (found := _converted(opened, kind, dtype)) is not None:
+                values, kind = found, h5t.py_create(dtype)
+                memory = kind
+    except Error:  # of a server
+        raise
+    except (OSError, TypeError, ValueError, RuntimeError, LookupError) as e:
+        return f"it cannot be read: {e}"
+    written = h5a.create(made.id, name, kind, space)
+    if values is not None:
+        written.write(values, memory)
+    return ""
+
+
+def _converted(opened: Any, kind: Any, dtype: np.dtype) -> np.ndarray | None:
+    """Return the numbers of an attribute as another type; None if they do not fit."""
+    own = hdf5_types.number_dtype(kind)
+    if own is None or not np.can_cast(own, dtype, "same_kind"):
+        return None
+    found = np.empty(opened.shape, own)
+    opened.read(found)
+    with np.errstate(all="ignore"):
+        return found.astype(dtype)
+
+
+def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
+    """Return memory for the elements of an attribute, and their type in it.
+
+    If it is the type in the file, HDF5 copies bytes.
+    """
+    from h5py import h5s, h5t
+
+    shape = space.get_simple_extent_dims()
+    if space.get_simple_extent_type() == h5s.NULL or 0 in shape:
+        return None, kind
+    if not hdf5_types.consists_of(kind, hdf5_types.is_of_any_length):
+        return np.empty(shape, f"V{kind.get_size()}"), kind
+    dtype = kind.dtype
+    memory = h5t.py_create(dtype)
+    if dtype.subdtype is not None:  # NumPy has arrays of arrays in more dimensions
+        dtype, inner = dtype.subdtype
+        shape += inner
+    return np.zeros(shape, dtype), memory
+
+
+def _like_elements(value: Any, dtype: np.dtype) -> Any:
+    """Return an attribute of numbers with the type of the elements, if that has the same values."""
+    try:
+        given = np.asarray(numbers(value, MISSING_VALUE))
+    except (ValueError, RecursionError):  # lists of several lengths, or too deep
+        return value
+    if dtype.kind not in "iuf" or given.dtype.kind not in "iuf":
+        return value
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    return found[()] if np.array_equal(found, given, equal_nan=True) else value
+
+
+def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
+    """Write Zarr's attributes of a dataset or group; log those that are left out."""
+    for key, value in attributes.items():
+        try:
+            if not key:
+                raise ValueError("it has no name")
+            held.attrs[key] = numbers(value, key)
+        except (TypeError, ValueError, RecursionError) as e:
+            what = f"{where}: its attribute {key} is left out"
+            log.warning("%s: HDF5 cannot hold it (%s)", what, e)
+
+
+def tell_of_json(native: NativeTraits) -> None:
+    """Log the attributes that JSON cannot store, or only with other types."""
+    tell_not_in_json(native.where, native.not_in_json)
+    if native.lengthened:
+        log.warning(
+            "%s: %s become float64, the only type of JSON: xarray decodes the elements to float64",
+            native.where, " and ".join(native.lengthened),
+        )  # fmt: skip
+
+
+def tell_not_in_json(where: str, names: Iterable[str]) -> None:
+    """Log that attributes are left out because JSON cannot store them."""
+    for name in names:
+        log.warning("%s: its attribute %s is left out: JSON has none of that type", where, name)
