@@ -94,11 +94,6 @@ public:
     std::atomic<int> reason_milliseconds{10'000};
 
 private:
-    /// A process that sends: where it listens, and under which name on its machine.
-    struct Sender {
-        Address address;
-        std::string local_name;
-    };
     /// What a forked process must not touch, since threads that it does not have use it.
     struct Turns {
         std::mutex lock;
@@ -108,11 +103,10 @@ private:
     class Entered;
     using Lock = std::unique_lock<std::mutex>;
 
-    Value introduce(const Address& address, const Record& words);
-    void read_welcome(const Value& said, const Address& address);
+    Frame introduce(const Address& address, Frame words);
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted);
+    void begin_steps(std::vector<Frame::Wanted> requested, std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
@@ -121,7 +115,7 @@ private:
     void require_own_process() const;
 
     // Under the lock.
-    void say_bye(Record words);
+    void say_bye(std::optional<Error> why);
     void raise_error() const;
     void fail_here(const Error& why);
     bool wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done);
@@ -137,12 +131,10 @@ private:
     const std::shared_ptr<Together> together_;
     const StreamSourceOptions options_;
     const pid_t process_;
-    Deadline limit_;  ///< of connecting
-    std::string key_;
+    Deadline limit_;                    ///< of connecting
     std::optional<std::string> token_;  ///< known once the first process has connected
-    int pathways_ = 1;
+    Frame welcome_;                     ///< what the stream has said of itself
     StreamHabits habits_;
-    std::vector<Sender> senders_;
     std::shared_ptr<Connection> connection_;
     std::unique_ptr<FrameLink> control_;
     ReceptionCounters counters_;

@@ -154,7 +154,7 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
 }
 
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
-    unsent_.send(Grant{taken, may, alone}.write());
+    unsent_.send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
 }
 
 template <class Work>
@@ -240,14 +240,14 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 
 /// Reads a header and finds the place of its bytes.
 void DataReceiver::begin(MessageFinder& finder) {
-    const ChunkHeader header = ChunkHeader::read(header_);
+    const auto header = header_at<ChunkHeader>(header_);
     const auto message = finder.find(producer_, header);
     is_paused_ = message == nullptr;
     if (is_paused_) return;
     header_bytes_ = 0;
     message->go_on(header.offset, header.bytes, pathway_, pathways_);
     coming_ = Coming{message, header};
-    if (!header.is_shared) {
+    if (!header.is_shared()) {
         body_ = message->place(header.offset, header.bytes);
         return;
     }

@@ -188,7 +188,7 @@ private:
     Unsent unsent_;
     const int producer_, pathway_, pathways_;
     ReceptionCounters& counters_;
-    std::array<std::byte, ChunkHeader::size_bytes> header_{};
+    std::array<std::byte, sizeof(ChunkHeader)> header_{};
     std::size_t header_bytes_ = 0;  ///< that have come
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;

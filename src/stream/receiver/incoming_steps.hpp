@@ -131,18 +131,18 @@ private:
     static constexpr std::size_t most_unused_arrays = 4;
 
     void hear_frames(bool may_connect);
-    bool takes_connecting(const Value& said) const;
-    void hear(const Value& said);
+    bool takes_connecting(const Frame& said) const;
+    void hear(Frame& said);
     void want_whole(const SentArray& known);
-    void learn(const Value& said);
+    void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
     bool is_connected(const IncomingArray& array) const;
     void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
-    void hear_of_step(const Value& said);
-    void hear_of_end(const Value& said);
+    void hear_of_step(Frame& said);
+    void hear_of_end(const Frame& said);
     bool is_told_by_messages() const;
     void announce_what_came();
     void announce_all_before(std::uint64_t place);
@@ -165,7 +165,7 @@ private:
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;
     bool suits_arrays_ = false, takes_all_ = false;
-    std::deque<Value> frames_;  ///< heard later
+    std::deque<Frame> frames_;  ///< heard later
     std::map<std::uint32_t, SentArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process

@@ -106,8 +106,8 @@ std::uint64_t Box::bytes_kept() {
 
 void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
     file_.reset();
-    words_ = header.write();
-    header_ = words_;
+    sealed_ = sealed(header);
+    header_ = bytes_of_header(sealed_);
     body_ = body;
     if (file >= 0) file_.emplace(file);
 }
@@ -313,17 +313,19 @@ bool DataSender::hear_grants() {
 /// All of them that have come whole.
 void DataSender::obey_grants() {
     std::span<const std::byte> rest = grants_;
-    while (rest.size() >= Grant::size_bytes) {
-        obey(Grant::read(rest.first<Grant::size_bytes>()));
-        rest = rest.subspan(Grant::size_bytes);
+    while (rest.size() >= sizeof(Grant)) {
+        obey(header_at<Grant>(rest));
+        rest = rest.subspan(sizeof(Grant));
     }
     grants_.erase(grants_.begin(), grants_.end() - static_cast<std::ptrdiff_t>(rest.size()));
 }
 
 void DataSender::obey(const Grant& grant) {
+    if (grant.alone > 1)
+        throw make_error(ErrorCode::io, "received a grant that is malformed: ", grant.alone);
     may_ = std::max(may_, grant.may);
     said_taken_ = std::max(said_taken_, grant.taken);
-    if (grant.alone) {
+    if (grant.alone != 0) {
         if (!alone_) alone_.emplace();
         alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
         alone_->insert(grant.may - 1);
@@ -391,9 +393,14 @@ bool DataSender::begin_chunk() {
     if (end <= at) return false;
     const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
-                       kept.number};
+    ChunkHeader header{.checksum = crc32c(chunk),
+                       .array = kept.array,
+                       .place = kept.place,
+                       .offset = at,
+                       .bytes = bytes,
+                       .number = kept.number};
     if (sending_->is_shared) {
+        header.magic = ChunkHeader::shared_magic;
         const Segment& segment = *kept.message->segment();
         header.segment = segment.number();
         header.position = at;

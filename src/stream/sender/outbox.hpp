@@ -130,7 +130,7 @@ public:
     bool is_sent() const { return header_.empty() && body_.empty(); }
 
 private:
-    std::array<std::byte, ChunkHeader::size_bytes> words_{};
+    ChunkHeader sealed_;
     std::span<const std::byte> header_, body_;  ///< what is left of both
     std::optional<Descriptor> file_;
 };

@@ -31,13 +31,9 @@ void pass_places(Words& words, std::vector<Decision::Place>& places) {
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
         words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
-        std::vector<std::pair<std::string, std::string>> wanted;
-        for (const auto& [name, layout] : one.wanted)
-            wanted.emplace_back(name, bytes_of_layout(layout));
-        words.pass(wanted, [&](auto& pair) { words.pass(pair.first).pass(pair.second); });
-        if (!words.reads()) return;
-        for (const auto& [name, layout] : wanted)
-            one.wanted.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
+        std::vector<std::pair<std::string, Layout>> wanted(one.wanted.begin(), one.wanted.end());
+        words.pass(wanted, [&](auto& pair) { pass_layout(words.pass(pair.first), pair.second); });
+        one.wanted = {wanted.begin(), wanted.end()};
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
     std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
@@ -114,7 +110,7 @@ void require_same_calls(const std::vector<SaidCall>& everyone) {
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     std::vector<SaidCall> calls;
     for (const Together::Numbers& numbers : everyone) {
-        Words words(numbers);
+        Words words(numbers, Words::Writer::same_end);
         calls.emplace_back().pass(words);
     }
     return calls;
@@ -186,24 +182,24 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
               options_.policy};
     Words words;
     mine.pass(words);
-    ValueList producers;
+    std::vector<Frame::Sender> senders;
     std::vector<std::string> names, policies;
     for (const Together::Numbers& numbers : together_->gather(words.numbers())) {
         Self said;
-        Words theirs(numbers);
+        Words theirs(numbers, Words::Writer::same_end);
         said.pass(theirs);
         if (names.empty()) {
             token_ = said.token;
             address_ = Address{said.host, said.port}.text();
             identity_ = geometry::text_digest(address_);
         }
-        producers.add(ValueList().add(said.host).add(said.port).add(said.local_name));
+        senders.push_back({said.host, said.port, said.local_name});
         names.push_back(concat("name=\"", said.name, '"'));
         policies.push_back(concat("policy=\"", said.policy, '"'));
     }
     require_same("options", names);
     require_same("options", policies);
-    collectively(*together_, [&] { begin(*listeners, producers); });
+    collectively(*together_, [&] { begin(*listeners, std::move(senders)); });
 }
 
 void Producer::check_options() const {
@@ -226,20 +222,20 @@ bool Producer::is_pressed() const {
 }
 
 /// Lets consumers connect.
-void Producer::begin(Listeners& listeners, const ValueList& producers) {
+void Producer::begin(Listeners& listeners, std::vector<Frame::Sender> senders) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
                                        SendingHabits{!is_pressed(), together_->size() > 1});
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
         const Flow flow = flow_of(options_);
-        Record welcome;
-        welcome.add("type", "welcome")
-            .add("pathways", options_.pathways)
-            .add("producers", producers)
-            .add("ahead", flow.policy != Policy::drop_oldest)
-            .add("pressed", is_pressed())
-            .add("tells_by_messages", flow.policy == Policy::block);
+        const bool blocks = flow.policy == Policy::block;
+        Frame welcome{.type = Frame::Type::welcome,
+                      .pathways = options_.pathways,
+                      .senders = std::move(senders),
+                      .goes_ahead = blocks,
+                      .is_pressed = is_pressed(),
+                      .tells_by_messages = blocks};
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
         if (!options_.open && !options_.token) token_file_.emplace(address_, token_);

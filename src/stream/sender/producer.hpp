@@ -220,7 +220,7 @@ private:
 
     void check_options() const;
     bool is_pressed() const;
-    void begin(Listeners& listeners, const ValueList& producers);
+    void begin(Listeners& listeners, std::vector<Frame::Sender> senders);
     void require_own_process() const;
     void check_open() const;
     std::int64_t checked(const std::string& name, const SentPart& part,

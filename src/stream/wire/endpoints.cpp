@@ -245,17 +245,17 @@ std::shared_ptr<Connection> connected(const sockaddr* address, socklen_t bytes,
 }
 
 /// Says who this is.
-void introduce(const Connection& connection, const std::string& where, Record words,
+void introduce(const Connection& connection, const std::string& where, Frame words,
                const Dialing& dialing, Clock::time_point until) {
     connection.look_after();
     connection.limit_sending(stalled_seconds);
-    const Value greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
-    if (greeting.number("datamover_stream") != protocol_version)
+    const Frame greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
+    if (greeting.type != Frame::Type::greeting || greeting.version != protocol_version)
         throw make_error(ErrorCode::io, where,
                          " speaks another version of the protocol; install the same version of "
                          "datamover at both ends");
-    words.add("token", dialing.token(connection));
-    send_frame(connection, words);
+    words.token = dialing.token(connection);
+    send_frame(connection, std::move(words));
 }
 
 }  // namespace
@@ -265,8 +265,8 @@ Clock::time_point greeting_end(const Deadline& deadline) {
     return deadline ? std::min(*deadline, end) : end;
 }
 
-std::shared_ptr<Connection> dial(const Address& address, const Record& words,
-                                 const Dialing& dialing, const Deadline& deadline, bool again) {
+std::shared_ptr<Connection> dial(const Address& address, Frame words, const Dialing& dialing,
+                                 const Deadline& deadline, bool again) {
     const Clock::time_point begin = Clock::now();
     while (true) {
         int error = 0;
@@ -293,7 +293,7 @@ std::shared_ptr<Connection> dial(const Address& address, const Record& words,
     }
 }
 
-std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+std::shared_ptr<Connection> dial_local(const std::string& name, Frame words,
                                        const Dialing& dialing) {
     if (name.size() >= sizeof(sockaddr_un::sun_path)) return nullptr;
     const LocalAddress address(name);

@@ -76,10 +76,10 @@ struct Dialing {
 
 /// Connects; with `again`, tries again while nobody listens. Throws timeout (nobody listened in
 /// time), io (somebody else does), peer_failed, and what `look` throws.
-std::shared_ptr<Connection> dial(const Address& address, const Record& words,
-                                 const Dialing& dialing, const Deadline& deadline, bool again);
+std::shared_ptr<Connection> dial(const Address& address, Frame words, const Dialing& dialing,
+                                 const Deadline& deadline, bool again);
 /// Connects to a process of this machine; null where nobody of that name is here. Throws as `dial`.
-std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+std::shared_ptr<Connection> dial_local(const std::string& name, Frame words,
                                        const Dialing& dialing);
 
 }  // namespace datamover::stream
