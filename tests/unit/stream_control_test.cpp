@@ -278,7 +278,7 @@ protected:
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
     StreamCounters counters() const { return audience_->counters(); }
     Decision decided(std::int64_t sequence) const {
-        audience_->finish_steps_before(sequence);
+        audience_->finish_steps_before(sequence, true);
         std::optional<Decision> decision;
         while (!decision) decision = audience_->decide(0, sequence, std::chrono::milliseconds(50));
         audience_->carry_out(0, sequence, 40);

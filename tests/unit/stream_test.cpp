@@ -146,18 +146,14 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     EXPECT_EQ(box.memory(1000)->bytes().data(), memory);
 }
 
-/// A connection that only shares the machine.
-class LocalReader : public BoxReader {
-public:
-    void tell(News) override {}
-    void end() override {}
-};
-
 TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     constexpr std::size_t bytes = Segment::least_bytes;
-    LocalReader reader;
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection here(ends[0]), there(ends[1]);
+    std::atomic<std::uint64_t> sent{0};
     Box box;
-    box.add(&reader, 0, true);
+    const DataSender reader(here, box, 0, 1, {}, sent);  // nothing is granted to it
     box.put(0, 0, box.memory(bytes));
     MemoryPtr read = read_from(box, 0);
     ASSERT_NE(read->segment(), nullptr);
@@ -172,7 +168,6 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     box.forget(0, 2);
     read.reset();
     EXPECT_EQ(box.bytes_held(), bytes);
-    box.remove(&reader);
 }
 
 /// Reads a chunk and compares it with its part of a message.

@@ -213,7 +213,7 @@ std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
         require_own_process();
         if (rank() != 0) return;
         wait_for_arrays(timeout_seconds);
-        const Entered entered(*this);
+        const Lock lock = entered();
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
     share_of_first(*together_, [&known](Words& words) {
@@ -259,10 +259,8 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     is_subscribed_ = true;
     std::ranges::sort(wanted,
                       [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
-    std::vector<Frame::Wanted> requested;
-    for (const WantedArray& one : wanted) requested.push_back({one.name, one.layout});
     const std::int64_t sum =
-        geometry::text_digest(Frame{.type = Frame::Type::subscribe, .wanted = requested}.bytes());
+        geometry::text_digest(Frame{.type = Frame::Type::subscribe, .wanted = wanted}.bytes());
     const auto everyone = together_->gather({sum});
     if (std::ranges::count(everyone, Together::Numbers{sum}) != size()) {
         const Error why(ErrorCode::mismatch,
@@ -272,7 +270,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         throw why;
     }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
-    begin_steps(std::move(requested), std::move(wanted));
+    begin_steps(std::move(wanted));
 }
 
 void Consumer::subscribe_to_all() {
@@ -285,26 +283,26 @@ void Consumer::subscribe_to_all() {
     });
     is_subscribed_ = true;
     habits_.tells_by_messages = false;
-    begin_steps({}, {});
+    begin_steps({});
 }
 
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
-void Consumer::begin_steps(std::vector<Frame::Wanted> requested, std::vector<WantedArray> wanted) {
+void Consumer::begin_steps(std::vector<WantedArray> wanted) {
     collectively_unless_interrupted(*together_, [&] {
-        Entered entered(*this);
+        Lock lock = entered();
         try {
             raise_error();
-            steps_->want(std::move(wanted), options_.ahead, habits_);
+            steps_->want(wanted, options_.ahead, habits_);
             if (rank() == 0)
                 control_->say(Frame{.type = Frame::Type::subscribe,
                                     .tells_by_messages = habits_.tells_by_messages,
-                                    .wanted = std::move(requested),
+                                    .wanted = std::move(wanted),
                                     .newest = options_.newest}
                                   .bytes());
             steps_->give_credit();
             start_thread();
-            if (rank() == 0 && !wait(entered.lock(), deadline_after(options_.timeout_seconds),
+            if (rank() == 0 && !wait(lock, deadline_after(options_.timeout_seconds),
                                      [this] { return steps_->is_subscribed(); }))
                 throw make_error(ErrorCode::timeout,
                                  "the stream did not confirm the requested arrays within ",
@@ -341,8 +339,16 @@ std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& 
 }
 
 void Consumer::taken() {
-    const Entered entered(*this);
+    const Lock lock = entered();
     if (open_) steps_->taken(*std::exchange(open_, std::nullopt));
+}
+
+/// The lock; the thread waits as long as a call of the program wants it.
+Consumer::Lock Consumer::entered() {
+    ++wanting_;
+    Lock lock(turns_->lock);
+    --wanting_;
+    return lock;
 }
 
 bool Consumer::is_own_process() const {
@@ -358,7 +364,7 @@ void Consumer::require_own_process() const {
 
 void Consumer::fail(const Error& why) {
     if (!is_own_process()) return;
-    const Entered entered(*this);
+    const Lock lock = entered();
     fail_here(why);
 }
 
@@ -371,7 +377,7 @@ void Consumer::close() {
     if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
     wake_->set();
     {
-        const Entered entered(*this);
+        const Lock lock = entered();
         if (!error_) say_bye(std::nullopt);
         control_->end();
         turns_->program_left.notify_all();
@@ -416,36 +422,31 @@ void Consumer::start_thread() {
     }
 }
 
-std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_seconds) {
+const ArrivedStep* Consumer::next(std::optional<double> timeout_seconds) {
     require_own_process();
-    Entered entered(*this);
+    Lock lock = entered();
     if (!is_subscribed_)
         throw Error(ErrorCode::invalid_state,
                     "no arrays were requested; call subscribe() before next()");
     if (open_) {
         raise_error();
     } else {
-        if (!wait(entered.lock(), deadline_after(timeout_seconds),
+        if (!wait(lock, deadline_after(timeout_seconds),
                   [this] { return steps_->has_ready() || steps_->is_over(); }))
             throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
                              " s; next() can be called again");
         open_ = steps_->next();
     }
-    if (!open_) {
-        steps_->check_names();
-        return std::nullopt;
-    }
-    Step step{open_->number, {}};
-    for (const auto& [array, messages] : open_->arrays) step.arrays.push_back(array);
-    return step;
+    if (open_) return &*open_;
+    steps_->check_names();
+    return nullptr;
 }
 
 void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
-    Entered entered(*this);
+    Lock lock = entered();
     raise_error();
     steps_->ask_for_arrays();
-    if (!wait(entered.lock(), deadline_after(timeout_seconds),
-              [this] { return steps_->arrays_are_known(); }))
+    if (!wait(lock, deadline_after(timeout_seconds), [this] { return steps_->arrays_are_known(); }))
         throw make_error(ErrorCode::timeout, "the stream sent no array within ", *timeout_seconds,
                          " s; arrays() can be called again");
 }
@@ -468,12 +469,9 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bo
     while (true) {
         raise_error();
         if (is_done()) return true;
-        const Clock::time_point now = Clock::now();
-        const bool is_late = deadline && now >= *deadline;
+        const bool is_late = is_over(deadline);
         auto time = together_->look_time();
-        if (deadline)
-            time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
-                              std::chrono::milliseconds(0), time);
+        if (deadline) time = std::min(time, time_until(*deadline));
         const bool was_interrupted = !take_turn(lock, time, true);
         if (interrupted_) std::rethrow_exception(std::exchange(interrupted_, nullptr));
         if (was_interrupted || Clock::now() - looked >= together_->look_time()) {

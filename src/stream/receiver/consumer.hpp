@@ -52,16 +52,11 @@ public:
 
     // Local.
 
-    /// The arrays of a step that has come.
-    struct Step {
-        std::int64_t number = 0;
-        std::vector<IncomingArray*> arrays;
-    };
     /// Waits so long (nothing: for ever) for the next step, or returns the last one again if it was
-    /// not taken; none if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
+    /// not taken; null if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
     /// (a process of either program failed), io (what came makes no sense, or was damaged again and
     /// again), mismatch, wrong_type, no_memory, and what an interruption throws.
-    std::optional<Step> next(std::optional<double> timeout_seconds);
+    const ArrivedStep* next(std::optional<double> timeout_seconds);
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
@@ -100,19 +95,20 @@ private:
         std::condition_variable program_left;
         std::thread thread;
     };
-    class Entered;
     using Lock = std::unique_lock<std::mutex>;
 
     Frame introduce(const Address& address, Frame words);
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(std::vector<Frame::Wanted> requested, std::vector<WantedArray> wanted);
+    void begin_steps(std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
     Dialing dialing_to_the_end();
     bool is_own_process() const;
     void require_own_process() const;
+
+    Lock entered();
 
     // Under the lock.
     void say_bye(std::optional<Error> why);
@@ -154,20 +150,6 @@ private:
     std::exception_ptr interrupted_;               ///< while it connected: raised when it has
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;
-};
-
-/// Has the lock of a consumer.
-class Consumer::Entered {
-public:
-    explicit Entered(Consumer& consumer) {
-        ++consumer.wanting_;
-        lock_ = Lock(consumer.turns_->lock);
-        --consumer.wanting_;
-    }
-    Lock& lock() { return lock_; }
-
-private:
-    Lock lock_;
 };
 
 }  // namespace datamover::stream

@@ -114,18 +114,10 @@ void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemor
     compile_for(*destination.memory);
     for (const auto& [producer, relation] : relations_) {
         const auto bytes = messages.by_producer.at(producer)->bytes();
+        const std::optional<std::size_t> place = place_of(producer);
+        if (place && bytes.data() == destination.data + *place) continue;
         const AddressBounds all{0, static_cast<std::int64_t>(bytes.size())};
         relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
-    }
-}
-
-void IncomingArray::unpack_rest(const ArrayMessages& messages) {
-    compile_for(*new_memory_);
-    for (const auto& [producer, relation] : relations_) {
-        const std::byte* const message = messages.by_producer.at(producer)->bytes().data();
-        const std::optional<std::size_t> place = place_of(producer);
-        if (!place || message != messages.new_memory.get() + *place)
-            relation.scatter(message, messages.new_memory.get());
     }
 }
 

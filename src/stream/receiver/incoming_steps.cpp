@@ -340,8 +340,8 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     std::pair<IncomingArray*, ArrayMessages>& arrived) {
     auto& [array, messages] = arrived;
     if (messages.new_memory == nullptr)
-        messages.new_memory = array_pool_.take_bytes(array->new_bytes());
-    array->unpack_rest(messages);
+        messages.new_memory = array_pool_->take_bytes(array->new_bytes());
+    array->unpack_new(messages);
     return messages.new_memory;
 }
 
@@ -350,8 +350,8 @@ std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& 
                                                            ArrayMessages& come, int producer,
                                                            std::uint64_t bytes) {
     const std::optional<std::size_t> place = array.place_of(producer);
-    if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_.take_bytes(array.new_bytes());
+    if (!place) return std::make_shared<IncomingMessage>(bytes, *message_pool_);
+    if (come.new_memory == nullptr) come.new_memory = array_pool_->take_bytes(array.new_bytes());
     return std::make_shared<IncomingMessage>(
         bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
 }

@@ -159,8 +159,10 @@ private:
     FrameLink& control_;
     const int rank_;
     const Dial dial_;
-    MemoryPool message_pool_;  ///< which outlives the messages
-    MemoryPool array_pool_{most_unused_arrays};
+    /// Which outlive the messages.
+    const std::shared_ptr<MemoryPool> message_pool_ = std::make_shared<MemoryPool>(),
+                                      array_pool_ =
+                                          std::make_shared<MemoryPool>(most_unused_arrays);
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;

@@ -56,11 +56,6 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
     bool gets_steps() const { return stage == Stage::active && !left; }
-    /// Whether more may come of a step before this one.
-    bool is_within_step_before(std::int64_t sequence) const {
-        return gets_steps() && queue.is_within_step() &&
-               queue.waiting().back().sequence != sequence;
-    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
@@ -158,11 +153,11 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     }
     void subscribe(Frame& said) {
         std::map<std::string, Layout> requested;
-        for (auto& [name, layout] : said.wanted) {
-            if (layout.nprocs() != nprocs)
-                throw make_error(ErrorCode::io, "a requested layout has ", layout.nprocs(),
+        for (WantedArray& one : said.wanted) {
+            if (one.layout.nprocs() != nprocs)
+                throw make_error(ErrorCode::io, "a requested layout has ", one.layout.nprocs(),
                                  " processes; the consumer has ", nprocs);
-            requested.insert_or_assign(std::move(name), std::move(layout));
+            requested.insert_or_assign(std::move(one.name), std::move(one.layout));
         }
         takes_all = requested.empty();
         if (takes_all && nprocs != 1)
@@ -207,6 +202,11 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
             audience.news_.taken[key] = place + 1;
             audience.changed_.notify_all();  // another stream may have the place
         }
+    }
+    /// Nothing more comes of the step that was sent last.
+    void finish_step() {
+        queue.complete();
+        pump();
     }
     /// Sends what it has credits for.
     void pump() {
@@ -342,20 +342,17 @@ Audience::ConsumerPtr Audience::find(const std::string& key) const {
     return found != consumers_.end() ? *found : nullptr;
 }
 
-bool Audience::is_within_step_before(std::int64_t sequence) {
-    const std::lock_guard lock(lock_);
-    return std::ranges::any_of(consumers_, [sequence](const ConsumerPtr& consumer) {
-        return consumer->is_within_step_before(sequence);
-    });
-}
-
-void Audience::finish_steps_before(std::int64_t sequence) {
+bool Audience::finish_steps_before(std::int64_t sequence, bool is_agreed) {
     const std::lock_guard lock(lock_);
     for (const ConsumerPtr& consumer : consumers_) {
-        if (!consumer->is_within_step_before(sequence)) continue;
-        consumer->queue.complete();
-        consumer->pump();
+        const StepQueue& queue = consumer->queue;
+        if (!consumer->gets_steps() || !queue.is_within_step() ||
+            queue.waiting().back().sequence == sequence)
+            continue;
+        if (!is_agreed) return false;
+        consumer->finish_step();
     }
+    return true;
 }
 
 std::optional<Decision> Audience::decide(int array, std::int64_t sequence,
@@ -520,10 +517,7 @@ void Audience::refuse_all(const Error& why) {
 
 void Audience::finish_steps() {
     const std::lock_guard lock(lock_);
-    for (const ConsumerPtr& consumer : consumers_) {
-        consumer->queue.complete();
-        consumer->pump();
-    }
+    for (const ConsumerPtr& consumer : consumers_) consumer->finish_step();
 }
 
 bool Audience::wait_until_taken(std::chrono::milliseconds time) {

@@ -71,10 +71,9 @@ public:
 
     /// Takes note of an array before its first step, and answers who asked for arrays.
     void add_array(SentArray array);
-    /// Whether a consumer gets more of a step before this one, for all that is known.
-    bool is_within_step_before(std::int64_t sequence);
-    /// Nothing more comes of the steps before this one.
-    void finish_steps_before(std::int64_t sequence);
+    /// Ends the steps before this one, if all processes are known to have gone on to it; whether no
+    /// consumer gets more of one of these.
+    bool finish_steps_before(std::int64_t sequence, bool is_agreed);
     /// Who gets an array of a step; no consumer is within an earlier one. None: somebody who blocks
     /// has no room yet, or the stream no place, also not after `time`. The array is in no queue
     /// before `carry_out`: until then the call may turn out to be wrong on another process. Throws

@@ -31,7 +31,7 @@ constexpr std::uint64_t hearing_bytes = 1 << 18;
 
 MemoryPtr Box::memory(std::size_t bytes) {
     if (bytes_kept() >= hearing_bytes) tell(News::hears);
-    return pool_.take(bytes);
+    return pool_->take(bytes);
 }
 
 void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::int64_t number) {
@@ -72,17 +72,17 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
     return {std::max(number, count_), std::nullopt};
 }
 
-void Box::add(BoxReader* reader, int pathway, bool is_local) {
+void Box::add(DataSender* reader, int pathway, bool is_local) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     if (!readers_.emplace(pathway, reader).second)
         throw make_error(ErrorCode::io, "pathway ", pathway,
                          " of the process is connected already");
-    if (is_local) pool_.share();
+    if (is_local) pool_->share();
     if (has_ended_) reader->end();
 }
 
-void Box::remove(BoxReader* reader) {
+void Box::remove(DataSender* reader) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
@@ -90,7 +90,7 @@ void Box::remove(BoxReader* reader) {
     has_ended_ = true;
     kept_.clear();
     kept_bytes_ = 0;
-    pool_.end();
+    pool_->end();
 }
 
 void Box::end_all() {

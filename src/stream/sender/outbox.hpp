@@ -50,15 +50,7 @@ enum class News {
     frees    ///< it frees memory: what has been sent is read no more afterwards
 };
 
-/// What a data connection is to the box.
-class BoxReader {
-public:
-    virtual ~BoxReader() = default;
-    /// Called by the sending program. Does not wait, nor throw.
-    virtual void tell(News news) = 0;
-    /// Called under the box's lock.
-    virtual void end() = 0;
-};
+class DataSender;
 
 /// Called by the sending program and by the threads of data connections.
 class Box {
@@ -87,30 +79,30 @@ public:
               const std::optional<std::set<std::uint64_t>>& alone);
 
     /// As MemoryPool's.
-    void free_unused() { pool_.free_unused(); }
+    void free_unused() { pool_->free_unused(); }
 
     /// From now on a connection hears of messages; a local one has them put where it can read them.
     /// Throws io where the pathway has one.
-    void add(BoxReader* reader, int pathway, bool is_local);
+    void add(DataSender* reader, int pathway, bool is_local);
     /// Waits until it has done what it was called for. With the last one all is forgotten, and no
     /// other may come: no process of a consumer connects twice.
-    void remove(BoxReader* reader);
+    void remove(DataSender* reader);
     /// Ends the connections that are there, and each that comes.
     void end_all();
 
     std::uint64_t bytes_kept();
     /// With memory that is there for other messages.
-    std::uint64_t bytes_held() const { return pool_.bytes_held(); }
+    std::uint64_t bytes_held() const { return pool_->bytes_held(); }
 
 private:
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
     std::uint64_t kept_bytes_ = 0;
-    std::uint64_t count_ = 0;            ///< of all that were ever put
-    std::map<int, BoxReader*> readers_;  ///< by pathway; changed under both
+    std::uint64_t count_ = 0;             ///< of all that were ever put
+    std::map<int, DataSender*> readers_;  ///< by pathway; changed under both
     bool has_ended_ = false;
-    MemoryPool pool_;
+    const std::shared_ptr<MemoryPool> pool_ = std::make_shared<MemoryPool>();
 };
 
 struct SendingHabits {
@@ -138,22 +130,24 @@ private:
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
 /// listens where the program does not come.
-class DataSender final : public BoxReader {
+class DataSender {
 public:
     /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
     /// that all steps before a place are. Throws io where there can be no
     /// more.
     DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
-    ~DataSender() override;
+    ~DataSender();
     DataSender(const DataSender&) = delete;
     DataSender& operator=(const DataSender&) = delete;
 
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();
 
-    void tell(News news) override;
-    void end() override;
+    /// Called by the sending program. Does not wait, nor throw.
+    void tell(News news);
+    /// Called under the box's lock.
+    void end();
 
     // For tests: so long the thread leaves listening to a program that was here.
     inline static std::atomic<int> patience_milliseconds{2};

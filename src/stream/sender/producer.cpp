@@ -158,28 +158,21 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
       has_manager_(places != nullptr),
       places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
       name_(std::move(name)) {
-    std::optional<Listeners> listeners;
+    Listeners listeners;
     collectively(*together_, [&] {
         check_options();
         const Address first = Address::of_text(address);
         token_ = options_.open ? "" : options_.token ? *options_.token : new_token();
-        listeners.emplace(first, together_->rank(), options_.shared_memory);
+        listeners = listen_at(first, together_->rank(), options_.shared_memory);
     });
     /// What the processes tell each other of themselves.
     struct Self {
-        std::string token, host;
-        int port = 0;
-        std::string local_name, name, policy;
-        void pass(Words& words) {
-            words.pass(token).pass(host).pass(port).pass(local_name).pass(name).pass(policy);
-        }
+        std::string token, name, policy;
+        Frame::Sender sender;
+        void pass(Words& words) { sender.pass(words.pass(token).pass(name).pass(policy)); }
     };
-    Self mine{token_,
-              listeners->address().host,
-              listeners->address().port,
-              listeners->local_name(),
-              name_,
-              options_.policy};
+    const Address& here = listeners.address;
+    Self mine{token_, name_, options_.policy, {here.host, here.port, listeners.local_name}};
     Words words;
     mine.pass(words);
     std::vector<Frame::Sender> senders;
@@ -190,16 +183,16 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         said.pass(theirs);
         if (names.empty()) {
             token_ = said.token;
-            address_ = Address{said.host, said.port}.text();
+            address_ = Address{said.sender.host, said.sender.port}.text();
             identity_ = geometry::text_digest(address_);
         }
-        senders.push_back({said.host, said.port, said.local_name});
+        senders.push_back(said.sender);
         names.push_back(concat("name=\"", said.name, '"'));
         policies.push_back(concat("policy=\"", said.policy, '"'));
     }
     require_same("options", names);
     require_same("options", policies);
-    collectively(*together_, [&] { begin(*listeners, std::move(senders)); });
+    collectively(*together_, [&] { begin(listeners, std::move(senders)); });
 }
 
 void Producer::check_options() const {
@@ -240,7 +233,8 @@ void Producer::begin(Listeners& listeners, std::vector<Frame::Sender> senders) {
                                                places_, name_);
         if (!options_.open && !options_.token) token_file_.emplace(address_, token_);
     }
-    reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
+    reception_ =
+        std::make_unique<Reception>(std::move(listeners.sockets), token_, outbox_, audience_);
 }
 
 /// In a forked process, whose parent may be in a call, nobody would end the wait for a turn.
@@ -601,8 +595,7 @@ Decision Producer::decide(const SentCall& call) {
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         SaidCall said = said_call(Call::decide);
         std::exception_ptr ended;
-        if (audience_ != nullptr && is_agreed) audience_->finish_steps_before(call.sequence);
-        if (audience_ != nullptr && !audience_->is_within_step_before(call.sequence)) {
+        if (audience_ != nullptr && audience_->finish_steps_before(call.sequence, is_agreed)) {
             const auto look = [&](std::chrono::milliseconds time) {
                 said.decision = audience_->decide(call.array, call.sequence, time);
                 return said.decision.has_value();

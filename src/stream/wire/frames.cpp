@@ -30,6 +30,10 @@ void check_array_name(const std::string& name) {
                     "the name of an array must be UTF-8 text without control characters");
 }
 
+void Frame::Sender::pass(Words& words) {
+    words.pass_name(host).pass(port, 1, max_port).pass_name(local_name);
+}
+
 void Frame::pass(Words& words) {
     words.pass(type, 0, static_cast<std::int64_t>(Type::failed));
     switch (type) {
@@ -45,13 +49,7 @@ void Frame::pass(Words& words) {
         case Type::welcome:
             words.pass_name(key).pass(pathways, 1, max_pathways);
             words.pass(goes_ahead, 0, 1).pass(is_pressed, 0, 1).pass(tells_by_messages, 0, 1);
-            words.pass(
-                senders,
-                [&](Sender& one) {
-                    words.pass_name(one.host).pass(one.port, 1, max_port);
-                    words.pass_name(one.local_name);
-                },
-                max_processes);
+            words.pass(senders, [&](Sender& one) { one.pass(words); }, max_processes);
             return;
         case Type::array:
             array.pass(words);
@@ -59,7 +57,8 @@ void Frame::pass(Words& words) {
         case Type::subscribe:
             words.pass(newest, 0, 1).pass(tells_by_messages, 0, 1);
             words.pass(
-                wanted, [&](Wanted& one) { pass_layout(words.pass_name(one.name), one.layout); },
+                wanted,
+                [&](WantedArray& one) { pass_layout(words.pass_name(one.name), one.layout); },
                 max_array_number);
             return;
         case Type::credit:

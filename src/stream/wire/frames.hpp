@@ -57,11 +57,8 @@ struct Frame {
         std::string host;
         int port = 0;
         std::string local_name;
-    };
-    /// An array that is requested, and its layout.
-    struct Wanted {
-        std::string name;
-        Layout layout;
+
+        void pass(Words& words);
     };
 
     /// Writes or reads what a frame of its type says. Throws as Words.
@@ -79,7 +76,7 @@ struct Frame {
     std::vector<Sender> senders{};
     bool goes_ahead = false, is_pressed = false, tells_by_messages = false;  ///< as StreamHabits
     SentArray array{};
-    std::vector<Wanted> wanted{};
+    std::vector<WantedArray> wanted{};
     bool newest = false;
     std::int64_t steps = 0, place = 0, number = 0, dropped = 0;
     std::vector<std::uint32_t> numbers{};  ///< of arrays

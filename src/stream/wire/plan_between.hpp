@@ -30,6 +30,17 @@ struct SentArray {
     void pass(Words& words);
 };
 
+/// An array that a process wants its part of, in every step. The stream hears of its name and
+/// layout alone.
+struct WantedArray {
+    std::string name;
+    Layout layout;  ///< of the receiving processes
+    /// The type that it must have, as JSON; empty: any.
+    std::string dtype{};
+    /// Whether it comes in memory of its own in each step, which is `dense_memory`'s.
+    bool comes_in_new_memory = false;
+};
+
 /// An ordinary redistribution. Its ranks are processes of the sending program where they send and
 /// of the receiving one where they receive; the smaller program is filled up with processes that
 /// hold nothing. Both ends derive it by themselves, and with it the order of every message. Throws
