@@ -82,7 +82,7 @@ struct Receiver {
         std::array<std::byte, 1 << 12> room{};
         const auto come = data.there->receive(room);
         if (!come) return 0;
-        return header_at<Grant>(come->last(sizeof(Grant))).taken;
+        return header_at<Grant>(std::span(room).first(*come).last(sizeof(Grant))).taken;
     }
     /// The number of the next step, which is taken.
     std::int64_t take() {

@@ -212,8 +212,13 @@ std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
         check_seconds(timeout_seconds);
         require_own_process();
         if (rank() != 0) return;
-        wait_for_arrays(timeout_seconds);
-        const Lock lock = entered();
+        Lock lock = entered();
+        raise_error();
+        steps_->ask_for_arrays();
+        if (!wait(lock, deadline_after(timeout_seconds),
+                  [this] { return steps_->arrays_are_known(); }))
+            throw make_error(ErrorCode::timeout, "the stream sent no array within ",
+                             *timeout_seconds, " s; arrays() can be called again");
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
     share_of_first(*together_, [&known](Words& words) {
@@ -293,14 +298,12 @@ void Consumer::begin_steps(std::vector<WantedArray> wanted) {
         Lock lock = entered();
         try {
             raise_error();
-            steps_->want(wanted, options_.ahead, habits_);
             if (rank() == 0)
-                control_->say(Frame{.type = Frame::Type::subscribe,
-                                    .tells_by_messages = habits_.tells_by_messages,
-                                    .wanted = std::move(wanted),
-                                    .newest = options_.newest}
-                                  .bytes());
-            steps_->give_credit();
+                control_->say({.type = Frame::Type::subscribe,
+                               .tells_by_messages = habits_.tells_by_messages,
+                               .wanted = wanted,
+                               .newest = options_.newest});
+            steps_->want(std::move(wanted), options_.ahead, habits_);
             start_thread();
             if (rank() == 0 && !wait(lock, deadline_after(options_.timeout_seconds),
                                      [this] { return steps_->is_subscribed(); }))
@@ -387,10 +390,9 @@ void Consumer::close() {
 
 /// Says that this process leaves, and which steps it has taken: others may still wait for these.
 void Consumer::say_bye(std::optional<Error> why) {
-    control_->say(Frame{.type = Frame::Type::bye,
-                        .place = static_cast<std::int64_t>(steps_->taken_before()),
-                        .error = std::move(why)}
-                      .bytes());
+    control_->say({.type = Frame::Type::bye,
+                   .place = static_cast<std::int64_t>(steps_->taken_before()),
+                   .error = std::move(why)});
     control_->finish();
     steps_->end_data();
 }
@@ -440,15 +442,6 @@ const ArrivedStep* Consumer::next(std::optional<double> timeout_seconds) {
     if (open_) return &*open_;
     steps_->check_names();
     return nullptr;
-}
-
-void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
-    Lock lock = entered();
-    raise_error();
-    steps_->ask_for_arrays();
-    if (!wait(lock, deadline_after(timeout_seconds), [this] { return steps_->arrays_are_known(); }))
-        throw make_error(ErrorCode::timeout, "the stream sent no array within ", *timeout_seconds,
-                         " s; arrays() can be called again");
 }
 
 /// Reads until it is done; false where the deadline passed.

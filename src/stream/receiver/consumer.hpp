@@ -119,7 +119,6 @@ private:
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
     bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
 
-    void wait_for_arrays(std::optional<double> timeout_seconds);
     void start_thread();
     void run();
     void rest(Lock& lock, int& dozes);

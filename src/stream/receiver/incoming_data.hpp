@@ -171,8 +171,6 @@ private:
     template <class Work>
     void naming_producer(const Work& work);
     bool receive_once(MessageFinder& finder);
-    std::optional<std::size_t> read(std::span<std::byte> body, std::span<std::byte> header);
-    void keep_files(void* control, std::size_t bytes);
     void begin(MessageFinder& finder);
     std::shared_ptr<const SegmentView> segment(std::uint64_t number);
     void check(MessageFinder& finder, std::uint32_t checksum);

@@ -104,13 +104,11 @@ void IncomingSteps::hear_frames(bool may_connect) {
 bool IncomingSteps::takes_connecting(const Frame& said) const {
     return std::ranges::any_of(said.numbers, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
-        return array == begun_.end() || !is_connected(*array->second);
+        return array == begun_.end() ||
+               std::ranges::any_of(array->second->sizes(), [this](const auto& entry) {
+                   return !links_.contains(entry.first);
+               });
     });
-}
-
-bool IncomingSteps::is_connected(const IncomingArray& array) const {
-    return std::ranges::all_of(array.sizes(),
-                               [this](const auto& entry) { return links_.contains(entry.first); });
 }
 
 void IncomingSteps::hear(Frame& said) {
@@ -127,7 +125,10 @@ void IncomingSteps::hear(Frame& said) {
         case Frame::Type::step:
             return hear_of_step(said);
         case Frame::Type::end:
-            return hear_of_end(said);
+            dropped_ = static_cast<std::uint64_t>(said.dropped);
+            announce_all_before(static_cast<std::uint64_t>(said.steps));
+            has_ended_ = was_told_ = true;
+            return;
         case Frame::Type::failed:
             was_told_ = true;
             throw *said.error;
@@ -139,7 +140,7 @@ void IncomingSteps::hear(Frame& said) {
 void IncomingSteps::ask_for_arrays() {
     if (std::exchange(asks_for_arrays_, true)) return;
     arrays_are_known_ = false;
-    control_.say(Frame{.type = Frame::Type::arrays}.bytes());
+    control_.say({.type = Frame::Type::arrays});
 }
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
@@ -245,12 +246,6 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->sizes().size();
     step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
-}
-
-void IncomingSteps::hear_of_end(const Frame& said) {
-    dropped_ = static_cast<std::uint64_t>(said.dropped);
-    announce_all_before(static_cast<std::uint64_t>(said.steps));
-    has_ended_ = was_told_ = true;
 }
 
 /// What is announced comes behind the steps before it whose messages are still to come.
@@ -412,15 +407,11 @@ void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, St
     suits_arrays_ = ahead == 0 && habits.goes_ahead && !takes_all_;
     ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
     habits_ = habits;
-}
-
-void IncomingSteps::give_credit() {
     say_credit(ahead_);
 }
 
 void IncomingSteps::say_credit(std::uint64_t steps) const {
-    control_.say(
-        Frame{.type = Frame::Type::credit, .steps = static_cast<std::int64_t>(steps)}.bytes());
+    control_.say({.type = Frame::Type::credit, .steps = static_cast<std::int64_t>(steps)});
 }
 
 /// Grants more steps of arrays that are small.
@@ -468,9 +459,7 @@ void IncomingSteps::say_taken() {
     const bool is_said_by_grant =
         habits_.tells_by_messages && !habits_.is_pressed && links_.contains(0);
     if (!is_said_by_grant)
-        control_.say(
-            Frame{.type = Frame::Type::done, .place = static_cast<std::int64_t>(taken_) - 1}
-                .bytes());
+        control_.say({.type = Frame::Type::done, .place = static_cast<std::int64_t>(taken_) - 1});
 }
 
 void IncomingSteps::grant() {

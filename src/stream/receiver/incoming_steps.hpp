@@ -52,12 +52,10 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial)
         : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
-    /// Says what is wanted, before the stream hears of it; nothing: all arrays, whole, also those
-    /// that are told of later. Memory may be taken for `ahead` steps; 0: for as many as suit the
-    /// arrays.
+    /// Says what is wanted, and lets the stream send once it knows that, too; nothing: all arrays,
+    /// whole, also those that are told of later. Memory may be taken for `ahead` steps; 0: for as
+    /// many as suit the arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
-    /// Lets the stream send, once it knows what is wanted.
-    void give_credit();
 
     /// Whether something has come that only a call of take_in with `may_connect` hears.
     bool has_unheard() const { return !has_ended_ && !frames_.empty(); }
@@ -136,13 +134,11 @@ private:
     void want_whole(const SentArray& known);
     void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
-    bool is_connected(const IncomingArray& array) const;
     void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
     void hear_of_step(Frame& said);
-    void hear_of_end(const Frame& said);
     bool is_told_by_messages() const;
     void announce_what_came();
     void announce_all_before(std::uint64_t place);

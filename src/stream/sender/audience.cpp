@@ -73,7 +73,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         asks_for_arrays = false;
         for (const SentArray& array : audience.arrays_) tell_array(array);
         if (const auto first = links.find(0); first != links.end())
-            first->second->say(Frame{.type = Type::arrays}.bytes());
+            first->second->say({.type = Type::arrays});
     }
     /// Whether it is known that it can take an array, in a step with no more bytes than are kept.
     bool fits(const SentArray& array, std::int64_t sequence) const {
@@ -173,7 +173,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     void confirm_if_complete() {
         if (stage != Stage::connected || left || !wanted || least_credit() < 1) return;
         stage = Stage::subscribed;
-        links.at(0)->say(Frame{.type = Type::subscribed}.bytes());
+        links.at(0)->say({.type = Type::subscribed});
     }
     /// Takes note of what a process has taken, as it says over one or two connections.
     void take_all_before(std::int64_t rank, std::uint64_t place) {
@@ -602,7 +602,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
                                                               const LinkPtr& link) {
     const std::lock_guard lock(lock_);
     if (has_ended_) {
-        link->say(Frame{.type = Frame::Type::end}.bytes());
+        link->say({.type = Frame::Type::end});
         throw Error(ErrorCode::peer_failed, "the stream has ended");
     }
     ConsumerPtr consumer;
@@ -612,7 +612,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
         consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, said.nprocs));
         Frame welcome = welcome_;
         welcome.key = consumer->key;
-        link->say(welcome.bytes());
+        link->say(std::move(welcome));
     } else {
         consumer = find(said.key);
         if (consumer == nullptr || consumer->left)
@@ -623,12 +623,10 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
-    if (rank > 0) link->say(Frame{.type = Frame::Type::joined}.bytes());
+    if (rank > 0) link->say({.type = Frame::Type::joined});
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
-        link->say(
-            Frame{.type = Frame::Type::array, .array = arrays_[static_cast<std::size_t>(number)]}
-                .bytes());
+        link->say({.type = Frame::Type::array, .array = arrays_[static_cast<std::size_t>(number)]});
     changed_.notify_all();
     return {consumer, rank};
 }

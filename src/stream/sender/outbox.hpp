@@ -175,7 +175,6 @@ private:
 
     // Under the lock.
     bool hear_grants();
-    void obey_grants();
     void obey(const Grant& grant);
     void send_what_goes(std::uint64_t most);
     bool begin_next();
@@ -183,12 +182,12 @@ private:
     bool begin_chunk();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
-    std::uint64_t most_at_once() const;
     int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
     const bool loops_back_, stays_here_;  ///< what it sends: on this machine, by sockets or at all
+    const std::uint64_t most_at_once_;    ///< of a message, by the program
     const int pathway_, pathways_;
     const SendingHabits habits_;
     const Event wake_;
@@ -300,11 +299,7 @@ public:
     std::uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
-    struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
-    static Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
-    static void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-                    std::int64_t number);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();

@@ -530,7 +530,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;
-    const SentCall call{name, arrays_.at(name).number, sequence, number};
+    const SentCall call{arrays_.at(name), sequence, number};
     try {
         const Decision decision = decide(call);
         sequence_ = sequence;
@@ -597,7 +597,7 @@ Decision Producer::decide(const SentCall& call) {
         std::exception_ptr ended;
         if (audience_ != nullptr && audience_->finish_steps_before(call.sequence, is_agreed)) {
             const auto look = [&](std::chrono::milliseconds time) {
-                said.decision = audience_->decide(call.array, call.sequence, time);
+                said.decision = audience_->decide(call.array.number, call.sequence, time);
                 return said.decision.has_value();
             };
             ended = wait_in_round(said, [&](std::chrono::milliseconds time) {
@@ -623,10 +623,10 @@ Decision Producer::decide(const SentCall& call) {
         const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.
         if (is_decided && together_->is_alone() && !has_failures()) {
-            audience_->carry_out(call.array, call.sequence, call.number);
+            audience_->carry_out(call.array.number, call.sequence, call.number);
             return *std::move(said.decision);
         }
-        said.name = call.name;
+        said.name = call.array.name;
         said.sequence = call.sequence;
         said.number = call.number;
         std::vector<SaidCall> everyone = gather_calls(*together_, std::move(said));
@@ -637,7 +637,7 @@ Decision Producer::decide(const SentCall& call) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
-        if (is_decided) audience_->carry_out(call.array, call.sequence, call.number);
+        if (is_decided) audience_->carry_out(call.array.number, call.sequence, call.number);
         SaidCall& first = everyone[0];
         if (first.round == Round::done) return *std::move(first.decision);
         if (first.round == Round::refused) throw Error(first.refusal);
@@ -667,7 +667,7 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     try {
         hear(decision);
         for (const Decision::Place& place : decision.to)
-            if (const auto why = error_in(*together_, [&] { pack_for(place, call.name, part); }))
+            if (const auto why = error_in(*together_, [&] { pack_for(place, call.array, part); }))
                 failures_.by_key.emplace(place.first, *why);
     } catch (...) {  // told to the others before it goes on here
         failures_.ended = std::current_exception();
@@ -683,15 +683,14 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     if (audience_ != nullptr) audience_->sent(call.sequence);
 }
 
-void Producer::pack_for(const Decision::Place& place, const std::string& name,
+void Producer::pack_for(const Decision::Place& place, const SentArray& array,
                         const SentPart& part) {
-    const SentArray& array = arrays_.at(name);
     Recipient& to = recipients_.at(place.first);
     if (std::exchange(to.place, place.second) != place.second) to.packed = 0;
     const bool is_whole = ++to.packed == to.wanted.size();
     auto found = to.relations.find(array.number);
     if (found == to.relations.end()) {
-        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(name);
+        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(array.name);
         found = to.relations
                     .try_emplace(array.number, array.layout, layout, together_->rank(),
                                  array.elem_bytes)

@@ -157,11 +157,7 @@ std::vector<Frame> FrameLink::receive(std::uint32_t max_bytes) {
     std::array<std::byte, frame_read_bytes> room;
     const auto come = connection_->receive(room);
     if (!come) return {};
-    come_.insert(come_.end(), come->begin(), come->end());
-    return take_frames(max_bytes);
-}
-
-std::vector<Frame> FrameLink::take_frames(std::uint32_t max_bytes) {
+    come_.insert(come_.end(), room.begin(), room.begin() + *come);
     std::vector<Frame> frames;
     std::span<const std::byte> rest = come_;
     std::size_t unfinished_bytes = 0;
@@ -198,22 +194,19 @@ void ControlLink::say(std::string_view frame) {
     if (!FrameLink::say(frame)) wake_.set();
 }
 
-/// How long the next bytes are waited for; -1 ms: for ever.
-std::chrono::milliseconds ControlLink::patience() {
-    using std::chrono::milliseconds;
-    if (const auto since = begun())
-        return time_until(*since + milliseconds(frame_milliseconds.load()));
-    return unsent().is_empty() ? milliseconds(-1) : frames_stalled_time;
-}
-
 std::vector<Frame> ControlLink::wait() {
     while (true) {
         const bool has_unsent = !unsent().is_empty();
+        std::chrono::milliseconds patience(-1);  // for ever
+        if (const auto since = begun())
+            patience = time_until(*since + std::chrono::milliseconds(frame_milliseconds.load()));
+        else if (has_unsent)
+            patience = frames_stalled_time;
         std::array<pollfd, 2> waiting{
             pollfd{socket(), static_cast<short>(has_unsent ? POLLIN | POLLOUT : POLLIN), 0},
             pollfd{wake_.file(), POLLIN, 0}};
         const int found =
-            ::poll(waiting.data(), waiting.size(), static_cast<int>(patience().count()));
+            ::poll(waiting.data(), waiting.size(), static_cast<int>(patience.count()));
         if (found == 0)
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
         if (found < 0 && errno != EINTR)

@@ -101,6 +101,7 @@ public:
     bool say(std::string_view frame) {
         return unsent_.send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
+    bool say(Frame frame) { return say(frame.bytes()); }
     /// The frames that have come. Throws as read_frame, but for timeout.
     std::vector<Frame> receive(std::uint32_t max_bytes);
     /// When the frame began to come that is not complete yet.
@@ -113,8 +114,6 @@ public:
     Unsent& unsent() { return unsent_; }
 
 private:
-    std::vector<Frame> take_frames(std::uint32_t max_bytes);
-
     const std::shared_ptr<const Connection> connection_;
     Unsent unsent_;
     std::vector<std::byte> come_;
@@ -134,13 +133,12 @@ public:
 
     /// As FrameLink::say.
     void say(std::string_view frame);
+    void say(Frame frame) { say(frame.bytes()); }
     /// Waits for at least one frame of a consumer, as long as it takes; one that has begun must be
     /// complete in time. Throws as read_frame.
     std::vector<Frame> wait();
 
 private:
-    std::chrono::milliseconds patience();
-
     const Event wake_;
 };
 
