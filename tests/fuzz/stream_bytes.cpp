@@ -11,7 +11,7 @@
 
 #include "datamover/error.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 
 using namespace datamover;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stream/sender/outbox.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {

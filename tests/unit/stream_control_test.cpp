@@ -24,7 +24,7 @@
 #include "stream/sender/reception.hpp"
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream_stranger.hpp"
 
@@ -431,6 +431,18 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(stranger.heard().type, Type::arrays);
     EXPECT_EQ(stranger.heard().type, Type::end);
     EXPECT_EQ(counters().consumers_came, 1);
+}
+
+TEST_F(Door, IsClosedToProcessesThatAConsumerDoesNotHave) {
+    const Stranger stranger = knock(), another = knock();
+    const std::string key = stranger.come_in(token_, 2).key;
+    another.introduce(token_, {.type = Type::control, .key = key, .rank = 2});
+    EXPECT_THROW(another.heard(), Error);
+    const Layout line = BlockCyclic({6}, "block", 3);
+    stranger.say({.type = Type::subscribe, .wanted = {{"u", line}}});
+    const Frame why = stranger.heard();
+    EXPECT_EQ(why.type, Type::failed);
+    EXPECT_NE(std::string(why.error->what()).find("3 processes"), std::string::npos);
 }
 
 TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {

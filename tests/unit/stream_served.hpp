@@ -22,7 +22,7 @@
 
 #include "datamover/error.hpp"
 #include "stream/sender/outbox.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 
 namespace datamover::stream {
 

@@ -19,8 +19,8 @@
 #include "datamover/error.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/wire/crc32c.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {

@@ -16,7 +16,7 @@
 #include "geometry/make_error.hpp"
 #include "geometry/text_digest.hpp"
 #include "stream/wire/connection.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
@@ -26,38 +26,6 @@ namespace {
 constexpr std::int64_t max_ahead = 64;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
-
-/// What interrupts `work`: not an error of its own, which is thrown.
-template <class Work>
-std::exception_ptr interruption_of(const Work& work) {
-    try {
-        work();
-    } catch (const Error&) {
-        throw;
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (...) {
-        return std::current_exception();
-    }
-    return nullptr;
-}
-
-/// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
-template <class Work>
-void collectively_unless_interrupted(Together& together, const Work& work) {
-    std::exception_ptr interrupted;
-    try {
-        collectively(together, [&] {
-            interrupted = interruption_of(work);
-            if (interrupted)
-                throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
-                                 " was interrupted");
-        });
-    } catch (...) {
-        if (interrupted) std::rethrow_exception(interrupted);
-        throw;
-    }
-}
 
 /// Whether each process that receives gets elements of each array.
 bool all_get_messages(const std::vector<WantedArray>& wanted) {
@@ -88,7 +56,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                              ", or 0 to choose by the arrays' size");
     });
     limit_ = deadline_after(options_.timeout_seconds);
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         if (rank() > 0) return;
         welcome_ = introduce(first, {.nprocs = size()});
         if (welcome_.type != Frame::Type::welcome)
@@ -107,7 +75,7 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     habits_.goes_ahead = welcome_.goes_ahead && !options_.newest;
     habits_.is_pressed = welcome_.is_pressed;
     habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
@@ -208,7 +176,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
 
 std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
     std::vector<SentArray> known;
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
         if (rank() != 0) return;
@@ -294,7 +262,7 @@ void Consumer::subscribe_to_all() {
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
 void Consumer::begin_steps(std::vector<WantedArray> wanted) {
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         Lock lock = entered();
         try {
             raise_error();

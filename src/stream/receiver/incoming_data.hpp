@@ -20,8 +20,8 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {

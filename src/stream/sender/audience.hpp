@@ -24,7 +24,7 @@
 #include "stream/sender/places.hpp"
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {

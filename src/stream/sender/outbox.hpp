@@ -23,8 +23,8 @@
 #include "datamover/error.hpp"
 #include "plan/compile.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 
 namespace datamover::stream {
 

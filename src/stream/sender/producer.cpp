@@ -14,7 +14,7 @@
 #include "plan/compile.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {

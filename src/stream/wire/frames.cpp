@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "geometry/make_error.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 
 namespace datamover::stream {
 namespace {

@@ -104,10 +104,38 @@ inline bool is_over(const Deadline& deadline) {
     return deadline && Clock::now() > *deadline;
 }
 
-/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+/// What interrupts `work`: not an error of its own, which is thrown.
 template <class Work>
-void collectively(Together& together, Work&& work) {
-    together.agree(error_in(together, std::forward<Work>(work)));
+std::exception_ptr interruption_of(const Work& work) {
+    try {
+        work();
+    } catch (const Error&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
+/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. What
+/// interrupts it goes on here after the others know. Collective.
+template <class Work>
+void collectively(Together& together, const Work& work) {
+    std::exception_ptr interruption;
+    const auto mine = error_in(together, [&] {
+        interruption = interruption_of(work);
+        if (interruption)
+            throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                             " was interrupted");
+    });
+    try {
+        together.agree(mine);
+    } catch (...) {
+        if (interruption) std::rethrow_exception(interruption);
+        throw;
+    }
 }
 
 /// Has all processes have what `pass`, which is called with Words, passes on process 0. Collective.
