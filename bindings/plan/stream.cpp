@@ -201,9 +201,9 @@ using StepWords = std::pair<std::int64_t, std::vector<std::pair<std::string, std
 
 std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout) {
     const auto step = unlocked([&] { return consumer.next(timeout); });
-    if (!step) return std::nullopt;
+    if (step == nullptr) return std::nullopt;
     StepWords words{step->number, {}};
-    for (const stream::IncomingArray* array : step->arrays)
+    for (const auto& [array, messages] : step->arrays)
         words.second.emplace_back(array->name(), array->dtype());
     return words;
 }
