@@ -7,14 +7,16 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from datamover.arguments import integers
+from datamover.arguments import integers, options_of
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import WrongType
+from datamover.files.formats import MoveOptions
 from datamover.files.transfer import MoveReport, move
 from datamover.mpi import collectively, comm_address
 
 
 @refused_by(agreeing)
+@options_of(MoveOptions, without=("chunks", "max_bytes", "temporary"))
 def rechunk(
     source: Any,
     target_chunks: Sequence[int],
