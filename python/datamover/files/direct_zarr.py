@@ -21,7 +21,7 @@ import numpy as np
 
 from datamover.dtype_words import dtype_of
 from datamover.errors import IoFailed
-from datamover.files import bounded_decode, write_back, zarr_group
+from datamover.files import chunk_boxes, write_back, zarr_group
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray, read_fully
 from datamover.files.flat import FlatFile
@@ -198,7 +198,7 @@ class OrdinaryArray(ChunkedArray):
             found = read_fully(fd, os.fstat(fd).st_size, 0)
             data = found
             if self._codec is not None:
-                data = bounded_decode.decode(self._codec, found, self._chunk_bytes)
+                data = chunk_boxes.decode(self._codec, found, self._chunk_bytes)
             flat = np.frombuffer(data, np.uint8)
             if flat.size != self._chunk_bytes:
                 raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")

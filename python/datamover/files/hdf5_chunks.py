@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoFailed, Unsupported
-from datamover.files import bounded_decode, chunk_boxes, hdf5, hdf5_attributes, hdf5_types
+from datamover.files import chunk_boxes, hdf5, hdf5_attributes, hdf5_types
 from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import no_space
@@ -75,7 +75,7 @@ class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
-            return bounded_decode.inflated(data, bounded_decode.WBITS["zlib"], self._chunk_bytes)
+            return chunk_boxes.inflated(data, chunk_boxes.WBITS["zlib"], self._chunk_bytes)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)
         if rest:
