@@ -24,6 +24,11 @@ from datamover.errors import InvalidArgument
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape
 
+#: Approximate default size of chunks.
+DEFAULT_CHUNK_BYTES = 1 << 20
+#: Begin and end per dimension, None for that of the array.
+Bounds = tuple[tuple[int | None, int | None], ...]
+
 #: zlib's parameter for the header and trailer, by the codec's name.
 WBITS = {"gzip": 31, "zlib": 15}
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -93,10 +98,6 @@ def inflated(data: bytes, wbits: int, most: int) -> bytes:
     if left == 0:
         raise ValueError(f"it decodes to more than {most:,} bytes")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-#: Approximate default size of chunks.
-DEFAULT_CHUNK_BYTES = 1 << 20
 
 
 class ChunkedArray(Reader):
@@ -248,10 +249,6 @@ def nearly_cubic(spec: ArraySpec, most_bytes: int) -> Shape:
         d = chunks.index(max(chunks))
         chunks[d] = -(-chunks[d] // 2)
     return tuple(chunks)
-
-
-#: Begin and end per dimension, None for that of the array.
-Bounds = tuple[tuple[int | None, int | None], ...]
 
 
 def box_of(region: _plan.Region | Bounds, shape: Shape) -> tuple[Shape, Shape]:

@@ -20,6 +20,20 @@ from datamover.files.chunk_plan import ChunkPlan, Side, least_bytes, plan_chunks
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 
+#: Minimum size of contiguous pieces of files, if memory allows.
+GOOD_RUN_BYTES = 64 << 10
+#: Pieces of flat files, in order of preference.
+FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
+#: Minimum length of the pieces that are copied between files of different order: an element that is
+#: written separately costs as much as a cache line.
+COPY_BYTES = 64
+#: Parts of the memory limit for a box of a flat file.
+FLAT_BOX_PARTS = (8, 16, 64, 256)
+#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
+READ_COPIES = 4
+#: Part of the memory limit for reading a shard; larger shards are read in parts.
+SHARD_PARTS = 4
+
 KINDS = ("crc32c",)
 
 
@@ -95,10 +109,6 @@ def _plain(dtype: np.dtype) -> np.dtype:
     if dtype.names is None:
         return dtype.newbyteorder("<")
     return np.dtype([(name, _plain(dtype[name])) for name in dtype.names])
-
-
-#: Minimum size of contiguous pieces of files, if memory allows.
-GOOD_RUN_BYTES = 64 << 10
 
 
 def contiguous(shape: Shape, axes: Shape, itemsize: int, target_bytes: int) -> Shape:
@@ -186,19 +196,6 @@ def _even_multiple(extent: int, most: int, unit: int) -> int:
     """Return a multiple of `unit`, at most `most`, that cuts an extent into nearly equal pieces."""
     units = -(-extent // unit)
     return _even(units, max(most // unit, 1)) * unit
-
-
-#: Pieces of flat files, in order of preference.
-FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
-#: Minimum length of the pieces that are copied between files of different order: an element that is
-#: written separately costs as much as a cache line.
-COPY_BYTES = 64
-#: Parts of the memory limit for a box of a flat file.
-FLAT_BOX_PARTS = (8, 16, 64, 256)
-#: zarr-python holds a chunk encoded and decoded, and parts of shards; measured: 3.5.
-READ_COPIES = 4
-#: Part of the memory limit for reading a shard; larger shards are read in parts.
-SHARD_PARTS = 4
 
 
 class Source:

@@ -25,6 +25,11 @@ from datamover.dtype_words import dtype_of, is_of_ml_dtypes
 from datamover.errors import InvalidArgument, IoFailed, Unsupported, WrongType
 from datamover.files import addresses
 
+#: First bytes of NetCDF 3: classic, 64-bit offset, 64-bit data.
+NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+#: Number of bytes that are read to recognize a file of references.
+MOST_JSON_BYTES = 1 << 12
+
 Shape = tuple[int, ...]
 Order = Literal["C", "F"]
 
@@ -552,12 +557,6 @@ def converted(given: np.dtype, wanted: str | np.dtype | None) -> np.dtype:
             '"same_kind", or they are not numbers'
         )
     return dtype
-
-
-#: First bytes of NetCDF 3: classic, 64-bit offset, 64-bit data.
-NETCDF_3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
-#: Number of bytes that are read to recognize a file of references.
-MOST_JSON_BYTES = 1 << 12
 
 
 def advice(path: str) -> str | None:

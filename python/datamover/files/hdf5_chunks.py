@@ -23,6 +23,10 @@ from datamover.files.chunk_boxes import ChunkedArray, check_boxes, read_fully
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import no_space
 
+COMPRESSORS = ("none", "gzip")
+#: h5py's default compression level.
+GZIP_LEVEL = 4
+
 
 class ChunkedDataset(hdf5.OpenDataset, ChunkedArray):
     """A chunked dataset, plain or with shuffle and gzip; may be read by several threads."""
@@ -101,11 +105,6 @@ def is_compressed(dataset: Any) -> bool:
     """Return whether any filter makes chunks smaller in the file than in memory."""
     h5z = hdf5.h5py().h5z
     return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
-
-
-COMPRESSORS = ("none", "gzip")
-#: h5py's default compression level.
-GZIP_LEVEL = 4
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -28,6 +28,9 @@ from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, Shape, option
 from datamover.files.space import is_no_space
 
+#: In place of a number of bytes: the last record of a file, without which it is not whole.
+END = -1
+
 #: The directory is named like the unfinished output of this name. Each user has a name, because
 #: users cannot remove the files of others.
 NAME = f"datamover.rechunk.{os.getuid()}"
@@ -155,10 +158,6 @@ def _fill(file: Any, data: memoryview) -> bool:
             return False
         data = data[count:]
     return True
-
-
-#: In place of a number of bytes: the last record of a file, without which it is not whole.
-END = -1
 
 
 def needs_handover(output: Any, processes: int) -> bool:

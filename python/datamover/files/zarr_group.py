@@ -20,6 +20,10 @@ from datamover.errors import IoFailed, Unsupported
 from datamover.files import addresses
 from datamover.files.json_values import dumps
 
+#: The key in `zarr.json` of format 3, and the object of format 2.
+KEY, OBJECT = "consolidated_metadata", ".zmetadata"
+log = logging.getLogger("datamover")
+
 #: Objects with the metadata of a group, which are not members.
 METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")
 
@@ -289,12 +293,6 @@ def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
     for name, data in objects(attributes, zarr_format).items():
         with open(os.path.join(path, name), "wb") as file:
             file.write(data)
-
-
-#: The key in `zarr.json` of format 3, and the object of format 2.
-KEY, OBJECT = "consolidated_metadata", ".zmetadata"
-
-log = logging.getLogger("datamover")
 
 
 def remove_copies_around(output: str) -> None:

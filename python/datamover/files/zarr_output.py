@@ -24,6 +24,8 @@ from datamover.files.json_values import FILL_VALUE, valid
 from datamover.files.zarr_array import created, zarr_python
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
 
+COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
+
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
     """Return options with a Zarr output's format. Raises the errors of `format_at`."""
@@ -158,9 +160,6 @@ def compressor(codecs: Any) -> Any:
             f"pass {formats.option('compressor')}"
         )
     return numcodecs.get_codec(numcodecs_form(codecs[0]))
-
-
-COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 
 
 def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str, bytes]]:
