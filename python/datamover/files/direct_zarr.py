@@ -28,7 +28,6 @@ from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Order, Shape
 from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
-from datamover.launch import new_token
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -267,30 +266,22 @@ class OrdinaryArray(ChunkedArray):
         """
         from datamover.files import placing
 
-        beside = placing.temporary_path(self._beside(), new_token())
-        lock = placing.claim(beside, is_directory=False)
-        try:
+        with placing.replacing(self._beside()) as beside:
             self._write_file(beside, [data])
             try:
                 os.replace(beside, path)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 os.replace(beside, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
-            raise
-        finally:
-            placing.let_go(lock)
 
     def _beside(self) -> str:
         return os.path.join(self._path, "chunk")
 
-    def remove_leftovers(self) -> list[str]:
-        """Remove files that killed processes left while replacing chunks; return their names."""
+    def remove_leftovers(self) -> None:
+        """Remove files that killed processes left while replacing chunks."""
         from datamover.files import placing
 
-        return placing.remove_leftovers(self._beside())
+        placing.remove_leftovers(self._beside())
 
     def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

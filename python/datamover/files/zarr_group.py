@@ -368,20 +368,12 @@ def make_group(
         return {}
     for name in reversed(groups):
         late |= addresses.named_within(name, objects(groups[name], zarr_format))
-    return with_copies(late | objects(attributes, zarr_format))
-
-
-def with_copies(objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Add the copies to the metadata of a group and of all its contents, objects by name.
-
-    The object that makes the group visible stays or becomes the last one. zarr-python finds members
-    of a group only if they are next to each other.
-    """
-    name, copies = _with_copies({name: json.loads(data) for name, data in objects.items()})
-    last = ".zgroup" if name == OBJECT else name
-    found = {**objects, name: copies}
-    end = found.pop(last)
-    return {**found, last: end}
+    late |= objects(attributes, zarr_format)
+    name, copies = _with_copies({name: json.loads(data) for name, data in late.items()})
+    late[name] = copies
+    last = ".zgroup" if name == OBJECT else name  # which makes the group visible
+    end = late.pop(last)
+    return {**late, last: end}
 
 
 def _with_copies(found: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
