@@ -107,10 +107,10 @@ class LocalPlace:
         IoFailed
             As `check_place`.
         """
-        source, *output = self._said
+        source, output, *_ = self._said
         if source is not None and not addresses.is_address(source):
-            _check_apart(source, self._output)
-        check_place(*output)
+            _check_apart(source, output)
+        check_place(*self._said[1:])
         series_lock.check_free(self._output)
 
     def claim(self, is_directory: bool) -> None:
