@@ -168,6 +168,9 @@ docs: install $(VENV)/.ready-docs
 	mkdir -p docs/pictures
 	cd docs/pictures && awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' ../gallery.md | \
 	    PATH="$(abspath $(BIN)):$$PATH" sh -e > /dev/null
+	rm -rf docs/reference/help && mkdir -p docs/reference/help
+	for words in "" explain move stream "stream record" "stream info" "stream view" bench app; do \
+	    COLUMNS=90 NO_COLOR=1 $(BIN)/datamover $$words --help > docs/reference/help/$$(echo datamover $$words | tr ' ' _).txt || exit; done
 	mkdir -p build/docs/doxygen/c build/docs/doxygen/cpp
 	doxygen docs/reference/c.doxyfile
 	doxygen docs/reference/cpp.doxyfile
@@ -189,6 +192,7 @@ lint: $(VENV)/.ready-lint $(STUBS)
 	$(CXX_FILES) | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	scripts/check-prose
 	rm -rf build/types && mkdir -p build/types
 	cp -rs $(abspath python/datamover) build/types
 	cp $(dir $(STUBS))*.pyi build/types/datamover

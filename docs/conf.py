@@ -20,7 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "breathe",
 ]
-exclude_patterns = ["_templates", "reference/generated"]  # included in other pages
+exclude_patterns = ["_templates", "reference/generated", "reference/help"]  # included in other pages
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence"]

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datamover/scalapack_descriptor.hpp"
+#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -76,15 +77,8 @@ BlockCyclic from_scalapack(nb::handle descriptor, nb::handle given_grid, nb::han
     return ScalapackDescriptor::from_entries(entries).layout(processes, processes_of(nprocs, comm));
 }
 
-void bind_scalapack(nb::class_<BlockCyclic>& c) {
-    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
-                 "nprocs"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
-                 nb::kw_only(), "comm"_a = nb::none(),
-                 nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
-                         "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
-                         "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
-                         "comm: typing.Any = None) -> BlockCyclic"),
-                 R"doc(Make the layout of a ScaLAPACK array descriptor.
+/** Python BlockCyclic.from_scalapack
+Make the layout of a ScaLAPACK array descriptor.
 
 Local matrices are column-major: NumPy arrays with ``order="F"``, or the first rows of one with LLD
 rows.
@@ -92,8 +86,8 @@ rows.
 Parameters
 ----------
 descriptor : array of 9 int
-    DTYPE_ (1, dense), CTXT_, M_, N_, MB_, NB_, RSRC_, CSRC_, LLD_, as ``descinit`` makes them. CTXT_
-    and LLD_ are not looked at.
+    DTYPE_ (1, dense), CTXT_, M_, N_, MB_, NB_, RSRC_, CSRC_, LLD_, as ``descinit`` makes them.
+    CTXT_ and LLD_ are not used.
 grid : (int, int)
     Rows and columns of the BLACS process grid.
 nprocs : int
@@ -124,17 +118,9 @@ Examples
 ('(cyclic(2), cyclic(2))', (0, 1), (5, 4))
 >>> layout.scalapack_descriptor(rank=1, context=0).tolist()
 [1, 0, 9, 9, 2, 2, 0, 1, 5]
-)doc")
-        .def(
-            "scalapack_descriptor",
-            [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
-                const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
-                return array_of(std::vector<int>(entries.begin(), entries.end()));
-            },
-            "rank"_a, "context"_a = 0, "lld"_a = 0,
-            nb::sig("def scalapack_descriptor(self, rank: int, context: int = 0, lld: int = 0) -> "
-                    "numpy.typing.NDArray[numpy.int32]"),
-            R"doc(The ScaLAPACK descriptor of a rank's part, for a two-dimensional layout.
+*/
+/** Python BlockCyclic.scalapack_descriptor
+The ScaLAPACK descriptor of a rank's part, for a two-dimensional layout.
 
 Parameters
 ----------
@@ -156,15 +142,32 @@ InvalidArgument
     The layout does not have two dimensions.
 OutOfRange
     An entry does not fit 32 bits.
-)doc");
+*/
+void bind_scalapack(nb::class_<BlockCyclic>& c) {
+    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a.none(), "grid"_a.none(),
+                 "nprocs"_a = nb::none(), "grid_order"_a.none() = "C", "ranks"_a = nb::none(),
+                 nb::kw_only(), "comm"_a = nb::none(),
+                 nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
+                         "grid: collections.abc.Sequence[int], nprocs: int | None = None, "
+                         "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> BlockCyclic"),
+                 doc("BlockCyclic.from_scalapack"))
+        .def(
+            "scalapack_descriptor",
+            [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
+                const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
+                return array_of(std::vector<int>(entries.begin(), entries.end()));
+            },
+            "rank"_a, "context"_a = 0, "lld"_a = 0,
+            nb::sig("def scalapack_descriptor(self, rank: int, context: int = 0, lld: int = 0) -> "
+                    "numpy.typing.NDArray[numpy.int32]"),
+            doc("BlockCyclic.scalapack_descriptor"));
 }
 
 }  // namespace
 
-void bind_block_cyclic(nb::module_& m) {
-    nb::class_<BlockCyclic> c(
-        m, "BlockCyclic",
-        R"doc(An array distributed in blocks to a grid of processes, as in HPF and ScaLAPACK.
+/** Python BlockCyclic
+An array distributed in blocks to a grid of processes, as in HPF and ScaLAPACK.
 
 The local storage of a process is one dense array of shape `local_shape(rank)`. A value; its size
 does not depend on the array.
@@ -180,7 +183,7 @@ distribution : str
 nprocs : int
     Number of processes; the ranks are 0 to nprocs - 1. Pass either this or `comm`.
 grid : sequence of int, optional
-    Processes along each dimension, 1 where the distribution says ``*``. By default, the library chooses.
+    Processes along each dimension, 1 if the distribution is ``*``; by default, the library chooses.
 first_process : sequence of int, optional
     The grid coordinates of the process that holds index 0 (ScaLAPACK's RSRC and CSRC).
 grid_order : {"C", "F"}
@@ -198,9 +201,9 @@ comm : mpi4py communicator, optional
 Raises
 ------
 InvalidArgument
-    An extent is negative, a block or grid not positive, there are more blocks than processes, `ranks` has
-    another number of entries than there are blocks, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
-    is unknown, or a rank stands twice.
+    An extent is negative, a block or grid not positive, there are more blocks than processes, the
+    number of `ranks` is not the number of blocks, a grid extent is not 1 although the distribution
+    is ``*``, a word of the distribution is unknown, or a rank is repeated.
 OutOfRange
     `ranks` holds a rank outside 0 to nprocs - 1.
 
@@ -217,7 +220,15 @@ Examples
 >>> copies = dm.BlockCyclic(8, "block", nprocs=4, replicas=2)
 >>> [copies.global_indices(rank)[0].tolist() for rank in range(4)]
 [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]]
-)doc");
+*/
+/** Python BlockCyclic.global_indices
+The global indices that a rank holds, one int64 array for each dimension.
+
+Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
+array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
+*/
+void bind_block_cyclic(nb::module_& m) {
+    nb::class_<BlockCyclic> c(m, "BlockCyclic", doc("BlockCyclic"));
     c.def(
         "__init__",
         [](BlockCyclic* self, nb::handle shape, nb::handle distribution, nb::handle nprocs,
@@ -266,11 +277,7 @@ Examples
         .def("global_indices", &global_indices, "rank"_a,
              nb::sig(
                  "def global_indices(self, rank: int) -> list[numpy.typing.NDArray[numpy.int64]]"),
-             R"doc(The global indices that a rank holds, one int64 array for each dimension.
-
-Their product is the rank's part: ``whole[np.ix_(*layout.global_indices(rank))]`` is its local
-array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
-)doc")
+             doc("BlockCyclic.global_indices"))
         .def("__repr__", &block_cyclic_repr);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -62,28 +63,8 @@ FlatCyclic flat_cyclic_from(const nb::tuple& s) {
                       nb::cast<std::int64_t>(s[2]), Integers(s[3], "owners").to_vector());
 }
 
-void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
-    c.def(
-        "__init__",
-        [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
-           nb::handle owners, nb::handle comm) {
-            new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
-                                  processes_of(nprocs, comm), given_owners(owners));
-        },
-        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a = nb::none(), "owners"_a = nb::none(),
-        nb::kw_only(), "comm"_a = nb::none(),
-        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
-                "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
-                "comm: typing.Any = None) -> None"));
-    c.def_static(
-        "of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
-        "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(), "comm"_a = nb::none(),
-        nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
-                "block_bytes: int, dtype: numpy.typing.DTypeLike, "
-                "nprocs: int | None = None, "
-                "owners: numpy.typing.ArrayLike | None = None, *, "
-                "comm: typing.Any = None) -> FlatCyclic"),
-        R"doc(Make the layout whose ranges have `block_bytes` bytes, for elements of a dtype.
+/** Python FlatCyclic.of_bytes
+Make the layout whose ranges have `block_bytes` bytes, for elements of a dtype.
 
 Parameters
 ----------
@@ -110,15 +91,35 @@ Examples
 >>> import datamover as dm
 >>> dm.FlatCyclic.of_bytes((1024, 1024), 8192, "f8", nprocs=4).block_elems
 1024
-)doc");
+*/
+void bind_making_flat_cyclic(nb::class_<FlatCyclic>& c) {
+    c.def(
+        "__init__",
+        [](FlatCyclic* self, nb::handle shape, nb::handle block_elems, nb::handle nprocs,
+           nb::handle owners, nb::handle comm) {
+            new (self) FlatCyclic(point_of(shape, "shape"), integer_of(block_elems, "block_elems"),
+                                  processes_of(nprocs, comm), given_owners(owners));
+        },
+        "shape"_a.none(), "block_elems"_a.none(), "nprocs"_a = nb::none(), "owners"_a = nb::none(),
+        nb::kw_only(), "comm"_a = nb::none(),
+        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
+                "nprocs: int | None = None, owners: numpy.typing.ArrayLike | None = None, *, "
+                "comm: typing.Any = None) -> None"));
+    c.def_static("of_bytes", &of_bytes, "shape"_a.none(), "block_bytes"_a.none(), "dtype"_a.none(),
+                 "nprocs"_a = nb::none(), "owners"_a = nb::none(), nb::kw_only(),
+                 "comm"_a = nb::none(),
+                 nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
+                         "block_bytes: int, dtype: numpy.typing.DTypeLike, "
+                         "nprocs: int | None = None, "
+                         "owners: numpy.typing.ArrayLike | None = None, *, "
+                         "comm: typing.Any = None) -> FlatCyclic"),
+                 doc("FlatCyclic.of_bytes"));
 }
 
 }  // namespace
 
-void bind_flat_cyclic(nb::module_& m) {
-    nb::class_<FlatCyclic> c(
-        m, "FlatCyclic",
-        R"doc(Contiguous ranges of the flattened array, distributed to processes in turn.
+/** Python FlatCyclic
+Contiguous ranges of the flattened array, distributed to processes in turn.
 
 The array is flattened as ``array.ravel()`` does (last dimension fastest) and cut into ranges of
 `block_elems` elements; the last may be shorter. ``owners[0]`` holds the first range, ``owners[1]``
@@ -151,8 +152,8 @@ Notes
 Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
 together after few rows. Elsewhere what two processes share is worked out row by row whenever it is
 needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^28
-rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the paper
-on network I/O, section 6.3.
+rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the
+paper on network I/O, section 6.3.
 
 Examples
 --------
@@ -163,7 +164,9 @@ Examples
 >>> plan = dm.redistribute(dm.BlockCyclic((4, 6), "(block, block)", nprocs=4), shards)
 >>> sorted(plan.incoming(0))
 [0, 1, 2, 3]
-)doc");
+*/
+void bind_flat_cyclic(nb::module_& m) {
+    nb::class_<FlatCyclic> c(m, "FlatCyclic", doc("FlatCyclic"));
     bind_making_flat_cyclic(c);
     add_common(c);
     add_owners(c, "owners",

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -103,6 +104,44 @@ Point in_dims_of(const Region& domain, nb::handle numbers, const char* name) {
 
 using Splits = std::vector<std::vector<std::int64_t>>;
 
+/** Python FloorPlan.uniform
+A domain, or a shape, cut evenly into a grid of blocks.
+
+Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
+dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (dimensions).
+
+Examples
+--------
+>>> import datamover as dm
+>>> plan = dm.FloorPlan.uniform((8, 6), (2, 2), nprocs=4)
+>>> plan.region(3), plan.owner(3)
+(Region((4, 3), (8, 6)), 3)
+*/
+/** Python FloorPlan.tiles
+A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
+
+`mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
+possible. Raises InvalidArgument, Mismatch (dimensions).
+*/
+/** Python FloorPlan.from_splits
+A domain, or a shape, cut at given coordinates.
+
+`splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
+rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
+*/
+/** Python FloorPlan.bisected
+A domain, or a shape, cut by recursive bisection, block i for rank i.
+
+Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
+InvalidArgument. Source: Berger and Bokhari, IEEE Trans. Computers C-36(5), 1987.
+
+Examples
+--------
+>>> import datamover as dm
+>>> plan = dm.FloorPlan.bisected(dm.Region((0, 0), (100, 50)), [1, 1, 2])
+>>> [plan.region(i).size for i in range(3)]
+[1250, 1250, 2500]
+*/
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
     c.def_static(
          "uniform",
@@ -116,18 +155,7 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
          nb::sig("def uniform(domain: Region | int | collections.abc.Sequence[int], "
                  "grid: int | collections.abc.Sequence[int], nprocs: int | None = None, *, "
                  "comm: typing.Any = None) -> FloorPlan"),
-         R"doc(A domain, or a shape, cut evenly into a grid of blocks.
-
-Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
-dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (dimensions).
-
-Examples
---------
->>> import datamover as dm
->>> plan = dm.FloorPlan.uniform((8, 6), (2, 2), nprocs=4)
->>> plan.region(3), plan.owner(3)
-(Region((4, 3), (8, 6)), 3)
-)doc")
+         doc("FloorPlan.uniform"))
         .def_static(
             "tiles",
             [](nb::handle domain, nb::handle tile, nb::handle nprocs, nb::handle mapping,
@@ -141,11 +169,7 @@ Examples
             nb::sig("def tiles(domain: Region | int | collections.abc.Sequence[int], "
                     "tile: int | collections.abc.Sequence[int], nprocs: int | None = None, "
                     "mapping: str = 'block', *, comm: typing.Any = None) -> FloorPlan"),
-            R"doc(A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
-
-`mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
-possible. Raises InvalidArgument, Mismatch (dimensions).
-)doc")
+            doc("FloorPlan.tiles"))
         .def_static(
             "from_splits",
             [](nb::handle domain, nb::handle splits, nb::handle nprocs, nb::handle comm) {
@@ -159,11 +183,7 @@ possible. Raises InvalidArgument, Mismatch (dimensions).
             nb::sig("def from_splits(domain: Region | int | collections.abc.Sequence[int], "
                     "splits: collections.abc.Sequence[collections.abc.Sequence[int]], "
                     "nprocs: int | None = None, *, comm: typing.Any = None) -> FloorPlan"),
-            R"doc(A domain, or a shape, cut at given coordinates.
-
-`splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
-rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
-)doc")
+            doc("FloorPlan.from_splits"))
         .def_static(
             "bisected",
             [](nb::handle domain, nb::handle weights) {
@@ -174,18 +194,7 @@ rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), Inval
             "domain"_a.none(), "weights"_a.none(),
             nb::sig("def bisected(domain: Region | int | collections.abc.Sequence[int], "
                     "weights: collections.abc.Sequence[float]) -> FloorPlan"),
-            R"doc(A domain, or a shape, cut by recursive bisection, block i for rank i.
-
-Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
-InvalidArgument. Source: Berger and Bokhari, IEEE Trans. Computers C-36(5), 1987.
-
-Examples
---------
->>> import datamover as dm
->>> plan = dm.FloorPlan.bisected(dm.Region((0, 0), (100, 50)), [1, 1, 2])
->>> [plan.region(i).size for i in range(3)]
-[1250, 1250, 2500]
-)doc");
+            doc("FloorPlan.bisected"));
 }
 
 nb::tuple floor_plan_state(const FloorPlan& l) {
@@ -198,10 +207,8 @@ FloorPlan floor_plan_from(const nb::tuple& s) {
 
 }  // namespace
 
-void bind_floor_plan(nb::module_& m) {
-    nb::class_<FloorPlan> c(
-        m, "FloorPlan",
-        R"doc(A table of regions, each with an owner: the blocks of an irregular array.
+/** Python FloorPlan
+A table of regions, each with an owner: the blocks of an irregular array.
 
 Regions may overlap, may be empty, and a rank may own any number of them. A value, cheap to copy.
 
@@ -239,7 +246,28 @@ Examples
 (3, 2, Region((0, 0), (8, 10)))
 >>> plan.blocks_of(0), plan.find(dm.Region((3, 3), (5, 4)))
 ([0, 2], [0, 2])
-)doc");
+*/
+/** Python FloorPlan.with_owners
+The same blocks with other owners, as after balancing the load anew.
+
+`owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
++ 1). Raises as FloorPlan does. Local; takes time in the number of blocks.
+
+Examples
+--------
+>>> import datamover as dm
+>>> plan = dm.FloorPlan.uniform(dm.Region(0, 9), 3, nprocs=3).with_owners([0, 0, 1])
+>>> plan.nprocs, plan.region(2), plan.owner(2)
+(2, Region((6,), (9,)), 1)
+*/
+/** Python FloorPlan.find
+The blocks that a region touches, ascending.
+
+By a spatial index that is built at the first use; then it takes O(log n + answer) for usual plans.
+Raises Mismatch when the dimensions differ.
+*/
+void bind_floor_plan(nb::module_& m) {
+    nb::class_<FloorPlan> c(m, "FloorPlan", doc("FloorPlan"));
     c.def(
         "__init__",
         [](FloorPlan* self, nb::handle regions, nb::handle owners, nb::handle nprocs,
@@ -260,28 +288,11 @@ Examples
         .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
                      "All regions as an (n, 2, dims) array (int64), a copy.")
         .def("with_owners", &with_owners, "owners"_a.none(), "nprocs"_a = nb::none(), nb::kw_only(),
-             "comm"_a = nb::none(),
-             R"doc(The same blocks with other owners, as after balancing the load anew.
-
-`owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
-+ 1). Raises as FloorPlan does. Local; takes time in the number of blocks.
-
-Examples
---------
->>> import datamover as dm
->>> plan = dm.FloorPlan.uniform(dm.Region(0, 9), 3, nprocs=3).with_owners([0, 0, 1])
->>> plan.nprocs, plan.region(2), plan.owner(2)
-(2, Region((6,), (9,)), 1)
-)doc",
+             "comm"_a = nb::none(), doc("FloorPlan.with_owners"),
              nb::sig("def with_owners(self, owners: collections.abc.Sequence[int] | "
                      "numpy.typing.ArrayLike, nprocs: int | None = None, *, "
                      "comm: typing.Any = None) -> FloorPlan"))
-        .def("find", &FloorPlan::find, "region"_a,
-             R"doc(The blocks that a region touches, ascending.
-
-By a spatial index that is built at the first use; then it takes O(log n + answer) for usual plans.
-Raises Mismatch when the dimensions differ.
-)doc")
+        .def("find", &FloorPlan::find, "region"_a, doc("FloorPlan.find"))
         .def("exclusive_regions", &FloorPlan::exclusive_regions, "block"_a,
              "The part of a block that no lower-numbered one holds: what it sends where they "
              "overlap.")

@@ -7,6 +7,7 @@
 #include "casters.hpp"
 #include "class_members.hpp"
 #include "datamover/region.hpp"
+#include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::bindings {
@@ -65,10 +66,8 @@ nb::tuple slices(const Region& region, const Point& origin) {
 
 }  // namespace
 
-void bind_geometry(nb::module_& m) {
-    bind_iterator<PointIterator>(m, "PointIterator", "The points of a region, one by one.");
-
-    nb::class_<Region> c(m, "Region", R"doc(A box of index space: all points p with lo <= p < hi.
+/** Python Region
+A box of index space: all points p with lo <= p < hi.
 
 Every box without points equals the one empty region of its number of dimensions. A value: it is
 never changed, every method is local and takes time in the number of dimensions.
@@ -99,7 +98,49 @@ Region((2, 2), (4, 6))
 (8, True, False)
 >>> a.subtracted(b)
 [Region((0, 0), (2, 6)), Region((2, 0), (4, 2))]
-)doc");
+*/
+/** Python Region.grown
+The region grown on both sides of each dimension.
+
+Parameters
+----------
+width : int or sequence of int
+    By how many points, in all dimensions or for each; negative widths shrink.
+upper : int or sequence of int, optional
+    Widths of the upper sides; without it they are those of the lower sides.
+
+Examples
+--------
+>>> import datamover as dm
+>>> dm.Region((0, 0), (4, 4)).grown(1, (0, 2))
+Region((-1, -1), (4, 6))
+*/
+/** Python Region.slices
+The slices that select this region in an array whose first element is at `origin`.
+
+Parameters
+----------
+origin : int or sequence of int, optional
+    The index of the array's first element; zero without it.
+
+Raises
+------
+OutOfRange
+    The region begins before the origin.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> block = dm.Region((10, 20), (13, 24))
+>>> values = np.arange(12).reshape(block.shape)
+>>> values[dm.Region((11, 20), (13, 22)).slices(origin=block.lo)]
+array([[4, 5],
+       [8, 9]])
+*/
+void bind_geometry(nb::module_& m) {
+    bind_iterator<PointIterator>(m, "PointIterator", "The points of a region, one by one.");
+
+    nb::class_<Region> c(m, "Region", doc("Region"));
     c.def(
          "__init__",
          [](Region* self, nb::handle lo, nb::handle hi) {
@@ -138,22 +179,7 @@ Region((2, 2), (4, 6))
                 const Point below = in_all_dims(width, r.dims());
                 return r.grown(below, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : below);
             },
-            "width"_a, "upper"_a = nb::none(),
-            R"doc(The region grown on both sides of each dimension.
-
-Parameters
-----------
-width : int or sequence of int
-    By how many points, in all dimensions or for each; negative widths shrink.
-upper : int or sequence of int, optional
-    Widths of the upper sides; without it they are those of the lower sides.
-
-Examples
---------
->>> import datamover as dm
->>> dm.Region((0, 0), (4, 4)).grown(1, (0, 2))
-Region((-1, -1), (4, 6))
-)doc")
+            "width"_a, "upper"_a = nb::none(), doc("Region.grown"))
         .def("shifted", &in_all_dims_by<&Region::shifted>, "offset"_a,
              "The region moved by an offset (one number: in all dimensions).")
         .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
@@ -167,31 +193,10 @@ Region((-1, -1), (4, 6))
              "The coarse cells, of `ratio` points in each dimension, that the region touches.")
         .def("refined", &in_all_dims_by<&Region::refined>, "ratio"_a,
              "The fine points of these coarse cells.")
-        .def(
-            "slices", &slices, "origin"_a = nb::none(),
-            nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
-                    "-> tuple[slice, ...]"),
-            R"doc(The slices that select this region in an array whose first element is at `origin`.
-
-Parameters
-----------
-origin : int or sequence of int, optional
-    The index of the array's first element; zero without it.
-
-Raises
-------
-OutOfRange
-    The region begins before the origin.
-
-Examples
---------
->>> import numpy as np, datamover as dm
->>> block = dm.Region((10, 20), (13, 24))
->>> values = np.arange(12).reshape(block.shape)
->>> values[dm.Region((11, 20), (13, 22)).slices(origin=block.lo)]
-array([[4, 5],
-       [8, 9]])
-)doc")
+        .def("slices", &slices, "origin"_a = nb::none(),
+             nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
+                     "-> tuple[slice, ...]"),
+             doc("Region.slices"))
         .def(
             "__iter__", [](const Region& r) { return PointIterator(r); },
             "The points, last dimension fastest.")

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "docstrings.hpp"
 #include "layout_members.hpp"
 
 namespace datamover::bindings {
@@ -36,9 +37,8 @@ IndexList index_list_from(const nb::tuple& s) {
 
 }  // namespace
 
-void bind_index_list(nb::module_& m) {
-    nb::class_<IndexList> c(m, "IndexList",
-                            R"doc(A list of flat indices for each rank: any ownership at all.
+/** Python IndexList
+A list of flat indices for each rank: any ownership at all.
 
 The local array of a rank has one dimension, in the order of its list. An index may stand in no list
 (nobody holds it), or several times in one list or in several: these are copies, of which the first
@@ -64,7 +64,9 @@ Examples
 >>> odd_even = dm.IndexList(10, [range(1, 10, 2), range(0, 10, 2)])
 >>> odd_even.nprocs, odd_even.indices_of(0).tolist(), odd_even.holders(4)
 (2, [1, 3, 5, 7, 9], [(1, 2)])
-)doc");
+*/
+void bind_index_list(nb::module_& m) {
+    nb::class_<IndexList> c(m, "IndexList", doc("IndexList"));
     c.def(
         "__init__",
         [](IndexList* self, nb::handle shape, nb::handle lists) {

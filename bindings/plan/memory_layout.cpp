@@ -8,6 +8,7 @@
 #include "casters.hpp"
 #include "class_members.hpp"
 #include "datamover/memory_layout.hpp"
+#include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::bindings {
@@ -24,9 +25,8 @@ MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_by
 
 }  // namespace
 
-void bind_memory_layout(nb::module_& m) {
-    nb::class_<BlockMemory> c(m, "BlockMemory",
-                              R"doc(Where one block lies in the memory of its process.
+/** Python BlockMemory
+Where one block lies in the memory of its process.
 
 Parameters
 ----------
@@ -38,7 +38,19 @@ strides_bytes : sequence of int
     Bytes from one index to the next, for each dimension.
 valid : Region
     The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
-)doc");
+*/
+/** Python MemoryLayout
+The memory of one process: where each of its blocks lies.
+
+Parameters
+----------
+blocks : sequence of BlockMemory
+    Ascending by number.
+begin_bytes, end_bytes : int
+    The lowest address that they touch, from the base, and one past the highest.
+*/
+void bind_memory_layout(nb::module_& m) {
+    nb::class_<BlockMemory> c(m, "BlockMemory", doc("BlockMemory"));
     c.def(
          "__init__",
          [](BlockMemory* self, nb::handle block, nb::handle offset_bytes, nb::handle strides_bytes,
@@ -64,16 +76,7 @@ valid : Region
         field("strides_bytes", &BlockMemory::strides_bytes, "Bytes from one index to the next."),
         field("valid", &BlockMemory::valid, "The local indices that exist, ghosts included."));
 
-    nb::class_<MemoryLayout> layout(m, "MemoryLayout",
-                                    R"doc(The memory of one process: where each of its blocks lies.
-
-Parameters
-----------
-blocks : sequence of BlockMemory
-    Ascending by number.
-begin_bytes, end_bytes : int
-    The lowest address that they touch, from the base, and one past the highest.
-)doc");
+    nb::class_<MemoryLayout> layout(m, "MemoryLayout", doc("MemoryLayout"));
     layout
         .def(
             "__init__",

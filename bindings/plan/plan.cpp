@@ -12,6 +12,7 @@
 #include "class_members.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
+#include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 #include "numpy_arrays.hpp"
 #include "plan/compile.hpp"
@@ -103,6 +104,65 @@ MotionPlan filtered(MotionPlan plan, const std::function<nb::object(const Sectio
     });
 }
 
+/** Python MotionPlan.filter
+The plan of those sections for which keep(section) is true.
+
+A term of which all sections are kept stays as it is; else its kept sections become terms of their
+own, so that this takes time in the number of sections. Raises Unsupported for index lists.
+
+Examples
+--------
+>>> import datamover as dm
+>>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
+>>> to_others = dm.halo(blocks, 1).filter(lambda s: s.source_block != s.destination_block)
+>>> to_others == dm.halo(blocks, 1)
+True
+*/
+/** Python MotionPlan.reversed
+The plan that brings everything back: source and destination are exchanged.
+
+Where several blocks hold an element, one of them sends it and all receive it, in either direction.
+`adjoint` is the plan in which all send.
+*/
+/** Python MotionPlan.adjoint
+Each pair of elements the other way: all copies come back to where they came from.
+
+What several blocks received comes back from all of them to the one that sent it, and with
+``op="add"`` is summed there. It is the adjoint (transpose) of the plan as a linear map, and
+equals `reversed` where nobody holds copies.
+
+Examples
+--------
+>>> import datamover as dm
+>>> owned, needed = dm.IndexList(4, [[0, 1], [2, 3]]), dm.IndexList(4, [[0, 3], [3, 0]])
+>>> plan = dm.redistribute(owned, needed)
+>>> plan.reversed().incoming(0), plan.adjoint().incoming(0)
+({0: 1}, {0: 1, 1: 1})
+
+Blocks that share nodes: first all contributions to a node are summed by the lowest block that
+holds it, then that one tells the others; both with one array as source and destination.
+
+>>> shared = dm.FloorPlan([dm.Region(0, 5), dm.Region(4, 9)], [0, 1])
+>>> tell = dm.redistribute(shared, shared)
+>>> [(s.source_block, s.destination_block, s.source_region) for s in tell.adjoint().sections(1)]
+[(1, 0, Region((4,), (5,))), (1, 1, Region((5,), (9,)))]
+*/
+/** Python MotionPlan.then
+What this plan and then another one do, as one plan of section copies.
+
+This plan's destination layout must be the next one's source layout. What the next plan reads and
+this one does not write is left out. Takes time and memory in the pairs of sections that share a
+block in between, `max_pairs` of them at most: a short plan may stand for very many.
+
+Raises
+------
+Mismatch
+    Those layouts differ.
+OutOfRange
+    There are more pairs, the sections of both plans counted too.
+Unsupported
+    A section changes its shape on the way or has steps, or for index lists.
+*/
 void bind_editing(nb::class_<MotionPlan>& c) {
     c.def("add", &MotionPlan::add, "term"_a,
           "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as "
@@ -124,84 +184,15 @@ void bind_editing(nb::class_<MotionPlan>& c) {
             "__delitem__", [](MotionPlan& plan, std::int64_t i) { plan.erase(counted(plan, i)); },
             "index"_a)
         .def("__add__", &MotionPlan::merged, "other"_a, nb::is_operator())
-        .def("filter", &filtered, "keep"_a,
-             R"doc(The plan of those sections for which keep(section) is true.
-
-A term of which all sections are kept stays as it is; else its kept sections become terms of their
-own, so that this takes time in the number of sections. Raises Unsupported for index lists.
-
-Examples
---------
->>> import datamover as dm
->>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
->>> to_others = dm.halo(blocks, 1).filter(lambda s: s.source_block != s.destination_block)
->>> to_others == dm.halo(blocks, 1)
-True
-)doc")
-        .def("reversed", &MotionPlan::reversed,
-             R"doc(The plan that brings everything back: source and destination are exchanged.
-
-Where several blocks hold an element, one of them sends it and all receive it, in either direction.
-`adjoint` is the plan in which all send.
-)doc")
-        .def(
-            "adjoint", &MotionPlan::adjoint,
-            R"doc(Each pair of elements the other way: all copies come back to where they came from.
-
-What several blocks received comes back from all of them to the one that sent it, and with
-``op="add"`` is summed there. It is the adjoint (transpose) of the plan as a linear map, and
-equals `reversed` where nobody holds copies.
-
-Examples
---------
->>> import datamover as dm
->>> owned, needed = dm.IndexList(4, [[0, 1], [2, 3]]), dm.IndexList(4, [[0, 3], [3, 0]])
->>> plan = dm.redistribute(owned, needed)
->>> plan.reversed().incoming(0), plan.adjoint().incoming(0)
-({0: 1}, {0: 1, 1: 1})
-
-Blocks that share nodes: first all contributions to a node are summed by the lowest block that
-holds it, then that one tells the others; both with one array as source and destination.
-
->>> shared = dm.FloorPlan([dm.Region(0, 5), dm.Region(4, 9)], [0, 1])
->>> tell = dm.redistribute(shared, shared)
->>> [(s.source_block, s.destination_block, s.source_region) for s in tell.adjoint().sections(1)]
-[(1, 0, Region((4,), (5,))), (1, 1, Region((5,), (9,)))]
-)doc")
+        .def("filter", &filtered, "keep"_a, doc("MotionPlan.filter"))
+        .def("reversed", &MotionPlan::reversed, doc("MotionPlan.reversed"))
+        .def("adjoint", &MotionPlan::adjoint, doc("MotionPlan.adjoint"))
         .def("then", &MotionPlan::composed, "next"_a, "max_pairs"_a = MotionPlan::most_composed,
-             R"doc(What this plan and then another one do, as one plan of section copies.
-
-This plan's destination layout must be the next one's source layout. What the next plan reads and
-this one does not write is left out. Takes time and memory in the pairs of sections that share a
-block in between, `max_pairs` of them at most: a short plan may stand for very many.
-
-Raises
-------
-Mismatch
-    Those layouts differ.
-OutOfRange
-    There are more pairs, the sections of both plans counted too.
-Unsupported
-    A section changes its shape on the way or has steps, or for index lists.
-)doc");
+             doc("MotionPlan.then"));
 }
 
-void bind_asking(nb::class_<MotionPlan>& c) {
-    c.def_prop_ro(
-         "source", [](const MotionPlan& plan) { return plan.source(); }, "The source layout.")
-        .def_prop_ro(
-            "destination", [](const MotionPlan& plan) { return plan.destination(); },
-            "The destination layout.")
-        .def_prop_ro("nprocs", &MotionPlan::nprocs, "Number of processes.")
-        .def(
-            "sections",
-            [](const MotionPlan& plan, std::optional<std::int64_t> source_rank,
-               std::optional<std::int64_t> destination_rank) {
-                return new SectionIterator(plan, rank_or_any(source_rank),
-                                           rank_or_any(destination_rank));
-            },
-            "source_rank"_a = nb::none(), "destination_rank"_a = nb::none(),
-            R"doc(The sections of the plan, one by one, in ascending order of terms.
+/** Python MotionPlan.sections
+The sections of the plan, one by one, in ascending order of terms.
 
 Block-cyclic terms are cut into the boxes of their blocks. Lazy: memory is taken for one block's
 part at a time.
@@ -217,18 +208,9 @@ OutOfRange
     There is no such rank.
 Unsupported
     A layout is an `IndexList`.
-)doc")
-        .def(
-            "__iter__",
-            [](const MotionPlan& plan) {
-                return new SectionIterator(plan, plan::any_rank, plan::any_rank);
-            },
-            "All sections; see `sections`.")
-        .def(
-            "outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
-            nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
-                    "dict[int, int]"),
-            R"doc(Number of elements that a rank sends to each peer, itself included.
+*/
+/** Python MotionPlan.outgoing
+Number of elements that a rank sends to each peer, itself included.
 
 `nodes` holds a number of the node of each rank, where a replicated source should send from the
 receiver's node; a mover knows them by itself. Local; takes time in the rank's own part of the plan.
@@ -241,16 +223,9 @@ Examples
 >>> columns = dm.BlockCyclic((4, 6), "(*, block)", nprocs=2)
 >>> dm.redistribute(rows, columns).outgoing(0)
 {0: 6, 1: 6}
-)doc")
-        .def(
-            "incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
-            nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
-                    "dict[int, int]"),
-            "Number of elements that a rank receives from each peer, itself included; see "
-            "`outgoing`.")
-        .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
-             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
-             R"doc(Which address goes to which address, for what one rank sends to another.
+*/
+/** Python MotionPlan.relation
+Which address goes to which address, for what one rank sends to another.
 
 Parameters
 ----------
@@ -282,7 +257,43 @@ Examples
 >>> columns = dm.BlockCyclic((4, 6), "(*, block)", nprocs=2)
 >>> dm.redistribute(rows, columns).relation(0, 1).runs().tolist()
 [[24, 0, 3], [72, 24, 3]]
-)doc");
+*/
+void bind_asking(nb::class_<MotionPlan>& c) {
+    c.def_prop_ro(
+         "source", [](const MotionPlan& plan) { return plan.source(); }, "The source layout.")
+        .def_prop_ro(
+            "destination", [](const MotionPlan& plan) { return plan.destination(); },
+            "The destination layout.")
+        .def_prop_ro("nprocs", &MotionPlan::nprocs, "Number of processes.")
+        .def(
+            "sections",
+            [](const MotionPlan& plan, std::optional<std::int64_t> source_rank,
+               std::optional<std::int64_t> destination_rank) {
+                return new SectionIterator(plan, rank_or_any(source_rank),
+                                           rank_or_any(destination_rank));
+            },
+            "source_rank"_a = nb::none(), "destination_rank"_a = nb::none(),
+            doc("MotionPlan.sections"))
+        .def(
+            "__iter__",
+            [](const MotionPlan& plan) {
+                return new SectionIterator(plan, plan::any_rank, plan::any_rank);
+            },
+            "All sections; see `sections`.")
+        .def(
+            "outgoing", &sizes_by_peer<&MotionPlan::outgoing>, "rank"_a, "nodes"_a = nb::none(),
+            nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
+                    "dict[int, int]"),
+            doc("MotionPlan.outgoing"))
+        .def(
+            "incoming", &sizes_by_peer<&MotionPlan::incoming>, "rank"_a, "nodes"_a = nb::none(),
+            nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
+                    "dict[int, int]"),
+            "Number of elements that a rank receives from each peer, itself included; see "
+            "`outgoing`.")
+        .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
+             "order"_a = "C", "source_memory"_a = nb::none(), "destination_memory"_a = nb::none(),
+             doc("MotionPlan.relation"));
 }
 
 /// A number that may be of a dimension or axis; whether it is, the builders tell.
@@ -343,11 +354,8 @@ void bind_builders(nb::module_& m) {
 
 }  // namespace
 
-void bind_plan(nb::module_& m) {
-    bind_iterator<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.");
-    nb::class_<MotionPlan> c(
-        m, "MotionPlan",
-        R"doc(Which section of which block goes where: a sum of terms between two layouts.
+/** Python MotionPlan
+Which section of which block goes where: a sum of terms between two layouts.
 
 A value that is read, edited, merged, filtered, reversed and composed; it knows nothing of memory.
 `len` counts terms, `plan[i]` is a term, and iterating gives the sections that they stand for.
@@ -378,7 +386,39 @@ Examples
 >>> del plan[0]
 >>> len(plan + dm.halo(halves, 1))
 1
-)doc");
+*/
+/** Python MotionPlan.to_bytes
+Layouts and terms as bytes, for `from_bytes` on machines of the same byte order.
+
+Never expanded: the size follows the terms and the layouts.
+
+Examples
+--------
+>>> import datamover as dm
+>>> rows = dm.BlockCyclic((10**6, 10**6), "(block, *)", nprocs=10**6)
+>>> tiles = dm.BlockCyclic((10**6, 10**6), "(cyclic(64), cyclic(64))", nprocs=10**6)
+>>> plan = dm.redistribute(rows, tiles)
+>>> saved = plan.to_bytes()
+>>> len(saved) < 1000, dm.MotionPlan.from_bytes(saved) == plan
+(True, True)
+*/
+/** Python MotionPlan.from_bytes
+The plan that `to_bytes` wrote. Nothing in the bytes is trusted.
+
+Raises
+------
+InvalidArgument
+    The bytes are not those of a plan: cut off, changed, of another version or byte order.
+*/
+/** Python MotionPlan.save
+Write what `to_bytes` gives to a file.
+
+The file appears under its name when it is complete and on the disk; a symbolic link there is
+replaced. Nothing is left behind by a failure. Raises IoFailed.
+*/
+void bind_plan(nb::module_& m) {
+    bind_iterator<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.");
+    nb::class_<MotionPlan> c(m, "MotionPlan", doc("MotionPlan"));
     c.def(nb::init<Layout, Layout>(), "source"_a, "destination"_a);
     bind_editing(c);
     bind_asking(c);
@@ -394,39 +434,15 @@ Examples
              const auto bytes = plan.to_bytes();
              return nb::bytes(bytes.data(), bytes.size());
          },
-         R"doc(Layouts and terms as bytes, for `from_bytes` on machines of the same byte order.
-
-Never expanded: the size follows the terms and the layouts.
-
-Examples
---------
->>> import datamover as dm
->>> rows = dm.BlockCyclic((10**6, 10**6), "(block, *)", nprocs=10**6)
->>> tiles = dm.BlockCyclic((10**6, 10**6), "(cyclic(64), cyclic(64))", nprocs=10**6)
->>> plan = dm.redistribute(rows, tiles)
->>> saved = plan.to_bytes()
->>> len(saved) < 1000, dm.MotionPlan.from_bytes(saved) == plan
-(True, True)
-)doc")
+         doc("MotionPlan.to_bytes"))
         .def_static(
             "from_bytes",
             [](const nb::bytes& bytes) {
                 return MotionPlan::from_bytes(
                     {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
             },
-            "bytes"_a, R"doc(The plan that `to_bytes` wrote. Nothing in the bytes is trusted.
-
-Raises
-------
-InvalidArgument
-    The bytes are not those of a plan: cut off, changed, of another version or byte order.
-)doc")
-        .def("save", &MotionPlan::save, "path"_a,
-             R"doc(Write what `to_bytes` gives to a file.
-
-The file appears under its name when it is complete and on the disk; a symbolic link there is
-replaced. Nothing is left behind by a failure. Raises IoFailed.
-)doc")
+            "bytes"_a, doc("MotionPlan.from_bytes"))
+        .def("save", &MotionPlan::save, "path"_a, doc("MotionPlan.save"))
         .def_static("load", &MotionPlan::load, "path"_a,
                     "The plan in a file that `save` wrote. Raises IoFailed, or as `from_bytes`.");
     c.attr("__hash__") = nb::none();

@@ -5,6 +5,7 @@
 #include "casters.hpp"
 #include "class_members.hpp"
 #include "datamover/motion_plan.hpp"
+#include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::bindings {
@@ -18,8 +19,8 @@ std::optional<Point> step_or_none(const Point& step) {
 constexpr auto axes_or_none = &tuple_or_none<int>;
 constexpr auto flip_or_none = &tuple_or_none<bool>;
 
-void bind_section_copy(nb::module_& m) {
-    nb::class_<SectionCopy> c(m, "SectionCopy", R"doc(One section that goes from a block to a block.
+/** Python SectionCopy
+One section that goes from a block to a block.
 
 Parameters
 ----------
@@ -40,7 +41,9 @@ source_step, destination_step : int or sequence of int, optional
 flip : sequence of bool, optional
     The dimensions of the destination region that get the source's indices in descending order, as
     in `numpy.flip`.
-)doc");
+*/
+void bind_section_copy(nb::module_& m) {
+    nb::class_<SectionCopy> c(m, "SectionCopy", doc("SectionCopy"));
     c.def(
          "__init__",
          [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
@@ -89,10 +92,8 @@ flip : sequence of bool, optional
               flip_or_none));
 }
 
-void bind_redistribution(nb::module_& m) {
-    nb::class_<Redistribution> c(
-        m, "Redistribution",
-        R"doc(A whole region of the source layout that goes to a region of the destination layout.
+/** Python Redistribution
+A whole region of the source layout that goes to a region of the destination layout.
 
 A term of a plan that stands for all its sections, whoever owns them. `redistribute` makes plans of
 one such term.
@@ -109,7 +110,9 @@ partial : bool
     they are an error where the plan is bound.
 flip : sequence of bool, optional
     The dimensions of the destination that get the source's indices in descending order.
-)doc");
+*/
+void bind_redistribution(nb::module_& m) {
+    nb::class_<Redistribution> c(m, "Redistribution", doc("Redistribution"));
     c.def(
          "__init__",
          [](Redistribution* self, const Region& source_region, const Region& destination_region,
@@ -147,13 +150,13 @@ flip : sequence of bool, optional
                      flip_or_none));
 }
 
-void bind_halo_exchange(nb::module_& m) {
-    nb::class_<HaloExchange> c(
-        m, "HaloExchange",
-        R"doc(The ghosts of all blocks of a floor plan, filled from the interiors.
+/** Python HaloExchange
+The ghosts of all blocks of a floor plan, filled from the interiors.
 
 A term of a plan that stands for all its sections; made by `halo`.
-)doc");
+*/
+void bind_halo_exchange(nb::module_& m) {
+    nb::class_<HaloExchange> c(m, "HaloExchange", doc("HaloExchange"));
     c.def("__hash__", [](const HaloExchange& h) {
          return nb::hash(nb::make_tuple(h.lower, h.upper, h.corners, h.reversed));
      }).def("__repr__", [](const HaloExchange& h) {

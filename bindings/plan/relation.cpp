@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "datamover/advanced/decoding_costs.hpp"
+#include "docstrings.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_members.hpp"
 
@@ -49,20 +50,8 @@ NumpyArray<std::int64_t> runs(const AddressRelation& relation, std::int64_t max_
     return array_of(std::move(rows), {n, 3});
 }
 
-void bind_making(nb::class_<AddressRelation>& c) {
-    c.def_static(
-         "from_pairs",
-         [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
-             const auto [from, to] = both_sizes(elem_bytes);
-             return AddressRelation::from_pairs(
-                 Integers(source, "source addresses").values(),
-                 Integers(destination, "destination addresses").values(), from, to);
-         },
-         "source"_a, "destination"_a, "elem_bytes"_a = 8,
-         nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
-                 "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                 "-> AddressRelation"),
-         R"doc(A relation from element addresses, in the order given.
+/** Python AddressRelation.from_pairs
+A relation from element addresses, in the order given.
 
 The encoding is chosen by size and predicted speed. Takes time in the number of pairs.
 
@@ -81,33 +70,14 @@ InvalidArgument
     An address is negative, or an element size not positive.
 WrongType
     The addresses are no integers.
-)doc")
-        .def_static(
-            "from_byte_pairs",
-            [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
-                const auto [from, to] = both_sizes(elem_bytes);
-                return AddressRelation::from_byte_pairs(
-                    Integers(source, "source addresses").to_vector(),
-                    Integers(destination, "destination addresses").to_vector(), from, to);
-            },
-            "source"_a, "destination"_a, "elem_bytes"_a = 8,
-            nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
-                    "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
-                    "-> AddressRelation"),
-            "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
-        .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
-                    R"doc(The k-th source of one half goes to the k-th destination of another.
+*/
+/** Python AddressRelation.join
+The k-th source of one half goes to the k-th destination of another.
 
 Raises Mismatch when they hold different numbers of elements.
-)doc")
-        .def(
-            "encode",
-            [](const AddressRelation& relation, const std::string& encoding,
-               std::int64_t max_elems) {
-                return relation.encode(encoding_from_name(encoding), max_elems);
-            },
-            "encoding"_a, "max_elems"_a = AddressRelation::most_expanded,
-            R"doc(The same pairs in the same order, kept in another encoding.
+*/
+/** Python AddressRelation.encode
+The same pairs in the same order, kept in another encoding.
 
 Takes time and memory in the number of elements.
 
@@ -123,7 +93,44 @@ Raises
 ------
 InvalidArgument
     On another word, or beyond `max_elems` elements.
-)doc")
+*/
+void bind_making(nb::class_<AddressRelation>& c) {
+    c.def_static(
+         "from_pairs",
+         [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+             const auto [from, to] = both_sizes(elem_bytes);
+             return AddressRelation::from_pairs(
+                 Integers(source, "source addresses").values(),
+                 Integers(destination, "destination addresses").values(), from, to);
+         },
+         "source"_a, "destination"_a, "elem_bytes"_a = 8,
+         nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
+                 "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                 "-> AddressRelation"),
+         doc("AddressRelation.from_pairs"))
+        .def_static(
+            "from_byte_pairs",
+            [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+                const auto [from, to] = both_sizes(elem_bytes);
+                return AddressRelation::from_byte_pairs(
+                    Integers(source, "source addresses").to_vector(),
+                    Integers(destination, "destination addresses").to_vector(), from, to);
+            },
+            "source"_a, "destination"_a, "elem_bytes"_a = 8,
+            nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
+                    "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                    "-> AddressRelation"),
+            "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
+        .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
+                    doc("AddressRelation.join"))
+        .def(
+            "encode",
+            [](const AddressRelation& relation, const std::string& encoding,
+               std::int64_t max_elems) {
+                return relation.encode(encoding_from_name(encoding), max_elems);
+            },
+            "encoding"_a, "max_elems"_a = AddressRelation::most_expanded,
+            doc("AddressRelation.encode"))
         .def("source_half", &AddressRelation::source_half, "message_elem_bytes"_a = 0,
              "The same sources, going to 0, 1, 2, …: assembly of a message.")
         .def("destination_half", &AddressRelation::destination_half, "message_elem_bytes"_a = 0,
@@ -179,6 +186,31 @@ std::pair<std::int64_t, std::int64_t> bounds_on(const AddressRelation& relation)
     return {relation.bounds(side).begin_bytes, relation.bounds(side).end_bytes};
 }
 
+/** Python AddressRelation.explain
+Which encoding was chosen, why, and what the others would cost.
+
+Parameters
+----------
+max_elems : int
+    Every encoding is tried, which takes time and memory in the number of elements; where the
+    relation has more than these, none is.
+
+Returns
+-------
+dict
+    `encoding`, `reason`, `kernel` (the loops of a plain copy) and `candidates`: per encoding its
+    `nbytes` and predicted `decode_seconds` beyond moving the bytes, empty where none was tried.
+    The prediction uses the costs
+    that `datamover bench model` measured on this machine, if it did.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> index = np.random.default_rng(0).permutation(1000)
+>>> told = dm.advanced.AddressRelation.from_pairs(index, np.arange(1000)).explain()
+>>> told["encoding"], told["candidates"]["pairs"]["nbytes"]
+('offsets', 16000)
+*/
 void bind_looking(nb::class_<AddressRelation>& c) {
     c.def("__len__", &AddressRelation::size)
         .def_prop_ro(
@@ -217,30 +249,7 @@ void bind_looking(nb::class_<AddressRelation>& c) {
             "The loops that a plain copy takes.")
         .def("explain", &explain, "max_elems"_a = std::int64_t{1} << 24,
              nb::sig("def explain(self, max_elems: int = 16777216) -> dict[str, typing.Any]"),
-             R"doc(Which encoding was chosen, why, and what the others would cost.
-
-Parameters
-----------
-max_elems : int
-    Every encoding is tried, which takes time and memory in the number of elements; where the
-    relation has more than these, none is.
-
-Returns
--------
-dict
-    `encoding`, `reason`, `kernel` (the loops of a plain copy) and `candidates`: per encoding its
-    `nbytes` and predicted `decode_seconds` beyond moving the bytes, empty where none was tried.
-    The prediction uses the costs
-    that `datamover bench model` measured on this machine, if it did.
-
-Examples
---------
->>> import numpy as np, datamover as dm
->>> index = np.random.default_rng(0).permutation(1000)
->>> told = dm.advanced.AddressRelation.from_pairs(index, np.arange(1000)).explain()
->>> told["encoding"], told["candidates"]["pairs"]["nbytes"]
-('offsets', 16000)
-)doc")
+             doc("AddressRelation.explain"))
         .def("__repr__", [](const AddressRelation& r) {
             return concat("<AddressRelation of ", r.size(), " elements, ",
                           encoding_name(r.encoding()), " in ", r.nbytes(), " bytes>");
@@ -249,13 +258,12 @@ Examples
 
 }  // namespace
 
-void bind_relation(nb::module_& m) {
-    nb::class_<AddressRelation> c(
-        m, "AddressRelation",
-        R"doc(An ordered set of pairs: which address goes to which address.
+/** Python AddressRelation
+An ordered set of pairs: which address goes to which address.
 
-Kept compactly, in one of six encodings, and decoded while copying. A value, cheap to copy. Its order
-is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by `from_pairs`.
+Kept compactly, in one of six encodings, and decoded while copying. A value, cheap to copy. Its
+order is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by
+`from_pairs`.
 
 Notes
 -----
@@ -276,7 +284,9 @@ array([ 0.,  4.,  8., 12.])
 >>> every_fourth.reversed().copy(picked, values, op="add")
 >>> values[4]
 np.float64(8.0)
-)doc");
+*/
+void bind_relation(nb::module_& m) {
+    nb::class_<AddressRelation> c(m, "AddressRelation", doc("AddressRelation"));
     bind_making(c);
     bind_costs(m);
     bind_relation_copies(m, c);

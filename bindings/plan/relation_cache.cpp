@@ -11,6 +11,7 @@
 
 #include "class_members.hpp"
 #include "datamover/advanced/recompute_model.hpp"
+#include "docstrings.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::bindings {
@@ -40,9 +41,8 @@ AddressRelation made_by(const std::function<nb::object()>& make) {
 
 }  // namespace
 
-void bind_relation_cache(nb::module_& m) {
-    nb::class_<RelationCache>(m, "RelationCache",
-                              R"doc(Keeps relations under a bound of memory.
+/** Python RelationCache
+Keeps relations under a bound of memory.
 
 The least recently used leave first. Relations with the same hint belong to one operation and leave
 together, since one of them is of little use without the others. What has left is made again and is
@@ -66,7 +66,8 @@ Examples
 --------
 >>> import numpy as np, datamover as dm
 >>> def every(step):
-...     return dm.advanced.AddressRelation.from_pairs(np.arange(0, 1000 * step, step), np.arange(1000))
+...     addresses = np.arange(0, 1000 * step, step)
+...     return dm.advanced.AddressRelation.from_pairs(addresses, np.arange(1000))
 >>> cache = dm.advanced.RelationCache(limit_bytes=10_000)
 >>> for _ in range(3):
 ...     third = cache.get("third", lambda: every(3), hint="row exchange")
@@ -75,18 +76,9 @@ Examples
 >>> cache.limit_bytes = 0
 >>> cache.statistics["evictions"], cache.statistics["held_bytes"]
 (1, 0)
-)doc")
-        .def(nb::init<std::int64_t>(), "limit_bytes"_a)
-        .def(
-            "get",
-            [](RelationCache& cache, const std::string& key,
-               const std::function<nb::object()>& make, const std::string& hint) {
-                return cache.get(words_of(key), [&] { return made_by(make); }, hint_words(hint));
-            },
-            "key"_a, "make"_a, "hint"_a = "",
-            nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
-                    "hint: str = '') -> AddressRelation"),
-            R"doc(The relation of a key, from memory or made now.
+*/
+/** Python RelationCache.get
+The relation of a key, from memory or made now.
 
 Parameters
 ----------
@@ -106,7 +98,20 @@ Raises
 ------
 WrongType
     `make` gives anything else.
-)doc")
+*/
+void bind_relation_cache(nb::module_& m) {
+    nb::class_<RelationCache>(m, "RelationCache", doc("RelationCache"))
+        .def(nb::init<std::int64_t>(), "limit_bytes"_a)
+        .def(
+            "get",
+            [](RelationCache& cache, const std::string& key,
+               const std::function<nb::object()>& make, const std::string& hint) {
+                return cache.get(words_of(key), [&] { return made_by(make); }, hint_words(hint));
+            },
+            "key"_a, "make"_a, "hint"_a = "",
+            nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
+                    "hint: str = '') -> AddressRelation"),
+            doc("RelationCache.get"))
         .def(
             "drop",
             [](RelationCache& cache, const std::string& hint) {
@@ -131,10 +136,8 @@ WrongType
 
 // Python bindings of RecomputeModel. As RecomputeModel.
 
-void bind_recompute_model(nb::module_& m) {
-    nb::class_<RecomputeModel>(
-        m, "RecomputeModel",
-        R"doc(Is it quicker to keep a relation and decode it, or to recompute it?
+/** Python RecomputeModel
+Is it quicker to keep a relation and decode it, or to recompute it?
 
 The paper's model for a relation of pairs that is put: data and destination addresses both enter the
 message. Times are in seconds per element. `datamover bench model` measures the parameters.
@@ -166,7 +169,9 @@ Examples
 ...                           write_contiguous=8e8, generate=30, recompute=4, decode=4, encode=4)
 >>> model.decoding_pays, model.break_even_uses, round(model.ultimate_speedup, 2)
 (True, 2, 1.74)
-)doc")
+*/
+void bind_recompute_model(nb::module_& m) {
+    nb::class_<RecomputeModel>(m, "RecomputeModel", doc("RecomputeModel"))
         .def(
             "__init__",
             [](RecomputeModel* self, double instructions, double read_contiguous,

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "docstrings.hpp"
 #include "relation_members.hpp"
 
 namespace datamover::bindings {
@@ -166,13 +167,14 @@ void copy_strided(nb::handle source, nb::handle destination, Op op, bool around_
     kernel(from.data(), to.data());
 }
 
-void bind_bound_copy(nb::module_& m) {
-    nb::class_<BoundArrays>(m, "BoundCopy",
-                            R"doc(A relation with the arrays that it moves between: call it to move.
+/** Python BoundCopy
+A relation with the arrays that it moves between: call it to move.
 
 Made by `AddressRelation.bind`. Everything has been checked and looked up; a call only copies. It
 keeps the arrays alive; they must stay where they are (no `resize`).
-)doc")
+*/
+void bind_bound_copy(nb::module_& m) {
+    nb::class_<BoundArrays>(m, "BoundCopy", doc("BoundCopy"))
         .def("__call__", &BoundArrays::run, "Move every element. The GIL is released meanwhile.")
         .def("__len__", [](const BoundArrays& b) { return b.elems; })
         .def_ro("source", &BoundArrays::source, "The array that is read.")
@@ -184,13 +186,8 @@ keeps the arrays alive; they must stay where they are (no `resize`).
 
 }  // namespace
 
-void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c) {
-    bind_bound_copy(m);
-    c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
-          "buffer"_a = nb::none(), "op"_a = nb::none(),
-          nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
-                  "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
-          R"doc(Check arrays once, to move between them many times.
+/** Python AddressRelation.bind
+Check arrays once, to move between them many times.
 
 Takes two of the three: source and destination to copy, source and buffer to gather, buffer and
 destination to scatter.
@@ -224,11 +221,9 @@ Examples
 ...     move()
 >>> b
 array([7., 5., 3.])
-)doc");
-    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
-          nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
-                  "op: typing.Any = None) -> None"),
-          R"doc(Move every element from one memory to the other.
+*/
+/** Python AddressRelation.copy
+Move every element from one memory to the other.
 
 Parameters
 ----------
@@ -252,11 +247,9 @@ WrongType
 Notes
 -----
 Nothing has been written when an error is raised. The GIL is released meanwhile.
-)doc")
-        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(),
-             nb::sig(
-                 "def gather(self, source: typing.Any, buffer: typing.Any = None) -> typing.Any"),
-             R"doc(Assemble a message: copy the sources, in order, to the front of a buffer.
+*/
+/** Python AddressRelation.gather
+Assemble a message: copy the sources, in order, to the front of a buffer.
 
 Parameters
 ----------
@@ -273,12 +266,9 @@ array or buffer
 Raises
 ------
 As `copy` does.
-)doc")
-        .def(
-            "scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
-            nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
-                    "op: typing.Any = None) -> None"),
-            R"doc(Disassemble a message: the elements of a buffer, in order, go to the destinations.
+*/
+/** Python AddressRelation.scatter
+Disassemble a message: the elements of a buffer, in order, go to the destinations.
 
 What `gather` has assembled arrives as by `copy`, converted in the same way.
 
@@ -297,7 +287,26 @@ Raises
 ------
 As `copy` does; WrongType too for bare bytes where elements of source and destination differ in
 size.
-)doc");
+*/
+void bind_relation_copies(nb::module_& m, nb::class_<AddressRelation>& c) {
+    bind_bound_copy(m);
+    c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
+          "buffer"_a = nb::none(), "op"_a = nb::none(),
+          nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
+                  "buffer: typing.Any = None, op: typing.Any = None) -> BoundCopy"),
+          doc("AddressRelation.bind"));
+    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
+          nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
+                  "op: typing.Any = None) -> None"),
+          doc("AddressRelation.copy"))
+        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(),
+             nb::sig(
+                 "def gather(self, source: typing.Any, buffer: typing.Any = None) -> typing.Any"),
+             doc("AddressRelation.gather"))
+        .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
+             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
+                     "op: typing.Any = None) -> None"),
+             doc("AddressRelation.scatter"));
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
           "around_caches"_a = false,
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "datamover/advanced/relation_messages.hpp"
+#include "docstrings.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_members.hpp"
 
@@ -91,10 +92,8 @@ NumpyArray<std::uint8_t> answer(nb::handle request, nb::handle source,
                                most_bytes.value_or(-1)));
 }
 
-void bind_put_and_get(nb::class_<AddressRelation>& c) {
-    c.def("put_message", &put, "source"_a,
-          nb::sig("def put_message(self, source: typing.Any) -> bytes"),
-          R"doc(The elements with their destinations, for a receiver that knows neither.
+/** Python AddressRelation.put_message
+The elements with their destinations, for a receiver that knows neither.
 
 The paper's put model: only the source holds the relation. Cost: one gather and the encoding's
 bytes.
@@ -125,11 +124,9 @@ Examples
 >>> dm.advanced.AddressRelation.accept_put(message, b)
 >>> b
 array([ 0., 12.,  0., 10.])
-)doc")
-        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
-                    nb::sig("def accept_put(message: typing.Any, destination: typing.Any, "
-                            "op: typing.Any = None) -> None"),
-                    R"doc(Write the elements of a put message where it says.
+*/
+/** Python AddressRelation.accept_put
+Write the elements of a put message where it says.
 
 Nothing in the message is trusted; nothing has been written when an error is raised.
 
@@ -151,11 +148,9 @@ OutOfRange
     It writes outside the array.
 WrongType
     Its elements are not as wide as the array's.
-)doc")
-        .def(
-            "get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); },
-            nb::sig("def get_request(self) -> bytes"),
-            R"doc(The addresses that a source needs to answer, as bytes.
+*/
+/** Python AddressRelation.get_request
+The addresses that a source needs to answer, as bytes.
 
 The paper's get model: only the destination holds the relation. It sends the request, the source
 replies by `answer_get`, and `scatter` takes the answer apart: as elements of the destination's
@@ -170,13 +165,9 @@ Examples
 >>> relation.scatter(answer, b)
 >>> b
 array([ 0., 12.,  0., 10.])
-)doc")
-        .def_static("answer_get", &answer, "request"_a, "source"_a, nb::kw_only(),
-                    "max_bytes"_a = nb::none(),
-                    nb::sig("def answer_get(request: typing.Any, source: typing.Any, *, "
-                            "max_bytes: int | None = None) -> "
-                            "numpy.typing.NDArray[numpy.uint8]"),
-                    R"doc(The elements that a get request asks for, in its order, as bytes.
+*/
+/** Python AddressRelation.answer_get
+The elements that a get request asks for, in its order, as bytes.
 
 Nothing in the request is trusted: a few bytes can ask for one element again and again.
 
@@ -201,20 +192,30 @@ InvalidArgument
     The request is none, or `max_bytes` is negative.
 OutOfRange
     It reads outside the array or asks for too much.
-)doc");
+*/
+void bind_put_and_get(nb::class_<AddressRelation>& c) {
+    c.def("put_message", &put, "source"_a,
+          nb::sig("def put_message(self, source: typing.Any) -> bytes"),
+          doc("AddressRelation.put_message"))
+        .def_static("accept_put", &accept, "message"_a, "destination"_a, "op"_a = nb::none(),
+                    nb::sig("def accept_put(message: typing.Any, destination: typing.Any, "
+                            "op: typing.Any = None) -> None"),
+                    doc("AddressRelation.accept_put"))
+        .def(
+            "get_request", [](const AddressRelation& r) { return as_bytes(get_request(r)); },
+            nb::sig("def get_request(self) -> bytes"), doc("AddressRelation.get_request"))
+        .def_static("answer_get", &answer, "request"_a, "source"_a, nb::kw_only(),
+                    "max_bytes"_a = nb::none(),
+                    nb::sig("def answer_get(request: typing.Any, source: typing.Any, *, "
+                            "max_bytes: int | None = None) -> "
+                            "numpy.typing.NDArray[numpy.uint8]"),
+                    doc("AddressRelation.answer_get"));
 }
 
 }  // namespace
 
-void bind_relation_messages(nb::class_<AddressRelation>& c) {
-    c.def("to_bytes", &to_bytes,
-          "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
-          "encoding, on machines with this machine's byte order.")
-        .def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
-                    "max_elements"_a = nb::none(),
-                    nb::sig("def from_bytes(buffer: typing.Any, *, max_elements: int | None = "
-                            "None) -> AddressRelation"),
-                    R"doc(A relation from the bytes that `to_bytes` gave.
+/** Python AddressRelation.from_bytes
+A relation from the bytes that `to_bytes` gave.
 
 Nothing in them is trusted.
 
@@ -232,12 +233,9 @@ InvalidArgument
     They are not those of a relation: cut off, changed, of another version or byte order.
 OutOfRange
     It has more elements.
-)doc")
-        .def(
-            "iovec", &iovec, "base"_a, "side"_a = "source",
-            nb::sig("def iovec(self, base: typing.Any, side: str = 'source') -> "
-                    "numpy.typing.NDArray[numpy.int64]"),
-            R"doc(The contiguous pieces of memory of one side, in order, as in a scatter-gather list.
+*/
+/** Python AddressRelation.iovec
+The contiguous pieces of memory of one side, in order, as in a scatter-gather list.
 
 Parameters
 ----------
@@ -262,7 +260,20 @@ Examples
 >>> pieces = dm.advanced.AddressRelation.from_pairs([0, 1, 5], [0, 1, 2], elem_bytes=4)
 >>> pieces.iovec(1000).tolist()
 [[1000, 8], [1020, 4]]
-)doc")
+*/
+void bind_relation_messages(nb::class_<AddressRelation>& c) {
+    c.def("to_bytes", &to_bytes,
+          "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
+          "encoding, on machines with this machine's byte order.")
+        .def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
+                    "max_elements"_a = nb::none(),
+                    nb::sig("def from_bytes(buffer: typing.Any, *, max_elements: int | None = "
+                            "None) -> AddressRelation"),
+                    doc("AddressRelation.from_bytes"))
+        .def("iovec", &iovec, "base"_a, "side"_a = "source",
+             nb::sig("def iovec(self, base: typing.Any, side: str = 'source') -> "
+                     "numpy.typing.NDArray[numpy.int64]"),
+             doc("AddressRelation.iovec"))
         .def("__getstate__", &to_bytes)
         .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
             new (&self) AddressRelation(from_bytes(state, std::nullopt));

@@ -22,6 +22,7 @@
 #include "array_memory.hpp"
 #include "casters.hpp"
 #include "class_members.hpp"
+#include "docstrings.hpp"
 #include "errors.hpp"
 #include "numpy_arrays.hpp"
 #include "stream/receiver/consumer.hpp"
@@ -200,9 +201,9 @@ using StepWords = std::pair<std::int64_t, std::vector<std::pair<std::string, std
 
 std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout) {
     const auto step = unlocked([&] { return consumer.next(timeout); });
-    if (!step) return std::nullopt;
+    if (step == nullptr) return std::nullopt;
     StepWords words{step->number, {}};
-    for (const stream::IncomingArray* array : step->arrays)
+    for (const auto& [array, messages] : step->arrays)
         words.second.emplace_back(array->name(), array->dtype());
     return words;
 }
@@ -273,16 +274,17 @@ void bind_consumer(nb::module_& m) {
         [](int time) { return stream::greeting_milliseconds.exchange(time); }, "time"_a);
 }
 
-void bind_functions(nb::module_& m) {
-    m.def("crc32c", &crc32c, "data"_a,
-          R"doc(The CRC32C (RFC 3720) of anything with Python's buffer interface.
+/** Python crc32c
+The CRC32C (RFC 3720) of anything with Python's buffer interface.
 
 Examples
 --------
 >>> from datamover import _plan
 >>> hex(_plan.crc32c(bytes(32)))
 '0x8a9136aa'
-)doc");
+*/
+void bind_functions(nb::module_& m) {
+    m.def("crc32c", &crc32c, "data"_a, doc("crc32c"));
     // Raises Unsupported if no process knows all of it.
     m.def(
         "bytes_of_layout",

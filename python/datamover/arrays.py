@@ -231,8 +231,8 @@ class Array(WithFree):
             return self._nothing()
         return self[self._one_block()]
 
-    def require_rank(self, rank: int) -> None:
-        """Raise Mismatch if this process has another rank in the array; not for users."""
+    def _require_rank(self, rank: int) -> None:
+        """Raise Mismatch if this process has another rank in the array."""
         if self._rank != rank:
             raise Mismatch(
                 f"process {rank} was given an Array of a communicator in which it is process "
@@ -284,8 +284,8 @@ class Array(WithFree):
         grid = self[self._one_block() if block is None else block]
         return _inside(grid, self._ghost_lower, self._ghost_upper) if grid.size else grid
 
-    def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over this process's blocks as (number, view without ghosts); not for users."""
+    def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over this process's blocks as (number, view without ghosts)."""
         for block in self._places:
             yield block, self.interior(block)
 
@@ -322,13 +322,13 @@ class Array(WithFree):
 
         return table_of(self)
 
-    def part(self) -> Any:
-        """Return the part that movers bind; not for users."""
+    def _part(self) -> Any:
+        """Return the part that movers bind."""
         self._require_open()
         return self._core.part()
 
-    def memory(self) -> tuple[np.ndarray, MemoryLayout]:
-        """Return all bytes of this process, and the places of its blocks; not for users."""
+    def _memory(self) -> tuple[np.ndarray, MemoryLayout]:
+        """Return all bytes of this process, and the places of its blocks."""
         self._require_open()
         return self._core.bytes(), self._memory_layout
 
@@ -416,8 +416,8 @@ class UserArrays:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
-    def refuse_overlaps(self) -> None:
-        """Reject a destination block in which two elements share memory; not for users."""
+    def _refuse_overlaps(self) -> None:
+        """Reject a destination block in which two elements share memory."""
         for array in self._arrays:
             if lies_on_itself(array):
                 raise InvalidArgument(
@@ -426,8 +426,8 @@ class UserArrays:
                     f"{array.itemsize}"
                 )
 
-    def columns(self, layout: Layout, rank: int) -> list[UserArrays]:
-        """Split (n, k) rows into columns if a process has n single elements; not for users."""
+    def _columns(self, layout: Layout, rank: int) -> list[UserArrays]:
+        """Split (n, k) rows into columns if a process has n single elements."""
         shapes = [array.shape for array in self._arrays]
         if not _is_flat(layout) or len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] == 0:
             return [self]
@@ -505,10 +505,10 @@ class UserArrays:
             else "UserArrays(no block)"
         )
 
-    def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
-        """Return the part that movers bind; not for users."""
+    def _part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
+        """Return the part that movers bind."""
         dtype = self.dtype or default_dtype
-        described = [place for place, _ in self.places(layout, rank, default_dtype)]
+        described = [place for place, _ in self._placed_blocks(layout, rank, default_dtype)]
         writable = all(array.flags.writeable for array in self._arrays)
         try:
             return core().user_part(
@@ -538,8 +538,8 @@ class UserArrays:
             for shape, extents in pairs
         )
 
-    def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over the blocks as (number, view without ghosts); not for users."""
+    def _interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over the blocks as (number, view without ghosts)."""
         lower, upper = self._ghosts(layout)
         for block, array in self._by_block(layout, rank).items():
             if array.ndim != len(lower):
@@ -549,10 +549,10 @@ class UserArrays:
                 )
             yield block, _inside(array, lower, upper)
 
-    def places(
+    def _placed_blocks(
         self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
     ) -> list[tuple[tuple, Any]]:
-        """Return (block, address, shape, byte strides, ghosts below, above) each; not for users.
+        """Return (block, address, shape, byte strides, ghosts below, above) each.
 
         Each comes with the array, which keeps its memory alive.
         """

@@ -10,15 +10,17 @@ import typer
 
 from datamover import launch, move_command, stream_command
 from datamover.arguments import MOST_BYTES
-from datamover.command_options import examples, option
+from datamover.command_options import Commands, examples, option
 from datamover.errors import InvalidArgument
 
 app = typer.Typer(
     name="datamover",
+    cls=Commands,
     help="Moves the elements of distributed arrays from one layout to another.",
     epilog=examples(
         "datamover move in.npy out.zarr --chunks 64,64,64",
         'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
+        "datamover stream view tcp://127.0.0.1:5777",
         "datamover bench redistribute -n 2",
     ),
     no_args_is_help=True,
@@ -80,8 +82,7 @@ def _numbers(help: str, metavar: str = "N,N,...") -> Any:
 @app.command(
     epilog=examples(
         'datamover explain --shape 4096,4096 --from "(block,*)" --to "(*,block)" -n 4',
-        'datamover explain --shape 512,512,512 --from "(block,block,*)" --to "(*,block,block)" '
-        "-n 64 --node-size 16 --png plan.png",
+        'datamover explain --shape 6,4 --from "(block,*)" --to "(*,block)" -n 4 --png p.png',
     )
 )
 def explain(

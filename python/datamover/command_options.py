@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 
 class PlainUsage(TyperCommand):
@@ -19,6 +20,31 @@ class PlainUsage(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+class Commands(TyperGroup):
+    """Commands that print errors of usage in one line, as `move` and the library print theirs."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:
+        """Run the command of the arguments, and exit unless `standalone_mode` is False."""
+        try:
+            code = super().main(*args, standalone_mode=False, **more)
+        except Exception as e:
+            message = getattr(e, "format_message", None)  # Click's, or those of Typer's copy of it
+            if not standalone_mode or message is None:
+                raise
+            if type(e).__name__ != "NoArgsIsHelpError":  # has printed the help
+                _print_usage_error(message().rstrip("."), getattr(e, "ctx", None))
+            code = e.exit_code  # type: ignore[attr-defined]
+        if not standalone_mode:
+            return code
+        sys.exit(code)
+
+
+def _print_usage_error(message: str, ctx: Any) -> None:
+    from datamover.move_command import print_error
+
+    print_error(message + (f"; all options: {ctx.command_path} --help" if ctx else ""))
 
 
 def examples(*lines: str) -> str:

@@ -26,6 +26,20 @@ def table(rows: list[tuple[str, ...]]) -> str:
     )
 
 
+def _wrapped(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return rows of a table with the loops in several lines if the table is too wide."""
+    loops = _COLUMNS.index("loops")
+    others = [max(len(cell) for cell in cells) for cells in zip(*rows, strict=True)]
+    room = max(MAX_COLUMNS - sum(others) + others[loops] - 2 * (len(others) - 1), 20)
+    wrapped = []
+    for row in rows:
+        first, *more = textwrap.wrap(row[loops], room) or [""]
+        wrapped.append((*row[:loops], first, *row[loops + 1 :]))
+        blank = [""] * len(row)
+        wrapped += [(*blank[:loops], line, *blank[loops + 1 :]) for line in more]
+    return wrapped
+
+
 class MoverPairs(list):
     """One dict per pair of processes and direction; prints as a table.
 
@@ -38,6 +52,9 @@ class MoverPairs(list):
     peer      transport  elements  bytes  chunks  loops   why
     1     to  p2p        8         64     1       memcpy  (1)
     (1) asked for
+    >>> long = pair | {"kernel": "runs of 3840 B, listed pieces, 1 per period, runs of 1280 B"}
+    >>> max(map(len, str(MoverPairs([long])).splitlines())) <= MAX_COLUMNS
+    True
     >>> MoverPairs([pair]).to_dict()["pairs"][0]["bytes"]
     64
     >>> trial = {"rounds": 40, "why_not": "", "chosen": False, "passed_over": ""}
@@ -69,7 +86,7 @@ class MoverPairs(list):
         ]
 
     def _text(self) -> str:
-        """Return the pairs as text, with each reason once below the table."""
+        """Return the pairs as text: long loops in several lines, each reason once below the table."""
         reasons: dict[str, int] = {}
         rows = [
             (*cells, f"({reasons.setdefault(why, len(reasons) + 1)})")
@@ -80,7 +97,7 @@ class MoverPairs(list):
             for why, n in reasons.items()
         ]
         more = [f"… and {len(self) - MAX_ROWS} more"] if len(self) > MAX_ROWS else []
-        return "\n".join([table([_COLUMNS, *rows]), *more, *notes])
+        return "\n".join([table(_wrapped([_COLUMNS, *rows])), *more, *notes])
 
     def _trial_rows(self) -> list[tuple[str, ...]]:
         """List the candidates, the fastest first, then those that cannot carry the plan."""

@@ -183,7 +183,7 @@ class _Parts:
         for a, b in zip(sources, destinations, strict=True):
             dest = wrapped(b)
             if replaces and isinstance(dest, UserArrays):
-                dest.refuse_overlaps()
+                dest._refuse_overlaps()
             for columns in self._columns(rank, wrapped(a), dest):
                 self._add(rank, *columns)
 
@@ -193,7 +193,7 @@ class _Parts:
         """Pair the columns of a source and a destination whose elements are rows."""
         layouts = (self.plan.source, self.plan.destination)
         listed = [
-            array.columns(layout, rank) if isinstance(array, UserArrays) else [array]
+            array._columns(layout, rank) if isinstance(array, UserArrays) else [array]
             for array, layout in zip(ends, layouts, strict=True)
         ]
         most = max(map(len, listed))
@@ -230,9 +230,9 @@ class _Parts:
             (self.destinations, dest, self.plan.destination),
         ):
             if isinstance(array, Array):
-                parts.append(array.part())
+                parts.append(array._part())
             else:
-                parts.append(array.part(layout, rank, dtype))
+                parts.append(array._part(layout, rank, dtype))
 
 
 class Mover(WithFree):
@@ -633,7 +633,7 @@ def _made_for(plan: MotionPlan, source: Arrays, comm: MPI.Comm) -> Array:
         if isinstance(source, (list, tuple)):
             raise InvalidArgument("several arrays need their destinations: pass out=[...]")
         array: Any = source if is_file(source) else wrapped(cast(Any, source))
-        rows = isinstance(array, UserArrays) and array.columns(plan.source, comm.rank)
+        rows = isinstance(array, UserArrays) and array._columns(plan.source, comm.rank)
         if rows and len(rows) > 1:
             raise Unsupported(f"elements are rows of {len(rows)}: pass their destination as out=")
         return [] if array.dtype is None else list(pickle.dumps(array.dtype))
@@ -642,5 +642,5 @@ def _made_for(plan: MotionPlan, source: Arrays, comm: MPI.Comm) -> Array:
     dtypes = gathered(address, collectively(address, dtype_here))
     known = next((bytes(d.astype("u1")) for d in dtypes if len(d)), pickle.dumps(np.dtype("f8")))
     array = Array(plan.destination, pickle.loads(known), comm=comm)
-    array.memory()[0][...] = 0
+    array._memory()[0][...] = 0
     return array

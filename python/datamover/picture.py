@@ -224,7 +224,7 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
     who = "who holds what" if e.rank is None else f"what process {e.rank:,} holds"
     for axes, when, layout, words in (
         (before, "Before", plan.source, e.source),
-        (after, "After", plan.destination, e.destination),
+        (after, "After", plan.destination, e.destination + _permutation(plan)),
     ):
         painter.draw(axes, layout)
         axes.set_anchor("NW")
@@ -240,6 +240,13 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         _draw_peers(traffic, e)
         _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer; gray stays")
     figure.savefig(path)
+
+
+def _permutation(plan: MotionPlan) -> str:
+    """Return which dimensions change their places, if the plan is one transpose."""
+    axes = getattr(plan[0], "axes", None) if len(plan) == 1 else None
+    moved = [f"{k} was {d}" for k, d in enumerate(axes or ()) if k != d]
+    return f"; dimension {', '.join(moved)}" if moved else ""
 
 
 def _figure(**options: Any) -> Figure:

@@ -10,13 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from datamover.command_options import PlainUsage, examples, option
+from datamover.command_options import Commands, PlainUsage, examples, option
 from datamover.move_command import errors_to_exit
 
 app = typer.Typer(
     help="Record, inspect or view a stream from another program.\n\nBy default, the token of a "
     "stream of the same user on this machine is used. For any other stream, set the environment "
     "variable DATAMOVER_STREAM_TOKEN.",
+    cls=Commands,
+    epilog=examples(
+        "datamover stream info tcp://127.0.0.1:5777",
+        "datamover stream record tcp://127.0.0.1:5777 run.zarr --array u",
+        "datamover stream view tcp://127.0.0.1:5777",
+    ),
     no_args_is_help=True,
 )
 

@@ -77,12 +77,11 @@ std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_secon
     stream::Consumer& from = consumer();
     whole_.reset();
     whole_memory_.reset();
-    const std::optional<stream::Consumer::Step> step =
-        from.next(io::timeout_or_default(timeout_seconds));
-    if (!step) return std::nullopt;
+    const stream::ArrivedStep* const step = from.next(io::timeout_or_default(timeout_seconds));
+    if (step == nullptr) return std::nullopt;
     StreamStep arrived{step->number, {}};
     try {
-        for (const stream::IncomingArray* array : step->arrays) {
+        for (const auto& [array, messages] : step->arrays) {
             arrived.names.push_back(array->name());
             if (wants_all_) {
                 unpack_whole(*array);

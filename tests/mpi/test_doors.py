@@ -117,6 +117,19 @@ def broadcast(comm, rng):
     return Case(foreign.DistributedArray(comm, shape, 0, local, partition), shape, local, wanted)
 
 
+def heat(comm, rng):
+    shape = random_shape(rng)
+    split = int(rng.integers(-1, len(shape)))
+    lo, hi = [0] * len(shape), list(shape)
+    if split >= 0:
+        ends = cuts(rng, shape[split], comm.size)
+        lo[split], hi[split] = ends[comm.rank], ends[comm.rank + 1]
+    wanted = box_values(shape, lo, hi)
+    values = np.zeros(wanted.shape)
+    x = foreign.DNDarray(comm, shape, None if split < 0 else split, values)
+    return Case(x, shape, values, wanted)
+
+
 def chunks(extent, parts):
     """Ranges as torch.chunk cuts them, and empty ones after those."""
     width = max(1, -(-extent // parts))
@@ -230,6 +243,7 @@ KINDS = [
     dist_array,
     pylops,
     broadcast,
+    heat,
     dtensor,
     partitioned,
     distarray_blocks,
@@ -493,11 +507,17 @@ def test_locals_that_are_not_at_their_locations(comm, wrong):
     dm.layout_of(x, comm=comm)
 
 
-def test_a_communicator_that_is_invalid_on_one_process(comm):
-    x = foreign.IS(comm, [comm.rank])
-    given = MPI.COMM_NULL if comm.rank == comm.size - 1 else comm
-    with pytest.raises(dm.errors.InvalidArgument, match=r"comm is MPI\.COMM_NULL"):
-        dm.layout_of(x, shape=comm.size, comm=given)
+@pytest.mark.parametrize("kind", [vec, vec_of_grid, index_set, function, pylops, heat])
+@pytest.mark.parametrize("wrong", [MPI.COMM_NULL, "comm"])
+def test_a_communicator_that_is_invalid_on_one_process(comm, rng, kind, wrong):
+    case = kind(comm, rng)
+    layout = dm.layout_of(case.x, comm=comm, **case.options)
+    given = wrong if comm.rank == comm.size - 1 else comm
+    for x in (case.x, dm.Array(layout, comm=comm)):
+        options = case.options if x is case.x else {}
+        error, words = raised(comm, lambda x=x, o=options: dm.layout_of(x, comm=given, **o))
+        assert error is (dm.errors.WrongType if wrong == "comm" else dm.errors.InvalidArgument)
+        assert "comm is" in words
 
 
 def test_our_arrays_go_out_as_partitioned(comm, rng):

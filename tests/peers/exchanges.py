@@ -4,8 +4,9 @@
 
 Usage: `python tests/peers/exchanges.py [PACKAGE ...] [PROCESSES ...]`, by default all packages on
 1, 2, 3 and 4 processes, with the Python that datamover, SciPy, matplotlib and pytest are installed
-for. A package is installed in build/peers_PACKAGE; its tests are those of its source distribution.
-To build mpi4py-fft, install the headers of FFTW (Debian: libfftw3-dev). `MPIEXEC` in the
+for. A package is installed in build/peers_PACKAGE; its tests are those of its source distribution,
+or of its repository. To build mpi4py-fft, install the headers of FFTW (Debian: libfftw3-dev). heat
+uses PyTorch of Debian 12 (python3-torchvision), which is for Python 3.11. `MPIEXEC` in the
 environment is the launcher. Tests that fail are repeated with the package's own exchanges. The exit
 code is 1 if a test fails only with our movers, or if a run does not end.
 """
@@ -21,29 +22,59 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 #: Time limit for one package on one number of processes.
 LIMIT_SECONDS = 3600
+#: Debian's packages for its Python.
+DEBIAN = Path("/usr/lib/python3/dist-packages")
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A package, further packages that it needs, its tests, and a conftest.py that patches it."""
+    """A package, further packages that it needs, its tests, and a conftest.py that patches it.
+
+    Attributes
+    ----------
+    package : str
+    needs : tuple of str
+        Requirements for pip.
+    tests : tuple of str
+        Files.
+    conftest : str
+    source : tuple of str, optional
+        A git repository and its tag, for packages that are distributed without tests. They run
+        in its root directory.
+    of_system : tuple of str
+        Packages of Debian's Python that it needs.
+    """
 
     package: str
     needs: tuple[str, ...]
     tests: tuple[str, ...]
     conftest: str
+    source: tuple[str, str] | None = None
+    of_system: tuple[str, ...] = ()
 
     @property
     def place(self) -> Path:
         """The directory that the package and its tests are installed in."""
         return HERE.parents[1] / f"build/peers_{self.package.replace('-', '_')}"
 
+    @property
+    def tests_in(self) -> Path:
+        """The directory that the tests run in."""
+        return self.place if self.source else self.place / "tests"
+
     def prepare(self) -> None:
         """Install the package, and put its tests into a directory with our conftest."""
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
         if not self.place.exists():
+            packages = [*self.needs] if self.source else [self.package, *self.needs]
+            if self.source:
+                git = ["git", "-c", "advice.detachedHead=false", "clone", "-q", "--depth", "1", "--branch", self.source[1]]
+                subprocess.run([*git, self.source[0], str(self.place)], check=True)
             target = ["--no-deps", "--target", str(self.place)]
-            subprocess.run([*pip, "install", *target, self.package, *self.needs], check=True)
-        tests = self.place / "tests"
+            subprocess.run([*pip, "install", *target, *packages], check=True)
+            for name in self.of_system:
+                (self.place / name).symlink_to(DEBIAN / name)
+        tests = self.tests_in
         tests.mkdir(exist_ok=True)
         if not all((tests / test).exists() for test in self.tests):
             source = ["--no-deps", "--no-binary", self.package, "-d", str(self.place), self.package]
@@ -78,7 +109,7 @@ class Suite:
         plugins = ["-p", "no:cacheprovider", "-p", "failed_tests"]
         plain = ["-c", os.devnull, "--rootdir", "."]  # not our pytest options
         command = [*launch, *pytest, *plugins, *plain, *more, *tests]
-        where = {"env": {**os.environ, **given}, "cwd": self.place / "tests"}
+        where = {"env": {**os.environ, **given}, "cwd": self.tests_in}
         try:
             code = subprocess.run(command, **where, timeout=LIMIT_SECONDS).returncode
         except subprocess.TimeoutExpired:
@@ -122,6 +153,14 @@ SUITES = (
             "test_stackedlinearop.py",
         ),
         "import pylops_moves\n\npylops_moves.patch()\n",
+    ),
+    Suite(
+        "heat",
+        ("numpy<2",),
+        ("heat/core/tests/test_dndarray.py", "heat/core/tests/test_manipulations.py"),
+        "import heat_moves\n\nheat_moves.patch()\n",
+        source=("https://github.com/helmholtz-analytics/heat", "v1.3.1"),
+        of_system=("torch", "torchvision"),
     ),
 )
 

@@ -9,22 +9,57 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 10
+VERSION = 11
 LIMIT_SECONDS = 60
-#: Magic, bytes that follow, their CRC32C; then its own.
-FRAME = struct.Struct("!4sII")
-FRAME_MAGIC = b"DMF7"
-#: Magic, whether one step alone is granted, place before which all is taken, place before which all
-#: may be sent; then its CRC32C.
-GRANT = struct.Struct("!4sIQQ")
-GRANT_MAGIC = b"DMG7"
-#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number
-#: of the step; then its CRC32C.
-CHUNK = struct.Struct("!4sIIQQQQQQ")
-CHUNK_MAGIC, SHARED_MAGIC = b"DMC7", b"DMS7"
+#: The CRC32C of what follows, magic, bytes after the header, their CRC32C.
+FRAME = struct.Struct("<I4sII")
+FRAME_MAGIC = b"DMF8"
+#: The CRC32C of what follows, magic, place before which all is taken, place before which all may be
+#: sent, whether one step alone is granted.
+GRANT = struct.Struct("<I4sQQQ")
+GRANT_MAGIC = b"DMG8"
+#: The CRC32C of what follows, magic, CRC32C of the bytes, number of the array, place of the step,
+#: offset, bytes, segment, position, number of the step.
+CHUNK = struct.Struct("<I4sIIQQQQQQ")
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC8", b"DMS8"
 CHUNK_BYTES = 1 << 20
 #: Where more comes of a step, or perhaps.
 NO_NUMBER = 2**64 - 1
+#: Codes of errors, from 1 on.
+CODES = [
+    "invalid_argument",
+    "out_of_range",
+    "wrong_type",
+    "mismatch",
+    "no_memory",
+    "io",
+    "mpi",
+    "peer_failed",
+    "timeout",
+    "invalid_state",
+    "unsupported",
+]
+#: The fields of each type of frame, by the type's number, with what they are if they are not given:
+#: an integer, a text, or a list of items like the one in it.
+FIELDS = {
+    "greeting": {"datamover_stream": 0},
+    "control": {"key": "", "nprocs": 1, "rank": 0, "token": ""},
+    "data": {"key": "", "rank": 0, "pathway": 0, "token": ""},
+    "welcome": {"key": "", "pathways": 1, "ahead": 0, "pressed": 0, "tells_by_messages": 0,
+                "producers": [("", 0, "")]},
+    "joined": {},
+    "array": {"number": 0, "name": "", "dtype": "", "elem_bytes": 0, "layout": ""},
+    "arrays": {},
+    "subscribe": {"newest": 0, "hears_by_messages": 0, "arrays": [("", "")]},
+    "credit": {"steps": 0},
+    "subscribed": {},
+    "step": {"place": 0, "step": 0, "dropped": 0, "arrays": [0]},
+    "done": {"place": 0},
+    "bye": {"place": 0, "error": ()},
+    "end": {"dropped": 0, "steps": 0},
+    "failed": {"place": 0, "error": ()},
+}  # fmt: skip
+TYPES = list(FIELDS)
 
 
 def said(words):
@@ -34,73 +69,105 @@ def said(words):
 
 
 def record(words):
-    """Fields as the engine encodes them; what it does not know has a tag of its own."""
-    body = b""
-    for key, value in words.items():
-        name = str(key).encode()
-        body += bytes([len(name)]) + name + encoded(value)
+    """Fields as the engine encodes them; of a type that it does not have, all that are given."""
+    kind = words.get("type", words.get("role", "greeting"))
+    if not isinstance(kind, str) or kind not in FIELDS:
+        return b"".join(map(encoded, [kind, *words.values()]))
+    body = encoded(TYPES.index(kind))
+    for key, default in FIELDS[kind].items():
+        if key != "error":
+            body += encoded(words.get(key, [] if isinstance(default, list) else default))
+        elif "code" not in words:
+            body += encoded(0)
+        else:
+            code = words["code"]
+            is_known = isinstance(code, str) and code in CODES
+            body += encoded(1) + encoded(1 + CODES.index(code) if is_known else code)
+            body += encoded(words.get("words", ""))
     return body
 
 
+def is_for_data(data):
+    """Whether who connects comes for messages, by the first that it says."""
+    return data[FRAME.size :].startswith(encoded(TYPES.index("data")))
+
+
 def encoded(value):
+    """A value in words of 8 bytes; what the engine does not know takes some, too."""
     if isinstance(value, int) and -(2**63) <= value < 2**63:  # True and False are 1 and 0
-        return b"i" + struct.pack("!q", value)
+        return struct.pack("<q", value)
     if isinstance(value, str):
         value = value.encode()
     if isinstance(value, bytes):
-        return b"t" + struct.pack("!I", len(value)) + value
+        return struct.pack("<q", len(value)) + value + bytes(-len(value) % 8)
     if isinstance(value, list):
-        return b"l" + struct.pack("!I", len(value)) + b"".join(map(encoded, value))
-    return b"?" + repr(value).encode()
+        items = [one if isinstance(one, list) else [one] for one in value]
+        return struct.pack("<q", len(value)) + b"".join(encoded(v) for one in items for v in one)
+    return repr(value).encode()
 
 
 def decoded(body):
     """The fields of a record, which is right; texts that are not UTF-8 as bytes."""
-    words = {}
-    while body:
-        key, body = body[1 : 1 + body[0]].decode(), body[1 + body[0] :]
-        words[key], body = _value(body)
+    number, body = _value(body, 0)
+    kind = TYPES[number]
+    words = {} if kind == "greeting" else {"role" if kind in ("control", "data") else "type": kind}
+    for key, default in FIELDS[kind].items():
+        if key == "error":
+            has_error, body = _value(body, 0)
+            if has_error:
+                code, body = _value(body, 0)
+                words["code"] = CODES[code - 1]
+                words["words"], body = _value(body, "")
+        else:
+            words[key], body = _value(body, default)
+    assert not body
     return words
 
 
-def _value(body):
-    tag, body = body[:1], body[1:]
-    if tag == b"i":
-        return struct.unpack("!q", body[:8])[0], body[8:]
-    (count,), body = struct.unpack("!I", body[:4]), body[4:]
-    if tag == b"t":
-        text = body[:count]
+def _value(body, like):
+    (count,), rest = struct.unpack("<q", body[:8]), body[8:]
+    if isinstance(like, int):
+        return count, rest
+    if isinstance(like, str):
+        text = rest[:count]
         with contextlib.suppress(UnicodeDecodeError):
             text = text.decode()
-        return text, body[count:]
-    assert tag == b"l"
+        return text, rest[count + -count % 8 :]
     items = []
     for _ in range(count):
-        item, body = _value(body)
-        items.append(item)
-    return items, body
+        item = like[0]
+        if isinstance(item, tuple):
+            parts = []
+            for one in item:
+                part, rest = _value(rest, one)
+                parts.append(part)
+            items.append(parts)
+        else:
+            part, rest = _value(rest, item)
+            items.append(part)
+    return items, rest
 
 
 def frame_header(count, checksum):
     """What stands before so many bytes; they may be others."""
-    return checked(FRAME.pack(FRAME_MAGIC, count, checksum))
+    return checked(FRAME.pack(0, FRAME_MAGIC, count, checksum))
 
 
 def chunk_header(magic, checksum, array, place, offset, count, segment=0, position=0,
                  number=NO_NUMBER):  # fmt: skip
     """What stands before a chunk; anything may be wrong."""
     fields = magic, checksum, array, place, offset, count, segment, position, number
-    return checked(CHUNK.pack(*fields))
+    return checked(CHUNK.pack(0, *fields))
 
 
 def grant(taken, may, alone=0):
     """What a consumer has taken and grants; anything may be wrong."""
-    return checked(GRANT.pack(GRANT_MAGIC, alone, taken, may))
+    return checked(GRANT.pack(0, GRANT_MAGIC, taken, may, alone))
 
 
 def checked(words):
-    """Words with their checksum behind them."""
-    return words + struct.pack("!I", crc32c(words))
+    """A header with its checksum, which is its first word."""
+    return struct.pack("<I", crc32c(words[4:])) + words[4:]
 
 
 def read_exactly(sock, count):
@@ -117,8 +184,8 @@ def read_exactly(sock, count):
 
 def read_frame(sock):
     header = read_exactly(sock, FRAME.size)
-    assert checked(header) == header + read_exactly(sock, 4)
-    magic, count, checksum = FRAME.unpack(header)
+    assert checked(header) == header
+    _, magic, count, checksum = FRAME.unpack(header)
     body = read_exactly(sock, count)
     assert magic == FRAME_MAGIC and checksum == crc32c(body)
     return decoded(body)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import datamover as dm
 from datamover import cli, launch, move_command
 
+COMMANDS = {"explain", "stream", "info", "bench", "halo", "app", "summa"}
 ARRAY = np.random.default_rng(1).integers(0, 1000, (30, 23, 19)).astype("i2")
 
 
@@ -208,8 +209,11 @@ def test_help_of_move_looks_as_that_of_the_others():
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["move"], ["explain"], ["stream", "record"], ["stream", "info"], ["stream", "view"]],
-)
+    [
+        [], ["move"], ["explain"], ["bench"], ["app"],
+        ["stream"], ["stream", "record"], ["stream", "info"], ["stream", "view"],
+    ],
+)  # fmt: skip
 def test_help_ends_with_examples_that_are_commands(words):
     text = here(*words, "--help").stdout
     assert "{" not in text.partition("Usage:")[2].partition("\n")[0]
@@ -316,6 +320,28 @@ def test_usage_errors_of_move_are_one_line(words, told):
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
     assert told in done.stderr
     assert done.stderr.endswith("; all options: datamover move --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("explain --shape 8,x", "'--shape': '8,x' are not integers such as 64,64,64"),
+        ("explain --shape 8", "Missing option '--from'"),
+        ("stream recrd", "No such command 'recrd'. Did you mean 'record'?"),
+        ("stream info", "Missing argument 'ADDRESS'"),
+        ("bench halo -n many", "'-n' / '--nprocs': "),
+        ("app summa --nothing", "No such option: --nothing"),
+        ("mov", "No such command 'mov'"),
+    ],
+)
+def test_usage_errors_of_all_commands_are_one_line(words, told):
+    done = here(*words.split())
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert told in done.stderr
+    command = " ".join(word for word in words.split()[:2] if word in COMMANDS)
+    assert f"; all options: datamover {command}".strip() in done.stderr, done.stderr
+    assert done.stderr.endswith(" --help\n")
 
 
 #: Interrupts the process as it begins to load a module, and tells what comes of it.

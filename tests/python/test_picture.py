@@ -218,6 +218,21 @@ def test_ranks_that_are_close_have_colors_that_differ(nprocs):
     assert distance[(close > 0) & (close <= 8)].min() > 0.25
 
 
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ((0, 1, 2), "(*,*,block) on grid (1, 1, 3)"),
+        ((2, 1, 0), "(*,*,block) on grid (1, 1, 3); dimension 0 was 2, 2 was 0"),
+    ],
+)
+def test_a_transpose_names_the_dimensions_that_it_moves(drawn, axes, words):
+    shape = (6, 5, 4)
+    before = dm.BlockCyclic(shape, "(block,*,*)", nprocs=3)
+    after = dm.BlockCyclic([shape[a] for a in axes], "(*,*,block)", nprocs=3)
+    figure = drawn(dm.redistribute(before, after, axes=axes))
+    assert words in [text.get_text() for text in figure.texts]
+
+
 def test_ticks_are_the_indices_of_the_array(drawn):
     box = dm.Region((-2, 100), (6, 1100))
     figure = drawn(dm.halo(dm.FloorPlan.uniform(box, (2, 2), 4), 1))

@@ -213,12 +213,12 @@ def test_hostile_tokens_are_refused(runtime, token):
             if token is None:
                 del words["token"]
             sock.sendall(stream_words.said(words))
-            if isinstance(token, dict) or token == 2**70:  # no field holds these
-                with pytest.raises(ConnectionError):
-                    stream_words.read_frame(sock)
-            else:
+            if isinstance(token, str) or token in (None, 0, []):  # a text; a length of 0
                 answer = stream_words.read_frame(sock)
                 assert (answer["type"], answer["code"]) == ("failed", "invalid_argument")
+            else:
+                with pytest.raises(ConnectionError):
+                    stream_words.read_frame(sock)
         with dm.stream.connect(out.address) as source:
             expect_step(out, source)
         expect_refusals(out, 1)
@@ -261,7 +261,7 @@ LOCAL_CONSUMER = """
     sock.settimeout(60)
     sock.recv(1 << 16)
     sock.sendall(bytes.fromhex(sys.argv[2]))
-    print(sock.recv(1 << 16)[:4].decode(), flush=True)
+    print(sock.recv(1 << 16)[4:8].decode(), flush=True)
 """
 
 

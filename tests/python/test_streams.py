@@ -1356,7 +1356,7 @@ class Proxy:
         passed = 0
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                if not back and stream_words.record({"role": "data"}) in data:
+                if not back and not passed and stream_words.is_for_data(data):
                     is_data.set()
                 if back == self._of_stream and is_data.is_set():
                     data = self._change(passed, data)

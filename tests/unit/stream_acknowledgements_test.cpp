@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stream/sender/outbox.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {
@@ -54,7 +54,7 @@ struct Resting {
     }
     /// Whether the next chunk does, of so many bytes.
     bool comes(std::size_t bytes = elems) const {
-        const std::size_t count = ChunkHeader::size_bytes + bytes;
+        const std::size_t count = sizeof(ChunkHeader) + bytes;
         return served.read(count).size() == count;
     }
 
@@ -91,8 +91,7 @@ TEST(StreamAcknowledgements, AreHeardByTheThreadWhereAMessageMayNotBeSentYet) {
     for (std::uint64_t place = 0; place < 300; ++place) {
         served.pack(place, message);
         served.grant(place, place + 1);  // nobody does anything else
-        ASSERT_EQ(served.read(ChunkHeader::size_bytes + elems).size(),
-                  ChunkHeader::size_bytes + elems)
+        ASSERT_EQ(served.read(sizeof(ChunkHeader) + elems).size(), sizeof(ChunkHeader) + elems)
             << place;
     }
 }
@@ -168,7 +167,7 @@ TEST(StreamAcknowledgements, AreNeverLost) {
             constexpr std::uint64_t ahead = 4;
             served.grant(0, ahead);
             for (std::uint64_t place = 0; place < steps; ++place) {
-                constexpr std::size_t bytes = ChunkHeader::size_bytes + elems;
+                constexpr std::size_t bytes = sizeof(ChunkHeader) + elems;
                 if (served.read(bytes).size() < bytes) return;
                 if (here() % 2 == 0) std::this_thread::yield();
                 served.grant(place + 1, place + 1 + ahead);

@@ -64,15 +64,16 @@ protected:
     void subscribe() { consumer_.subscribe({{"u", layout_, "\"<f8\""}}); }
     /// The number of the next step, whose values are right; -1 at the end.
     std::int64_t take() {
-        const auto step = consumer_.next(limit_seconds);
-        if (!step) return -1;
+        const ArrivedStep* const step = consumer_.next(limit_seconds);
+        if (step == nullptr) return -1;
+        const std::int64_t number = step->number;
         std::vector<double> values(static_cast<std::size_t>(elems()), -1.0);
         consumer_.unpack("u",
                          {reinterpret_cast<std::byte*>(values.data()), &memory_, {0, 8 * elems()}});
         consumer_.taken();
         for (std::int64_t n = 0; n < elems(); ++n)
-            EXPECT_EQ(values[static_cast<std::size_t>(n)], value(step->number, n));
-        return step->number;
+            EXPECT_EQ(values[static_cast<std::size_t>(n)], value(number, n));
+        return number;
     }
     std::uint64_t step_bytes() const { return 8 * static_cast<std::uint64_t>(elems()); }
 

@@ -9,10 +9,14 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include "stream/sender/reception.hpp"
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream_stranger.hpp"
 
@@ -27,6 +32,7 @@ namespace datamover::stream {
 namespace {
 
 using Room = StepQueue::Room;
+using Type = Frame::Type;
 
 /// Whether an array may be added, once what the policy drops for it was dropped.
 struct Answer {
@@ -99,98 +105,133 @@ TEST(StreamQueue, ArraysOfAStepGoTogether) {
     EXPECT_EQ(queue.dropped(), 1);
 }
 
-TEST(StreamFields, AreReadAsTheyAreWritten) {
+/// A frame of each type, with values at their limits.
+std::vector<Frame> frames_of_all_types() {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
-    const std::string odd("\x00\xff \n\u00e9\u4e2d\U0001f600", 13);
-    const std::string bytes = Record()
-                                  .add("name", odd)
-                                  .add("most", most)
-                                  .add("least", least)
-                                  .add("list", ValueList().add(1).add(ValueList()).add("x"))
-                                  .add("yes", true)
-                                  .add("name", "the last one counts")
-                                  .bytes();
-    const Value read = Value::parse_record(bytes);
-    EXPECT_EQ(read.name("name"), "the last one counts");
-    EXPECT_EQ(read.items()[0].text(), odd);
-    EXPECT_EQ(read.number("most"), most);
-    EXPECT_EQ(read.find("least")->integer(), least);
-    EXPECT_EQ(read.list("list", 3).size(), 3u);
-    EXPECT_EQ(read.list("list", 3)[1].kind(), Value::Kind::list);
-    EXPECT_TRUE(read.list("list", 3)[2].is("x"));
-    EXPECT_TRUE(read.flag("yes"));
-    EXPECT_FALSE(read.flag("no"));
-    EXPECT_EQ(read.find("other"), nullptr);
-    EXPECT_TRUE(Value::parse_record("").items().empty());
+    const Layout line = BlockCyclic({6}, "block", 2);
+    const std::string odd("a \u00e9\u4e2d\U0001f600"), of_256(256, 'x');
+    return {
+        {.type = Type::greeting, .version = -7},
+        {.type = Type::control, .key = odd, .token = odd, .nprocs = max_processes, .rank = most},
+        {.type = Type::data, .key = of_256, .token = {}, .rank = 3, .pathway = most},
+        {.type = Type::welcome,
+         .key = "k",
+         .pathways = max_pathways,
+         .senders = {{"host", 1, ""}, {"::1", 65535, odd}},
+         .goes_ahead = true,
+         .tells_by_messages = true},
+        {.type = Type::joined},
+        {.type = Type::array, .array = {max_array_number, odd, "\"<f8\"", line, max_elem_bytes}},
+        {.type = Type::arrays},
+        {.type = Type::subscribe, .wanted = {{"u", line}, {of_256, line}}, .newest = true},
+        {.type = Type::credit, .steps = most},
+        {.type = Type::subscribed},
+        {.type = Type::step, .place = most, .number = 0, .dropped = most, .numbers = {0, 4096}},
+        {.type = Type::done, .place = most},
+        {.type = Type::bye, .place = most},
+        {.type = Type::end, .steps = 1, .dropped = most},
+        {.type = Type::failed, .error = Error(ErrorCode::io, "why: \u00e9")},
+    };
 }
 
-TEST(StreamFields, OfWrongKindsAreRefused) {
-    const Value read = Value::parse_record(Record()
-                                               .add("t", "x")
-                                               .add("n", -1)
-                                               .add("two", 2)
-                                               .add("l", ValueList().add(1).add(2))
-                                               .add("c", "a\u0085")
-                                               .add("u", "\xed\xa0\x80")
-                                               .bytes());
-    for (const char* key : {"t", "n", "l", "none"}) EXPECT_THROW(read.number(key), Error) << key;
-    for (const char* key : {"n", "l", "c", "u", "none"}) EXPECT_THROW(read.name(key), Error) << key;
-    for (const char* key : {"n", "l", "none"}) EXPECT_THROW(read.bytes(key), Error) << key;
-    for (const char* key : {"t", "n", "l", "two"}) EXPECT_THROW(read.flag(key), Error) << key;
-    EXPECT_THROW(read.list("l", 1), Error);
-    EXPECT_THROW(read.list("t", 1), Error);
-    EXPECT_THROW(read.list("l", 2)[0].as_number("item", 2, 3), Error);
-    const std::string of_256(256, 'x');
-    EXPECT_EQ(Value::parse_record(Record().add("n", of_256).bytes()).name("n"), of_256);
-    EXPECT_THROW(Value::parse_record(Record().add("n", of_256 + "x").bytes()).name("n"), Error);
-    for (const char* text : {"\xff", "\xc0\x80", "\xf5\x80\x80\x80", "\xe4\xb8", "\n", "\x7f"})
-        EXPECT_FALSE(is_plain_text(text)) << text;
+/// The words of a frame, which follow its header.
+std::string words_of(Frame frame) {
+    return frame.bytes().substr(sizeof(FrameHeader));
+}
+Frame read_words(std::string_view words) {
+    return Frame::read(std::as_bytes(std::span(words.data(), words.size())));
+}
+/// Words with one of them replaced.
+std::string with_word(std::string words, std::size_t place, std::int64_t value) {
+    std::memcpy(words.data() + place * sizeof value, &value, sizeof value);
+    return words;
+}
+
+TEST(StreamFields, AreReadAsTheyAreWritten) {
+    int types = 0;
+    for (Frame& frame : frames_of_all_types()) {
+        EXPECT_EQ(static_cast<int>(frame.type), types++);
+        Frame again = read_words(words_of(frame));
+        EXPECT_EQ(again.type, frame.type);
+        EXPECT_EQ(words_of(again), words_of(frame)) << types;
+    }
+    EXPECT_EQ(types, static_cast<int>(Type::failed) + 1);
+    const Frame failed = read_words(words_of(frames_of_all_types().back()));
+    EXPECT_EQ(failed.error->code(), ErrorCode::io);
+    EXPECT_STREQ(failed.error->what(), "why: \u00e9");
+}
+
+TEST(StreamFields, OutsideTheirLimitsAreRefused) {
+    const auto refuses = [](Frame frame) {
+        EXPECT_THROW(read_words(words_of(std::move(frame))), Error);
+    };
+    const Layout line = BlockCyclic({6}, "block", 2);
+    for (const std::int64_t nprocs : {std::int64_t{0}, std::int64_t{-1}, max_processes + 1})
+        refuses({.type = Type::control, .nprocs = nprocs});
+    refuses({.type = Type::data, .rank = -1});
+    refuses({.type = Type::data, .pathway = -1});
+    for (const std::int64_t pathways : {0, max_pathways + 1})
+        refuses({.type = Type::welcome, .pathways = pathways});
+    for (const int port : {0, 65536})
+        refuses({.type = Type::welcome, .senders = {{"host", port, ""}}});
+    for (const std::int64_t steps : {0, -1}) refuses({.type = Type::credit, .steps = steps});
+    refuses({.type = Type::done, .place = -1});
+    refuses({.type = Type::step, .numbers = {4097}});
+    refuses({.type = Type::step, .numbers = std::vector<std::uint32_t>(4097)});
+    refuses({.type = Type::array, .array = {-1, "u", "", line, 8}});
+    refuses({.type = Type::array, .array = {0, "u", "", line, 0}});
+    refuses({.type = Type::array, .array = {0, "u", "", line, max_elem_bytes + 1}});
+    for (const char* name : {"\xff", "\xc0\x80", "\xf5\x80\x80\x80", "\xe4\xb8", "\n", "\x7f",
+                             "a\u0085", "\xed\xa0\x80"}) {
+        EXPECT_FALSE(is_plain_text(name)) << name;
+        refuses({.type = Type::array, .array = {0, name, "", line, 8}});
+        refuses({.type = Type::subscribe, .wanted = {{name, line}}});
+    }
+    refuses({.type = Type::data, .key = std::string(257, 'x')});
     EXPECT_TRUE(is_plain_text("a \u00e9\u4e2d\U0001f600"));
+    const std::string joined = words_of({.type = Type::joined});
+    for (const std::int64_t type : {-1, static_cast<int>(Type::failed) + 1})
+        EXPECT_THROW(read_words(with_word(joined, 0, type)), Error);
+    const std::string failed = words_of(frames_of_all_types().back());
+    EXPECT_THROW(read_words(with_word(failed, 2, 0)), Error);  // without its error
+    EXPECT_EQ(read_words(with_word(failed, 3, 99)).error->code(), ErrorCode::peer_failed);
+    const Frame few = read_words(words_of(
+        {.type = Type::failed, .error = Error(ErrorCode::io, "\x1b\n" + std::string(9999, 'x'))}));
+    EXPECT_EQ(few.error->what(), "\n" + std::string(1998, 'x'));
 }
 
 TEST(StreamFields, ThatAreCutOrTooManyAreRefused) {
-    const std::string right =
-        Record().add("a", "text").add("b", 7).add("c", ValueList().add("x").add(1)).bytes();
-    for (std::size_t count = 1; count < right.size(); ++count) {
-        const std::string cut = right.substr(0, count);
-        const bool ends_with_a_field = count == 11 || count == 22;
-        if (ends_with_a_field)
-            EXPECT_EQ(Value::parse_record(cut).items().size(), count / 11);
-        else
-            EXPECT_THROW(Value::parse_record(cut), Error) << count;
+    for (Frame& frame : frames_of_all_types()) {
+        const std::string right = words_of(frame);
+        for (std::size_t count = 0; count < right.size(); ++count)
+            EXPECT_THROW(read_words(right.substr(0, count)), Error) << count;
+        EXPECT_THROW(read_words(right + std::string(8, '\0')), Error);
     }
-    ValueList many;
-    for (std::size_t n = 0; n <= Value::max_items; ++n) many.add("");
-    EXPECT_THROW(Value::parse_record(Record().add("a", many).bytes()), Error);
-    ValueList deep;
-    for (int n = 0; n < 100; ++n) deep = ValueList().add(deep);
-    EXPECT_THROW(Value::parse_record(Record().add("a", deep).bytes()), Error);
-    EXPECT_THROW(Value::parse_record(std::string("\x01"
-                                                 "al\xff\xff\xff\xff",
-                                                 7)),
-                 Error);
+    const std::string step = words_of({.type = Type::step, .numbers = {0}});
+    const std::string key = words_of({.type = Type::data, .key = "k"});
+    for (const std::int64_t count : {std::int64_t{-1}, std::int64_t{1} << 62}) {
+        EXPECT_THROW(read_words(with_word(step, 4, count)), Error);
+        EXPECT_THROW(read_words(with_word(key, 1, count)), Error);
+    }
 }
 
 TEST(StreamFields, OfRandomBytesDoNoHarm) {
     std::mt19937 draw(8);
-    const std::string good = Record()
-                                 .add("type", "step")
-                                 .add("l", ValueList().add(1).add(ValueList().add("\u00e9")))
-                                 .add("n", -5)
-                                 .bytes();
-    int read = 0;
-    for (int n = 0; n < 20'000; ++n) {
-        std::string bytes = good;
-        for (auto changes = 1 + draw() % 3; changes > 0; --changes)
-            bytes[draw() % bytes.size()] = static_cast<char>(draw());
-        try {
-            read += Value::parse_record(bytes).kind() == Value::Kind::record;
-        } catch (const Error& error) {
-            ASSERT_EQ(error.code(), ErrorCode::io);
+    int read_whole = 0;
+    for (int n = 0; n < 2'000; ++n) {
+        for (Frame& frame : frames_of_all_types()) {
+            std::string bytes = words_of(frame);
+            for (auto changes = 1 + draw() % 3; changes > 0; --changes)
+                bytes[draw() % bytes.size()] = static_cast<char>(draw());
+            try {
+                read_words(bytes);
+                ++read_whole;
+            } catch (const Error& error) {
+                ASSERT_EQ(error.code(), ErrorCode::io);
+            }
         }
     }
-    EXPECT_GT(read, 0);
+    EXPECT_GT(read_whole, 0);
 }
 
 TEST(StreamPlan, FillsUpTheSmallerProgram) {
@@ -210,11 +251,9 @@ TEST(StreamPlan, FillsUpTheSmallerProgram) {
                       rank < 2 ? layout.local_elems(rank) : 0);
     }
     EXPECT_THROW(plan_between(wide, BlockCyclic({6, 5}, "(*, block)", 2)), Error);
-    for (const char* bytes : {"", "x", "ABC"})
-        EXPECT_THROW(layout_of_bytes(bytes, 1), Error) << bytes;
+    for (const char* bytes : {"", "x", "ABC"}) EXPECT_THROW(layout_of_bytes(bytes), Error) << bytes;
     const Layout line = BlockCyclic({6}, "(block)", 2);
-    EXPECT_EQ(layout_of_bytes(bytes_of_layout(line), 2), line);
-    EXPECT_THROW(layout_of_bytes(bytes_of_layout(line), 3), Error);
+    EXPECT_EQ(layout_of_bytes(bytes_of_layout(line)), line);
 }
 
 /// A stream that listens at the loopback, and strangers at its door.
@@ -229,9 +268,7 @@ protected:
         ASSERT_EQ(::listen(listener_, 16), 0);
         socklen_t bytes = sizeof address_;
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
-        Record welcome;
-        welcome.add("type", "welcome");
-        audience_ = std::make_shared<Audience>(Flow(), 1, welcome, places_);
+        audience_ = std::make_shared<Audience>(Flow(), 1, Frame{.type = Type::welcome}, places_);
         outbox_ = std::make_shared<Outbox>(1);
         std::vector<Descriptor> listeners;
         listeners.emplace_back(listener_);
@@ -241,7 +278,7 @@ protected:
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
     StreamCounters counters() const { return audience_->counters(); }
     Decision decided(std::int64_t sequence) const {
-        audience_->finish_steps_before(sequence);
+        audience_->finish_steps_before(sequence, true);
         std::optional<Decision> decision;
         while (!decision) decision = audience_->decide(0, sequence, std::chrono::milliseconds(50));
         audience_->carry_out(0, sequence, 40);
@@ -249,31 +286,30 @@ protected:
     }
     /// What both processes of a consumer hear at the end of a stream of two steps, of which the
     /// second process has granted so many.
-    Value last_of_two_processes(std::int64_t granted) const {
+    Frame last_of_two_processes(std::int64_t granted) const {
         const Layout line = BlockCyclic({6}, "block", 2);
         audience_->add_array({0, "u", "\"<f8\"", line, 8});
         const Stranger first = knock(), second = knock();
-        const std::string key = first.come_in(token_, 2).name("key");
-        second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
-        second.say(Record().add("type", "credit").add("steps", granted));
-        first.say(Record().add("type", "credit").add("steps", 1));
+        const std::string key = first.come_in(token_, 2).key;
+        second.introduce(token_, {.type = Type::control, .key = key, .rank = 1});
+        second.grant(granted);
+        first.grant(1);
         first.subscribe({{"u", line}}, true);
-        first.say(Record().add("type", "arrays"));
+        first.say({.type = Type::arrays});
         for (const std::int64_t sequence : {0, 1}) {
             EXPECT_EQ(decided(sequence).to.size(), 1u);
             audience_->sent(sequence);
         }
-        while (!first.heard().find("type")->is("arrays")) {  // all that it said has been heard
+        while (first.heard().type != Type::arrays) {  // all that it said has been heard
         }
         audience_->end();
         const auto last_of = [](const Stranger& stranger) {
-            Value said = stranger.heard();
-            while (!said.find("type")->is("end") && !said.find("type")->is("failed"))
-                said = stranger.heard();
+            Frame said = stranger.heard();
+            while (said.type != Type::end && said.type != Type::failed) said = stranger.heard();
             return said;
         };
-        const Value last = last_of(first);
-        EXPECT_EQ(last_of(second).name("type"), last.name("type"));
+        const Frame last = last_of(first);
+        EXPECT_EQ(last_of(second).type, last.type);
         return last;
     }
 
@@ -290,7 +326,7 @@ protected:
     }
     /// A consumer that needs no announcement of whole steps; its key.
     std::string come_in_and_subscribe(const Stranger& stranger) const {
-        std::string key = stranger.come_in(token_).name("key");
+        std::string key = stranger.come_in(token_).key;
         stranger.subscribe({{"u", line_}}, true);
         return key;
     }
@@ -308,8 +344,8 @@ protected:
 };
 
 TEST_F(Door, OpensToWhoKnowsTheToken) {
-    EXPECT_EQ(knock().come_in(token_).name("type"), "welcome");
-    EXPECT_EQ(knock().come_in("another").name("type"), "failed");
+    EXPECT_EQ(knock().come_in(token_).type, Type::welcome);
+    EXPECT_EQ(knock().come_in("another").type, Type::failed);
 }
 
 /// A control link, and the other end of its connection.
@@ -323,7 +359,8 @@ struct Linked {
     /// Sends so many bytes of the frame of a text that is this long, and, where it is to end, no
     /// more. Why it is not waited for any longer.
     ErrorCode begun(std::size_t text, std::size_t sent, bool ends) {
-        const std::string frame = frame_of(Record().add("a", std::string(text, 'x')).bytes());
+        const std::string frame =
+            Frame{.type = Type::control, .token = std::string(text, 'x')}.bytes();
         ErrorCode code{};
         std::thread waiting([&] {
             try {
@@ -346,7 +383,7 @@ struct Linked {
 };
 
 TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
-    const std::string right = frame_of(Record().add("a", 1).bytes());
+    const std::string right = Frame{.type = Type::done}.bytes();
     for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
         std::string damaged = right;
         damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
@@ -374,43 +411,53 @@ TEST(StreamFrames, ThatAreTooLongAreNotWaitedFor) {
 
 TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Stranger stranger = knock();
-    const Value welcome = stranger.come_in(token_);
+    const Frame welcome = stranger.come_in(token_);
     const Layout line = BlockCyclic({6}, "block", 1);
     audience_->add_array({0, "u", "\"<f8\"", line, 8});
     stranger.subscribe({{"u", line}});
     const Decision decision = decided(0);
     ASSERT_EQ(decision.joined.size(), 1u);
-    EXPECT_EQ(decision.joined[0].key, welcome.name("key"));
+    EXPECT_EQ(decision.joined[0].key, welcome.key);
     EXPECT_EQ(decision.to[0].second, 0);
     audience_->sent(0);
-    EXPECT_EQ(stranger.heard().name("type"), "array");
-    const Value step = stranger.heard();
-    EXPECT_EQ(step.name("type"), "step");
-    EXPECT_EQ(step.number("step"), 40);
+    EXPECT_EQ(stranger.heard().type, Type::array);
+    const Frame step = stranger.heard();
+    EXPECT_EQ(step.type, Type::step);
+    EXPECT_EQ(step.number, 40);
     EXPECT_FALSE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
-    stranger.say(Record().add("type", "done").add("place", 0));
+    stranger.say_done(0);
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->end();
-    EXPECT_EQ(stranger.heard().name("type"), "arrays");
-    EXPECT_EQ(stranger.heard().name("type"), "end");
+    EXPECT_EQ(stranger.heard().type, Type::arrays);
+    EXPECT_EQ(stranger.heard().type, Type::end);
     EXPECT_EQ(counters().consumers_came, 1);
+}
+
+TEST_F(Door, IsClosedToProcessesThatAConsumerDoesNotHave) {
+    const Stranger stranger = knock(), another = knock();
+    const std::string key = stranger.come_in(token_, 2).key;
+    another.introduce(token_, {.type = Type::control, .key = key, .rank = 2});
+    EXPECT_THROW(another.heard(), Error);
+    const Layout line = BlockCyclic({6}, "block", 3);
+    stranger.say({.type = Type::subscribe, .wanted = {{"u", line}}});
+    const Frame why = stranger.heard();
+    EXPECT_EQ(why.type, Type::failed);
+    EXPECT_NE(std::string(why.error->what()).find("3 processes"), std::string::npos);
 }
 
 TEST_F(Door, ConfirmsARequestOnceAllProcessesHaveGrantedSteps) {
     const Layout line = BlockCyclic({6}, "block", 2);
     audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock();
-    const std::string key = first.come_in(token_, 2).name("key");
-    second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
-    EXPECT_EQ(second.heard().name("type"), "joined");
-    ValueList wanted;
-    wanted.add(ValueList().add("u").add(bytes_of_layout(line)));
-    first.say(Record().add("type", "subscribe").add("arrays", wanted));
-    first.say(Record().add("type", "credit").add("steps", 1));
-    first.say(Record().add("type", "arrays"));
-    for (const char* type : {"array", "arrays"}) EXPECT_EQ(first.heard().name("type"), type);
-    second.say(Record().add("type", "credit").add("steps", 1));
-    EXPECT_EQ(first.heard().name("type"), "subscribed");
+    const std::string key = first.come_in(token_, 2).key;
+    second.introduce(token_, {.type = Type::control, .key = key, .rank = 1});
+    EXPECT_EQ(second.heard().type, Type::joined);
+    first.say({.type = Type::subscribe, .wanted = {{"u", line}}});
+    first.grant(1);
+    first.say({.type = Type::arrays});
+    for (const Type type : {Type::array, Type::arrays}) EXPECT_EQ(first.heard().type, type);
+    second.grant(1);
+    EXPECT_EQ(first.heard().type, Type::subscribed);
     EXPECT_EQ(decided(0).to, (std::vector<Decision::Place>{{key, 0}}));
 }
 
@@ -427,26 +474,26 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
         audience_->sent(step);
     }
     // Two of them were not granted.
-    stranger.say(Record().add("type", "done").add("place", 2));
+    stranger.say_done(2);
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->end();
-    for (const char* type : {"array", "step", "arrays"})
-        EXPECT_EQ(stranger.heard().name("type"), type);
-    const Value end = stranger.heard();
-    EXPECT_EQ(end.name("type"), "end");
-    EXPECT_EQ(end.number("steps"), 3);
+    for (const Type type : {Type::array, Type::step, Type::arrays})
+        EXPECT_EQ(stranger.heard().type, type);
+    const Frame end = stranger.heard();
+    EXPECT_EQ(end.type, Type::end);
+    EXPECT_EQ(end.steps, 3);
 }
 
 TEST_F(Door, ProcessesOfAConsumerHaveTheSameStepsAtTheEnd) {
-    const Value end = last_of_two_processes(2);
-    EXPECT_EQ(end.name("type"), "end");
-    EXPECT_EQ(end.number("steps"), 2);
+    const Frame end = last_of_two_processes(2);
+    EXPECT_EQ(end.type, Type::end);
+    EXPECT_EQ(end.steps, 2);
 }
 
 TEST_F(Door, ProcessesOfAConsumerThatMayHaveDifferentStepsAreToldAnError) {
-    const Value end = last_of_two_processes(1);
-    EXPECT_EQ(end.name("type"), "failed");
-    EXPECT_EQ(end.name("code"), "timeout");
+    const Frame end = last_of_two_processes(1);
+    EXPECT_EQ(end.type, Type::failed);
+    EXPECT_EQ(end.error->code(), ErrorCode::timeout);
     EXPECT_EQ(counters().consumers_lost, 1);
     EXPECT_EQ(counters().steps_dropped, 1);
 }
@@ -460,10 +507,9 @@ TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
     const std::string key = decided(0).to.at(0).first;
     audience_->sent(0);
     decided(1);
-    for (const std::int64_t place : {0, 1})
-        stranger.say(Record().add("type", "done").add("place", place));
-    stranger.say(Record().add("type", "arrays"));
-    while (stranger.heard().name("type") != "arrays") {
+    for (const std::int64_t place : {0, 1}) stranger.say_done(place);
+    stranger.say({.type = Type::arrays});
+    while (stranger.heard().type != Type::arrays) {
     }
     std::unique_lock lock(places_->lock);
     bool waits = false;
@@ -489,7 +535,7 @@ TEST_F(Door, IsClosedToWhoHasTakenAStepThatWasNotSent) {
         stranger.come_in(token_);
         stranger.subscribe({{"u", line_}}, hears_by_messages);
         send(2);  // it has granted one
-        stranger.say(Record().add("type", "done").add("place", 1 + hears_by_messages));
+        stranger.say_done(1 + hears_by_messages);
         EXPECT_THROW(while (true) stranger.heard(), Error);
         EXPECT_EQ(counters().consumers_lost, 1 + hears_by_messages);
     }
@@ -527,16 +573,16 @@ TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
         }
         const std::int64_t lost = counters().consumers_lost;
         EXPECT_THROW(audience_->taken_before(key, 0, place == 3 ? taken[key] + 3 : place), Error);
-        Value said = stranger.heard();
-        while (said.name("type") != "failed") said = stranger.heard();
-        EXPECT_EQ(said.name("code"), "peer_failed");
+        Frame said = stranger.heard();
+        while (said.type != Type::failed) said = stranger.heard();
+        EXPECT_EQ(said.error->code(), ErrorCode::peer_failed);
         EXPECT_EQ(counters().consumers_lost, lost + 1);
         audience_->taken_before(key, 0, ~std::uint64_t{0});  // it is not known any more
         send(2);
         audience_->taken_before(other_key, 0, taken[other_key] + 2);
         EXPECT_TRUE(all_is_taken());
         const std::int64_t left = counters().consumers_left;
-        other.say(Record().add("type", "bye"));
+        other.say({.type = Type::bye});
         while (counters().consumers_left == left) std::this_thread::yield();
     }
 }
@@ -548,14 +594,13 @@ TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
     audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     send(3);
     audience_->taken_before(key, 0, 2);
-    for (const std::int64_t place : {0, 1, 2})
-        stranger.say(Record().add("type", "done").add("place", place));
+    for (const std::int64_t place : {0, 1, 2}) stranger.say_done(place);
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->taken_before(key, 0, 3);
     EXPECT_EQ(counters().consumers_lost, 0);
     // Those that keep the steps perhaps hear of it from nobody else.
     EXPECT_EQ(send(1), (std::map<std::string, std::int64_t>{{key, 3}}));
-    stranger.say(Record().add("type", "done").add("place", 17));
+    stranger.say_done(17);
     while (counters().consumers_lost == 0) std::this_thread::yield();
 }
 
@@ -563,10 +608,10 @@ TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
     const Layout line = BlockCyclic({6}, "block", 2);
     audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock();
-    const std::string key = first.come_in(token_, 2).name("key");
-    second.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 1));
-    EXPECT_EQ(second.heard().name("type"), "joined");
-    second.say(Record().add("type", "credit").add("steps", 1));
+    const std::string key = first.come_in(token_, 2).key;
+    second.introduce(token_, {.type = Type::control, .key = key, .rank = 1});
+    EXPECT_EQ(second.heard().type, Type::joined);
+    second.grant(1);
     first.subscribe({{"u", line}}, true);
     send(2);
     audience_->taken_before(key, 1, 2);
@@ -583,45 +628,44 @@ TEST_F(Door, WhoLeavesTakesNothingFromTheOtherProcessesOfItsConsumer) {
     const Layout line = BlockCyclic({6}, "block", 3);
     audience_->add_array({0, "u", "\"<f8\"", line_, 8});
     const Stranger first = knock(), second = knock(), third = knock();
-    const std::string key = first.come_in(token_, 3).name("key");
+    const std::string key = first.come_in(token_, 3).key;
     const auto join = [&](const Stranger& stranger, int rank) {
-        stranger.introduce(token_,
-                           Record().add("role", "control").add("key", key).add("rank", rank));
-        EXPECT_EQ(stranger.heard().name("type"), "joined");
-        stranger.say(Record().add("type", "credit").add("steps", 8));
+        stranger.introduce(token_, {.type = Type::control, .key = key, .rank = rank});
+        EXPECT_EQ(stranger.heard().type, Type::joined);
+        stranger.grant(8);
     };
     join(second, 1);
     join(third, 2);
     const auto done = [](const Stranger& stranger, std::int64_t place) {
-        stranger.say(Record().add("type", "done").add("place", place));
+        stranger.say_done(place);
     };
     const auto last = [](const Stranger& stranger) {
-        Value said = stranger.heard();
-        while (said.find("type")->is("array") || said.find("type")->is("step"))
-            said = stranger.heard();
+        Frame said = stranger.heard();
+        while (said.type == Type::array || said.type == Type::step) said = stranger.heard();
         return said;
     };
     first.subscribe({{"u", line}}, true);
     send(3);  // of which the last two wait here for credits of the first process
-    first.say(Record().add("type", "bye").add("place", 2));
+    first.say({.type = Type::bye, .place = 2});
     while (counters().consumers == 1) std::this_thread::yield();
     // Whoever says over its data connection that it took what it said it took when it left.
     audience_->taken_before(key, 0, 2);
     const Stranger again = knock();
-    again.introduce(token_, Record().add("role", "control").add("key", key).add("rank", 2));
+    again.introduce(token_, {.type = Type::control, .key = key, .rank = 2});
     EXPECT_THROW(again.heard(), Error);
     EXPECT_TRUE(decided(sequence_++).to.empty());
     done(second, 0);
     done(second, 1);
-    const Value why = last(second);  // the third has taken nothing yet
-    EXPECT_EQ(why.name("type"), "failed");
-    EXPECT_EQ(why.name("code"), "peer_failed");
-    EXPECT_NE(why.find("words")->text().find("process 0 of the consumer left"), std::string::npos);
+    const Frame why = last(second);  // the third has taken nothing yet
+    EXPECT_EQ(why.type, Type::failed);
+    EXPECT_EQ(why.error->code(), ErrorCode::peer_failed);
+    EXPECT_NE(std::string(why.error->what()).find("process 0 of the consumer left"),
+              std::string::npos);
     EXPECT_EQ(counters().consumers_left, 1);  // at once, since it gets no more steps
-    second.say(Record().add("type", "bye").add("place", 2).add("code", "io").add("words", ""));
+    second.say({.type = Type::bye, .place = 2, .error = Error(ErrorCode::io, "")});
     done(third, 0);
     // This one takes less: it has what it wants, and the consumer has gone.
-    third.say(Record().add("type", "bye").add("place", 1));
+    third.say({.type = Type::bye, .place = 1});
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     EXPECT_EQ(counters().consumers_left, 1);
     EXPECT_EQ(counters().consumers_lost, 0);
@@ -637,9 +681,9 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     first.subscribe({{"u", line}, {"v", line}});
     const Decision decision = decided(0);
     audience_->sent(0);
-    late.say(Record().add("type", "arrays"));
-    EXPECT_EQ(late.heard().name("name"), "u");
-    EXPECT_EQ(late.heard().name("type"), "arrays");
+    late.say({.type = Type::arrays});
+    EXPECT_EQ(late.heard().array.name, "u");
+    EXPECT_EQ(late.heard().type, Type::arrays);
 }
 
 TEST_F(Door, LetsInWhoSpeaksWhereManyAreSilent) {
@@ -654,7 +698,7 @@ TEST_F(Door, LetsInWhoSpeaksWhereManyAreSilent) {
             EXPECT_LE(reception_->connections(), 4u);
         }
         const Stranger late = knock();
-        EXPECT_EQ(late.come_in(token_).name("type"), "welcome");
+        EXPECT_EQ(late.come_in(token_).type, Type::welcome);
         EXPECT_THROW(silent.front().heard(), Error);
         EXPECT_EQ(counters().consumers_lost, 0);  // who is inside stays
         EXPECT_EQ(reception_->refused(), 20u);
@@ -667,14 +711,13 @@ TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
     const auto all_have_gone = [this] {
         while (reception_->connections() > 0) std::this_thread::yield();
     };
-    const Record data =
-        Record().add("role", "data").add("key", "key").add("rank", 0).add("pathway", 0);
+    const Frame data{.type = Type::data, .key = "key"};
     {
         const Stranger silent = knock(), cut = knock(), polite = knock(), taker = knock();
         silent.heard();
         cut.come_in(token_);
         polite.come_in(token_);
-        polite.say(Record().add("type", "bye"));
+        polite.say({.type = Type::bye});
         taker.introduce(token_, data);
     }
     all_have_gone();
@@ -682,10 +725,10 @@ TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
     {
         const Stranger guessing = knock(), odd = knock(), lost = knock(), raving = knock();
         guessing.come_in("another");
-        odd.introduce(token_, Record().add("role", "neither"));
-        lost.introduce(token_, Record(data).add("rank", 1));
+        odd.introduce(token_, {.type = Type::joined});
+        lost.introduce(token_, {.type = Type::data, .key = "key", .rank = 1});
         raving.come_in(token_);
-        raving.say(Record().add("type", "nonsense"));
+        raving.say({.type = Type::joined});
         for (const Stranger* one : {&guessing, &odd, &lost, &raving})
             EXPECT_THROW(while (true) one->heard(), Error);
     }

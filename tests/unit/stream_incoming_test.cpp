@@ -42,43 +42,22 @@ struct Receiver {
     explicit Receiver(bool is_pressed = false, int producers = 1, int processes = 1)
         : line(BlockCyclic({6}, "(block)", processes)) {
         steps.want({{"u", line, ""}}, 4, {true, is_pressed, true});
-        say(Record()
-                .add("type", "array")
-                .add("number", 0)
-                .add("name", "u")
-                .add("dtype", "\"<f8\"")
-                .add("elem_bytes", 8)
-                .add("nprocs", producers)
-                .add("layout", bytes_of_layout(layout_of_last(producers))));
+        say({.type = Frame::Type::array,
+             .array = {0, "u", "\"<f8\"", layout_of_last(producers), 8}});
         say_step(0);
     }
-    void say(const Record& words) const {
-        const std::string frame = frame_of(words.bytes());
-        control.there->send(std::as_bytes(std::span(frame.data(), frame.size())));
-    }
+    void say(Frame frame) const { send_frame(*control.there, std::move(frame)); }
     void say_step(std::int64_t place) const {
-        say(Record()
-                .add("type", "step")
-                .add("place", place)
-                .add("step", 10 + place)
-                .add("arrays", ValueList().add(0))
-                .add("dropped", 0));
+        say({.type = Frame::Type::step, .place = place, .number = 10 + place, .numbers = {0}});
     }
-    void say_end(std::int64_t count) const {
-        say(Record().add("type", "end").add("dropped", 0).add("steps", count));
-    }
+    void say_end(std::int64_t count) const { say({.type = Frame::Type::end, .steps = count}); }
     void send(std::uint64_t place) const {
         const std::vector<std::byte> message(message_bytes);
-        const ChunkHeader header{false,
-                                 crc32c(message),
-                                 0,
-                                 place,
-                                 0,
-                                 message_bytes,
-                                 0,
-                                 0,
-                                 10 + static_cast<std::int64_t>(place)};
-        data.there->send(header.write());
+        const ChunkHeader header{.checksum = crc32c(message),
+                                 .place = place,
+                                 .bytes = message_bytes,
+                                 .number = 10 + static_cast<std::int64_t>(place)};
+        data.there->send(bytes_of_header(sealed(header)));
         data.there->send(message);
     }
     /// Takes in what has come, which is said to come on both connections.
@@ -94,8 +73,8 @@ struct Receiver {
     /// The places of which is said over the control connection that they were taken.
     std::vector<std::int64_t> said_done() {
         std::vector<std::int64_t> places;
-        for (const Value& said : control_there.receive(max_frame_bytes))
-            if (said.find("type")->is("done")) places.push_back(said.number("place"));
+        for (const Frame& said : control_there.receive(max_frame_bytes))
+            if (said.type == Frame::Type::done) places.push_back(said.place);
         return places;
     }
     /// Before which place all was taken, as is said last over the data connection.
@@ -103,7 +82,7 @@ struct Receiver {
         std::array<std::byte, 1 << 12> room{};
         const auto come = data.there->receive(room);
         if (!come) return 0;
-        return Grant::read(come->last<Grant::size_bytes>()).taken;
+        return header_at<Grant>(std::span(room).first(*come).last(sizeof(Grant))).taken;
     }
     /// The number of the next step, which is taken.
     std::int64_t take() {

@@ -15,17 +15,17 @@ namespace datamover::stream {
 namespace {
 
 TEST(StreamMemoryPool, GivesWhatNobodyHasAnyMore) {
-    MemoryPool pool(1);
-    std::shared_ptr<std::byte> one = pool.take_bytes(100), other = pool.take_bytes(100);
+    const auto pool = std::make_shared<MemoryPool>(1);
+    std::shared_ptr<std::byte> one = pool->take_bytes(100), other = pool->take_bytes(100);
     const std::byte* const first = one.get();
     one.reset();
-    EXPECT_NE(pool.take_bytes(99).get(), first);
-    EXPECT_EQ(pool.take_bytes(100).get(), first);
+    EXPECT_NE(pool->take_bytes(99).get(), first);
+    EXPECT_EQ(pool->take_bytes(100).get(), first);
     std::thread([other = std::move(other)] {}).join();
 }
 
 TEST(StreamMemoryPool, MayEndBeforeItsMemory) {
-    auto pool = std::make_unique<MemoryPool>();
+    auto pool = std::make_shared<MemoryPool>();
     const std::shared_ptr<std::byte> memory = pool->take_bytes(8);
     pool.reset();
     *memory = std::byte{7};
@@ -35,14 +35,14 @@ TEST(StreamMemoryPool, MayEndBeforeItsMemory) {
 TEST(StreamMemoryPool, IsLeftAloneByAForkedChild) {
     constexpr int forks = 300;
     constexpr unsigned longest_seconds = 10;
-    MemoryPool pool;
+    const auto pool = std::make_shared<MemoryPool>();
     std::atomic<bool> ends = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i)
         threads.emplace_back([&] {
-            while (!ends) pool.take_bytes(8);
+            while (!ends) pool->take_bytes(8);
         });
-    std::shared_ptr<std::byte> memory = pool.take_bytes(16);
+    std::shared_ptr<std::byte> memory = pool->take_bytes(16);
     int failed = 0;
     for (int i = 0; i < forks && failed == 0; ++i) {
         const pid_t child = ::fork();

@@ -112,7 +112,7 @@ struct Sender {
     std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names,
                                           bool hears_by_messages = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
-        EXPECT_EQ(consumer->come_in(producer->token()).name("type"), "welcome");
+        EXPECT_EQ(consumer->come_in(producer->token()).type, Frame::Type::welcome);
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
         consumer->subscribe(wanted, hears_by_messages);
@@ -128,9 +128,9 @@ struct Sender {
 };
 
 /// What a consumer hears from now on, up to frames of this type.
-std::vector<std::string> heard_up_to(const std::string& type, const Stranger& consumer) {
-    std::vector<std::string> types;
-    do types.push_back(consumer.heard().name("type"));
+std::vector<Frame::Type> heard_up_to(Frame::Type type, const Stranger& consumer) {
+    std::vector<Frame::Type> types;
+    do types.push_back(consumer.heard().type);
     while (types.back() != type);
     return types;
 }
@@ -164,8 +164,8 @@ TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
     sender.alone->interrupted_in = GetParam();
     EXPECT_THROW(sender.send("u", 0), InterruptedSend);
     // One whom the step does not concern had joined in that call all the same.
-    EXPECT_EQ(heard_up_to("failed", *concerned).back(), "failed");
-    EXPECT_EQ(heard_up_to("failed", *other).back(), "failed");
+    EXPECT_EQ(heard_up_to(Frame::Type::failed, *concerned).back(), Frame::Type::failed);
+    EXPECT_EQ(heard_up_to(Frame::Type::failed, *other).back(), Frame::Type::failed);
     EXPECT_EQ(sender.producer->counters().consumers, 0);
     EXPECT_EQ(sender.producer->counters().consumers_lost, 2);
     sender.send("u", 0);
@@ -175,7 +175,8 @@ TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
     const auto later = sender.consumer_of({"u"});
     std::int64_t step = 1;
     while (sender.producer->counters().consumers == 0) sender.send("u", step++);
-    EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+    EXPECT_EQ(heard_up_to(Frame::Type::step, *later),
+              (std::vector{Frame::Type::array, Frame::Type::step}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, StreamProducerWithConsumers,
@@ -200,7 +201,7 @@ TEST(StreamProducerBesideAnother, HearsAtOnceWhereAnotherStreamMayWaitForItsPlac
     const Sender first(1, places, "first"), second(1, places, "second");
     const auto concerned = first.consumer_of({"u"}, true), other = second.consumer_of({"u"});
     first.send("u", 0);
-    concerned->say(Record().add("type", "done").add("place", 0));
+    concerned->say_done(0);
     first.alone->other_failed_for = first.producer->outbox().keys().front();
     first.alone->other_says_so_in = Call::pack;
     first.send("u", 1);
@@ -215,13 +216,9 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     sender.send("u", 0);
     const Stranger data(Address::of_text(sender.producer->address()).port);
     data.introduce(sender.producer->token(),
-                   Record()
-                       .add("role", "data")
-                       .add("key", sender.producer->outbox().keys().front())
-                       .add("rank", 0)
-                       .add("pathway", 0));
+                   {.type = Frame::Type::data, .key = sender.producer->outbox().keys().front()});
     sender.send("u", 1, 8);
-    EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
+    EXPECT_EQ(heard_up_to(Frame::Type::failed, *consumer).back(), Frame::Type::failed);
     try {
         data.heard();
         FAIL();
@@ -247,8 +244,8 @@ TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
         const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
                                 "name");
         const Stranger stranger(Address::of_text(producer.address()).port);
-        const Value welcome = stranger.come_in(producer.token());
-        EXPECT_EQ(welcome.flag("pressed"), c.waits) << c.queue_bytes;
+        const Frame welcome = stranger.come_in(producer.token());
+        EXPECT_EQ(welcome.is_pressed, c.waits) << c.queue_bytes;
     }
 }
 
@@ -293,8 +290,8 @@ TEST(StreamProducerBesideAnother, WhoClosesEndsConsumersThatJustJoinedAndTheStre
     const auto concerned = sender.consumer_of({"u"}), other = sender.consumer_of({"w"});
     sender.alone->other_closes = true;
     EXPECT_THROW(sender.send("u", 0), Error);
-    EXPECT_EQ(heard_up_to("failed", *concerned).back(), "failed");
-    EXPECT_EQ(heard_up_to("failed", *other).back(), "failed");
+    EXPECT_EQ(heard_up_to(Frame::Type::failed, *concerned).back(), Frame::Type::failed);
+    EXPECT_EQ(heard_up_to(Frame::Type::failed, *other).back(), Frame::Type::failed);
     EXPECT_EQ(sender.producer->counters().consumers, 0);
     // The other would take part in no further call.
     EXPECT_THROW(sender.send("u", 0), Error);
@@ -309,7 +306,7 @@ TEST(StreamProducerBesideAnother, WhoFailsEndsTheStreamAndItsConsumers) {
         sender.alone->other_is_wrong = true;
         sender.alone->ends_with_it = ends;
         EXPECT_THROW(sender.send("u", 1), Error);
-        EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
+        EXPECT_EQ(heard_up_to(Frame::Type::failed, *consumer).back(), Frame::Type::failed);
         EXPECT_TRUE(sender.producer->is_closed());
         EXPECT_THROW(sender.send("u", 2), Error);
         sender.producer->close({});
@@ -335,7 +332,7 @@ TEST(StreamProducerBesideAnother, WhoseCallIsWrongHasChangedNothing) {
     const auto consumer = sender.consumer_of({"u", "v"}, true);
     sender.send("u", 0);
     sender.send("v", 0);
-    EXPECT_EQ(heard_up_to("step", *consumer).back(), "step");
+    EXPECT_EQ(heard_up_to(Frame::Type::step, *consumer).back(), Frame::Type::step);
     sender.send("u", 1);
     // In the midst of a step, and where the next one would begin.
     for (const auto& [name, step] : std::map<std::string, std::int64_t>{{"u", 2}, {"v", 1}}) {
@@ -364,7 +361,8 @@ TEST(StreamProducerBesideAnother, WhoseFirstCallIsWrongLetsConsumersInWithTheNex
     sender.send("u", 0);
     EXPECT_EQ(sender.producer->outbox().keys().size(), 1u);
     EXPECT_EQ(sender.producer->counters().consumers, 1);
-    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
+    EXPECT_EQ(heard_up_to(Frame::Type::step, *consumer),
+              (std::vector{Frame::Type::array, Frame::Type::step}));
 }
 
 TEST(StreamProducerBesideAnother, WhoComesWithAWrongCallGetsNothingOfTheStepBefore) {
@@ -417,7 +415,7 @@ TEST(StreamProducerBesideAnother, MayBeBehindWhoHasTakenItsStep) {
 TEST(StreamProducerBesideAnother, EachCallIsAgreedOnInOneExchange) {
     const Sender sender(1);
     const auto consumer = sender.consumer_of({"u"}, true);
-    consumer->say(Record().add("type", "credit").add("steps", 7));
+    consumer->grant(7);
     for (std::int64_t step = 0; step < 200; ++step) {
         const int before = sender.alone->exchanges;
         sender.send("u", step);
@@ -464,10 +462,11 @@ TEST(StreamProducerForked, LeavesTheStreamToItsParent) {
     int status = -1;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    consumer->say(Record().add("type", "credit").add("steps", 1));
+    consumer->grant(1);
     sender.send("u", 1);
-    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
-    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"step"}));
+    EXPECT_EQ(heard_up_to(Frame::Type::step, *consumer),
+              (std::vector{Frame::Type::array, Frame::Type::step}));
+    EXPECT_EQ(heard_up_to(Frame::Type::step, *consumer), (std::vector{Frame::Type::step}));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@
 
 #include "datamover/error.hpp"
 #include "stream/sender/outbox.hpp"
-#include "stream/wire/crc32c.hpp"
+#include "stream/wire/headers.hpp"
 
 namespace datamover::stream {
 
@@ -76,16 +76,10 @@ public:
                      {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
     }
     void grant(std::uint64_t taken, std::uint64_t may, std::uint32_t alone = 0,
-               std::uint32_t magic = 0x444d4737) {
-        Bytes words;
-        const auto put = [&](std::uint64_t value, int count) {
-            for (int n = count; n-- > 0;) words.push_back(static_cast<std::byte>(value >> 8 * n));
-        };
-        put(magic, 4);
-        put(alone, 4);
-        put(taken, 8);
-        put(may, 8);
-        put(crc32c(words), 4);
+               std::uint32_t magic = Grant::right_magic) {
+        const Grant grant =
+            sealed(Grant{.magic = magic, .taken = taken, .may = may, .alone = alone});
+        const auto words = bytes_of_header(grant);
         // In two parts: what comes need not come at once. The other end may have ended.
         const auto half = static_cast<ssize_t>(words.size() / 2);
         if (::send(ends_[1], words.data(), words.size() / 2, MSG_NOSIGNAL) == half)

@@ -36,36 +36,33 @@ public:
     }
 
     /// The next frame. Throws where the connection ends.
-    Value heard() const {
+    Frame heard() const {
         return read_frame(*connection_, max_frame_bytes, Clock::now() + std::chrono::seconds(60));
     }
-    void say(const Record& words) const {
-        const std::string frame = frame_of(words.bytes());
-        connection_->send(std::as_bytes(std::span(frame.data(), frame.size())));
-    }
+    void say(Frame frame) const { send_frame(*connection_, std::move(frame)); }
     /// Comes in as the first process of a consumer; what it is welcomed with.
-    Value come_in(const std::string& token, int nprocs = 1) const {
-        introduce(token, Record().add("role", "control").add("nprocs", nprocs));
+    Frame come_in(const std::string& token, int nprocs = 1) const {
+        introduce(token, {.type = Frame::Type::control, .nprocs = nprocs});
         return heard();
     }
     /// Says who it is, and that it knows the token.
-    void introduce(const std::string& token, Record words) const {
-        EXPECT_EQ(heard().number("datamover_stream"), protocol_version);
-        say(words.add("token", token));
+    void introduce(const std::string& token, Frame words) const {
+        EXPECT_EQ(heard().version, protocol_version);
+        words.token = token;
+        say(std::move(words));
     }
+    void grant(std::int64_t steps) const { say({.type = Frame::Type::credit, .steps = steps}); }
+    /// Says that it has taken all steps up to this place.
+    void say_done(std::int64_t place) const { say({.type = Frame::Type::done, .place = place}); }
     /// Requests arrays, each in a layout, grants a step, and waits until the stream has confirmed
     /// it; the consumer's other processes have granted theirs.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
                    bool hears_by_messages = false) const {
-        ValueList words;
-        for (const auto& [name, layout] : wanted)
-            words.add(ValueList().add(name).add(bytes_of_layout(layout)));
-        say(Record()
-                .add("type", "subscribe")
-                .add("arrays", words)
-                .add("hears_by_messages", hears_by_messages));
-        say(Record().add("type", "credit").add("steps", 1));
-        EXPECT_EQ(heard().name("type"), "subscribed");
+        Frame words{.type = Frame::Type::subscribe, .tells_by_messages = hears_by_messages};
+        for (const auto& [name, layout] : wanted) words.wanted.push_back({name, layout});
+        say(std::move(words));
+        grant(1);
+        EXPECT_EQ(heard().type, Frame::Type::subscribed);
     }
 
 private:

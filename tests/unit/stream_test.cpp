@@ -19,8 +19,8 @@
 #include "datamover/error.hpp"
 #include "stream/sender/outbox.hpp"
 #include "stream/wire/crc32c.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 #include "stream_served.hpp"
 
 namespace datamover::stream {
@@ -146,18 +146,14 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     EXPECT_EQ(box.memory(1000)->bytes().data(), memory);
 }
 
-/// A connection that only shares the machine.
-class LocalReader : public BoxReader {
-public:
-    void tell(News) override {}
-    void end() override {}
-};
-
 TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     constexpr std::size_t bytes = Segment::least_bytes;
-    LocalReader reader;
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection here(ends[0]), there(ends[1]);
+    std::atomic<std::uint64_t> sent{0};
     Box box;
-    box.add(&reader, 0, true);
+    const DataSender reader(here, box, 0, 1, {}, sent);  // nothing is granted to it
     box.put(0, 0, box.memory(bytes));
     MemoryPtr read = read_from(box, 0);
     ASSERT_NE(read->segment(), nullptr);
@@ -172,48 +168,43 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     box.forget(0, 2);
     read.reset();
     EXPECT_EQ(box.bytes_held(), bytes);
-    box.remove(&reader);
-}
-
-std::uint64_t number_at(const Bytes& words, std::size_t at, std::size_t count) {
-    std::uint64_t value = 0;
-    for (std::size_t n = 0; n < count; ++n)
-        value = value << 8 | static_cast<std::uint64_t>(words[at + n]);
-    return value;
 }
 
 /// Reads a chunk and compares it with its part of a message.
 void expect_chunk(const Served& served, const Bytes& message, std::uint64_t place,
                   std::uint64_t offset, std::uint64_t count) {
-    const Bytes header = served.read(ChunkHeader::size_bytes);
-    ASSERT_EQ(header.size(), ChunkHeader::size_bytes);
+    const Bytes header = served.read(sizeof(ChunkHeader));
+    ASSERT_EQ(header.size(), sizeof(ChunkHeader));
     const Bytes chunk = served.read(count);
-    ASSERT_EQ(number_at(header, 0, 4), 0x444d4337u);
-    EXPECT_EQ(number_at(header, 4, 4), by_definition(chunk));
-    EXPECT_EQ(number_at(header, 12, 8), place);
-    EXPECT_EQ(number_at(header, 20, 8), offset);
-    EXPECT_EQ(number_at(header, 28, 8), count);
+    const auto fields = header_at<ChunkHeader>(header);
+    EXPECT_FALSE(fields.is_shared());
+    EXPECT_EQ(fields.checksum, by_definition(chunk));
+    EXPECT_EQ(fields.place, place);
+    EXPECT_EQ(fields.offset, offset);
+    EXPECT_EQ(fields.bytes, count);
     const auto part = std::span(message).subspan(offset, count);
     EXPECT_TRUE(std::equal(chunk.begin(), chunk.end(), part.begin(), part.end()));
 }
 
 /// Whether words with any one bit changed are refused, whatever that bit says.
-template <class Words>
-void expect_damage_is_seen(const Words& words) {
-    const auto right = words.write();
-    EXPECT_EQ(Words::read(right).write(), right);
-    for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
-        auto damaged = right;
+template <class Header>
+void expect_damage_is_seen(const Header& header) {
+    const Header right = sealed(header);
+    const auto bytes = bytes_of_header(right);
+    EXPECT_TRUE(std::ranges::equal(bytes_of_header(header_at<Header>(bytes)), bytes));
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+        Bytes damaged(bytes.begin(), bytes.end());
         damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-        EXPECT_THROW(Words::read(damaged), Error) << bit;
+        EXPECT_THROW(header_at<Header>(damaged), Error) << bit;
     }
 }
 
 TEST(StreamWords, ThatArriveDamagedAreRefused) {
-    expect_damage_is_seen(Grant{3, 5, false});
-    expect_damage_is_seen(Grant{~std::uint64_t{0}, 0, true});
-    expect_damage_is_seen(ChunkHeader{false, 1, 2, 3, 4, 5, 6, 7, 8});
-    expect_damage_is_seen(ChunkHeader{true, 0, 0, 0, 0, ~std::uint64_t{0}, 0, 0, no_number});
+    expect_damage_is_seen(Grant{.taken = 3, .may = 5});
+    expect_damage_is_seen(Grant{.taken = ~std::uint64_t{0}, .alone = 1});
+    expect_damage_is_seen(ChunkHeader{0, ChunkHeader::right_magic, 1, 2, 3, 4, 5, 6, 7, 8});
+    expect_damage_is_seen(
+        ChunkHeader{.magic = ChunkHeader::shared_magic, .bytes = ~std::uint64_t{0}});
 }
 
 TEST(StreamSender, SendsWhatIsGranted) {
@@ -281,8 +272,8 @@ TEST(StreamSender, EndsForGrantsThatMakeNoSense) {
     struct Case {
         std::uint32_t alone, magic;
     };
-    for (const Case& c : {Case{2, 0x444d4737}, Case{~0u, 0x444d4737}, Case{0, 0x444d4736},
-                          Case{0, 0x444d5233}, Case{0, 0}}) {
+    for (const Case& c : {Case{2, Grant::right_magic}, Case{~0u, Grant::right_magic},
+                          Case{0, 0x37474d44}, Case{0, 0x444d5233}, Case{0, 0}}) {
         Served served(1000);
         served.pack(0, bytes_of(1000, 6));
         served.grant(0, 1, c.alone, c.magic);
@@ -304,7 +295,7 @@ TEST(StreamSender, SendsNothingMoreAfterAGrantThatMakesNoSense) {
     expect_chunk(served, message, 0, 0, elems);
     served.grant(0, steps, 2);
     EXPECT_EQ(served.ended(), ErrorCode::io);
-    constexpr std::size_t bytes = ChunkHeader::size_bytes + elems;
+    constexpr std::size_t bytes = sizeof(ChunkHeader) + elems;
     std::uint64_t come = 1;
     while (served.read(bytes).size() == bytes) ++come;
     EXPECT_LT(come, steps);
@@ -318,22 +309,22 @@ TEST(StreamSender, SendsWhatHasBeenPackedOfAMessage) {
     Box box;
     DataSender sender(here, box, 0, 1, {}, sent);
     std::thread serving([&sender] { EXPECT_THROW(sender.serve(), Error); });
-    there.send(Grant{0, 2, false}.write());
+    there.send(bytes_of_header(sealed(Grant{.may = 2})));
     const auto first = std::make_shared<const Memory>(100), second = box.memory(2000);
     std::memset(first->bytes().data(), 7, 100);
     first->set_packed(50);
     box.put(0, 0, first);
-    Bytes come(2 * ChunkHeader::size_bytes + 100);
+    Bytes come(2 * sizeof(ChunkHeader) + 100);
     const auto read = [&](std::size_t begin, std::size_t count) {
         there.read(std::span(come).subspan(begin, count), Clock::now() + std::chrono::minutes(1));
     };
-    read(0, ChunkHeader::size_bytes + 50);
+    read(0, sizeof(ChunkHeader) + 50);
     second->set_packed(0);
     box.put(1, 0, second);
     box.tell(News::more_packed);  // of the second message, while more of the first is to come
     first->set_packed(100);
     box.tell(News::all_packed);
-    read(ChunkHeader::size_bytes + 50, ChunkHeader::size_bytes + 50);
+    read(sizeof(ChunkHeader) + 50, sizeof(ChunkHeader) + 50);
     EXPECT_TRUE(std::equal(come.end() - 50, come.end(), first->bytes().begin() + 50));
     sender.end();
     serving.join();

@@ -54,8 +54,8 @@ struct AxisSet {
 std::int64_t common_period(std::int64_t a, std::int64_t b);
 
 /// Limit the number of blocks in the range over which two sets must be compared, so that no size in
-/// a plan's bytes causes unbounded work. Throws unsupported if a table of so many blocks would take
-/// too long to make.
+/// a plan's bytes causes unbounded work. Throws unsupported if a table of all blocks would take too
+/// long to make.
 void check_blocks_to_walk(std::int64_t blocks);
 
 /// Intersect two sets: for each t in [0, extent) such that source_lo + t is in `source` and

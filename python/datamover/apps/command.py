@@ -15,7 +15,7 @@ import typer
 
 from datamover import launch
 from datamover.bench import options, programs
-from datamover.command_options import give, option
+from datamover.command_options import Commands, examples, give, option
 from datamover.errors import InvalidArgument, InvalidState
 from datamover.files import placing
 from datamover.move_command import errors_to_exit
@@ -44,6 +44,8 @@ PROGRAMS = Path(__file__).parent / "bin"
 
 app = typer.Typer(
     help="Run a complete application, alone or with its twin in hand-written MPI.",
+    cls=Commands,
+    epilog=examples("datamover app redblack3d -n 2 --twin", "datamover app nas_ft -n 4"),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -19,13 +19,19 @@ import typer
 from datamover import launch
 from datamover.bench import chart, compare, options, report, results_page
 from datamover.bench.benchmark import Benchmark, measure
-from datamover.command_options import give
+from datamover.command_options import Commands, examples, give
 from datamover.errors import Error, InvalidArgument
 from datamover.picture import check_drawable
 from datamover.time_words import as_time
 
 app = typer.Typer(
     help="Compare the speed with other libraries and MPI, in one run.",
+    cls=Commands,
+    epilog=examples(
+        "datamover bench redistribute -n 2",
+        "datamover bench halo -n 2 --json new.json --compare old.json",
+        "datamover bench all --json results",
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -39,6 +39,7 @@ _LIBRARIES = {
     "pylops_mpi": "pylops",
     "petsc4py": "petsc",
     "dolfinx": "dolfinx",
+    "heat": "heat",
     "torch": "dtensor",
     "jax": "jax",
     "jaxlib": "jax",
@@ -64,6 +65,16 @@ def _refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
     agreeing((comm,), {}, error)
 
 
+def _refuse_comm(given: tuple[Any, ...], _said: Mapping[str, Any], error: BaseException) -> NoReturn:
+    """Take part in the call of the others by the communicator of the array, if it has one."""
+    (x,) = given
+    try:
+        own = _communicator(x, ghosts=True)  # with ghosts, each array of PETSc gives its own
+    except Error:
+        own = None
+    agreeing((own, x), {}, error)
+
+
 @comm_by_place(1)
 @refused_by(_refuse)
 def layout_of(
@@ -83,9 +94,9 @@ def layout_of(
     x : array
         An array, or the description of one: petsc4py ``Vec``, ``DMDA``, ``IS`` and ``LGMap``;
         DOLFINx ``Function`` and ``IndexMap``; mpi4py-fft ``DistArray`` and ``Pencil``; pylops-mpi
-        ``DistributedArray``; PyTorch ``DTensor``; JAX arrays and ``NamedSharding``; an object with
-        ``__distributed_layout__``, ``__partitioned__`` (heat) or ``__distarray__``; an `Array` or
-        a layout.
+        ``DistributedArray``; heat ``DNDarray``; PyTorch ``DTensor``; JAX arrays and
+        ``NamedSharding``; an object with ``__distributed_layout__``, ``__partitioned__`` or
+        ``__distarray__``; an `Array` or a layout.
     shape : int or sequence of int, optional
         Shape of the global array for those that do not have one: an ``IS`` or ``LGMap`` (by
         default, the largest index + 1) and a ``NamedSharding``.
@@ -140,7 +151,7 @@ def layout_of(
     if comm is None:
         comm = _communicator(x, ghosts)
     else:
-        address_of(comm, _refuse, x)  # the others may have passed a valid one
+        address_of(comm, _refuse_comm, x)  # the others may have passed a valid one
     if comm is None:
         return describe()
     return settled(comm, describe, partners)

@@ -301,13 +301,13 @@ class Transform:
             return []
         arrays = given if isinstance(given, (Array, UserArrays)) else UserArrays(given)
         if isinstance(arrays, Array):
-            arrays.require_rank(self.comm.rank)
+            arrays._require_rank(self.comm.rank)
             if arrays.layout != own.layout:
                 raise Mismatch(f"{name} is in {arrays.layout!r}, and the plan in {own.layout!r}")
         elif end:
-            arrays.refuse_overlaps()
+            arrays._refuse_overlaps()
         pairs = []
-        for block, array in arrays.interiors(own.layout, self.comm.rank):
+        for block, array in arrays._interiors(own.layout, self.comm.rank):
             mine = own[block]
             if array.shape != mine.shape:
                 where = f"process {self.comm.rank}: block {block} of {name}"

@@ -264,10 +264,10 @@ class FileArray(Unfinished):
                             self._file.remove_leftovers()  # of a killed program
             with together(comm):
                 self._check()
-            #: By which movers read and write parts of it; not for users.
+            #: By which movers read and write parts of it.
             held: Any = weakref.ref(self)  # a cycle would keep it open until it is collected
-            self.parts = Files(
-                lambda _: contextlib.nullcontext(held().file),
+            self._parts = Files(
+                lambda _: contextlib.nullcontext(held()._open_file),
                 threads_here(address),
                 self.max_bytes // 4,
             )
@@ -331,14 +331,14 @@ class FileArray(Unfinished):
         return tuple(self._file.spec.shape)
 
     @property
-    def file(self) -> Any:
-        """Return the open file; not for users."""
+    def _open_file(self) -> Any:
+        """Return the open file."""
         if self.closed:
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
-    def begin_round(self, mover: Any, writes: bool) -> None:
-        """Register a mover that starts; not for users. Local.
+    def _begin_round(self, mover: Any, writes: bool) -> None:
+        """Register a mover that starts. Local.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class FileArray(Unfinished):
             The file is closed, or a mover in flight writes it, or reads it while this one writes:
             both would read, change and write the same pieces of the file.
         """
-        self.file  # noqa: B018  (raises where it has been closed)
+        self._open_file  # noqa: B018  (raises where it has been closed)
         if self._writers or (writes and self._readers):
             raise InvalidState(
                 f"another mover of {self.path} is in flight: while one writes a file, no other "
@@ -354,8 +354,8 @@ class FileArray(Unfinished):
             )
         (self._writers if writes else self._readers).add(mover)
 
-    def end_round(self, mover: Any, failed: bool) -> None:
-        """Register the end of a round; not for users. Local."""
+    def _end_round(self, mover: Any, failed: bool) -> None:
+        """Register the end of a round. Local."""
         self._is_damaged |= failed and mover in self._writers
         self._writers.discard(mover)
         self._readers.discard(mover)

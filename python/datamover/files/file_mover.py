@@ -121,7 +121,7 @@ class FileMover(Mover):
             self._check(plan, source, destination, comm)
             file = self._file
             most_bytes = file.max_bytes // 2
-            return steps_of(plan, file.path, file.file, self._to_file, file.ranks, most_bytes)
+            return steps_of(plan, file.path, file._open_file, self._to_file, file.ranks, most_bytes)
 
         step_plan = collectively(self._address, prepare)
         self._steps: list[Step] = step_plan.steps
@@ -165,7 +165,7 @@ class FileMover(Mover):
         """Create staging memory, and bind movers. Collective."""
         self._flags = _Flags(self._comm)
         file = self._file
-        move = StagedMove(file.path, array, plan, file.dtype, file.file.spec.order)
+        move = StagedMove(file.path, array, plan, file.dtype, file._open_file.spec.order)
         self._moves = StagedMoves(
             self._comm,
             [move] if self._steps else [],
@@ -177,7 +177,7 @@ class FileMover(Mover):
         self._moves.bind()
 
     def _transfer(self, k: int, writes: bool) -> None:
-        parts = self._file.parts
+        parts = self._file._parts
         (parts.write if writes else parts.read)(self._moves.parts(k))
         nbytes = sum(part.nbytes for _, _, part in self._moves.parts(k))
         self._bytes["written_bytes" if writes else "read_bytes"] += nbytes
@@ -224,7 +224,7 @@ class FileMover(Mover):
 
     def _end_round(self, failed: bool) -> None:
         self._round = self._awaited = None
-        self._file.end_round(self, failed)
+        self._file._end_round(self, failed)
 
     def start(self) -> None:
         """Start the move: reading begins, or the elements to write are sent."""
@@ -233,7 +233,7 @@ class FileMover(Mover):
         if self._flags is None:
             raise InvalidState("the mover is closed")
         with uninterrupted():  # otherwise the file would wait forever for the end of the round
-            self._file.begin_round(self, self._to_file)
+            self._file._begin_round(self, self._to_file)
             self._round = self._steps_of_round()
         if self._steps:
             self._advance()

@@ -269,11 +269,11 @@ def direct_share(file: Any, item: Item, rank: int, to_file: bool) -> int:
     if boxes is None:
         return -1
     if isinstance(item.array, UserArrays):
-        item.array.part(item.layout, rank, item.dtype or file.spec.dtype)
+        item.array._part(item.layout, rank, item.dtype or file.spec.dtype)
     elif item.array is not None:
-        item.array.part()
+        item.array._part()
     d = -1 if file.spec.order == "C" else 0
-    for _, view in cast(Any, item.array).interiors(item.layout, rank):
+    for _, view in cast(Any, item.array)._interiors(item.layout, rank):
         if view.size and not (_runs_along(view, d) and (to_file or _takes_all(view))):
             return -1
     origin = [-a for a in item.origin]
@@ -302,7 +302,7 @@ def is_shared_evenly(shares: Sequence[int], ranks: Sequence[int], size: int) -> 
 def direct_parts(items: dict[str, Item], rank: int) -> Iterator[tuple[str, Shape, np.ndarray]]:
     """Yield what this process transfers: (name, index of the first element in the file, view)."""
     for name, item in items.items():
-        views = dict(cast(Any, item.array).interiors(item.layout, rank))
+        views = dict(cast(Any, item.array)._interiors(item.layout, rank))
         for block, box in _boxes(item.layout, rank) or ():
             yield name, tuple(a - o for a, o in zip(box.lo, item.origin, strict=True)), views[block]
 

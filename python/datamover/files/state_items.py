@@ -337,7 +337,7 @@ def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
         (*byte_bounds(view), name, view)
         for name, item in items.items()
         if item.array is not None
-        for _, view in item.array.interiors(item.layout, rank)
+        for _, view in item.array._interiors(item.layout, rank)
         if view.size
     ]
     before: list[Any] = []

@@ -40,7 +40,7 @@ class _Wanted:
     def unpack(self, end: Any, name: str, dtype: str) -> Any:
         """Unpack the elements of a step; return the array for the user."""
         if isinstance(self.target, Array):
-            end.unpack(name, *self.target.memory())
+            end.unpack(name, *self.target._memory())
             return self.target
         if self._new is None:  # it is the same in every step
             self._new = NewArrays(self.layout, self._rank, wire.dtype_of_text(dtype))
@@ -348,8 +348,8 @@ def _check_x_arrays(targets: Mapping[str, Layout | Array], rank: int) -> None:
     for name, target in targets.items():
         if not isinstance(target, Array):
             continue
-        target.require_rank(rank)
-        target.memory()  # raises if it has been freed
+        target._require_rank(rank)
+        target._memory()  # raises if it has been freed
         first = names.setdefault(id(target), name)
         if first != name:
             raise InvalidArgument(f"{first!r} and {name!r} have the same Array as target")

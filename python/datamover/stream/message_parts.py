@@ -50,10 +50,10 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
         Its shape or blocks differ from the layout's, or are those of another process.
     """
     if isinstance(array, Array):
-        array.require_rank(rank)
-        return LocalMemory(*array.memory())
+        array._require_rank(rank)
+        return LocalMemory(*array._memory())
     user = array if isinstance(array, UserArrays) else UserArrays(array)
-    places = user.places(layout, rank)
+    places = user._placed_blocks(layout, rank)
     blocks, begins, ends = [], [], []
     for (block, address, shape, strides, lower, upper), _ in places:
         extents = tuple(layout.block_extents(block))

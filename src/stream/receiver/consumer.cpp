@@ -16,7 +16,7 @@
 #include "geometry/make_error.hpp"
 #include "geometry/text_digest.hpp"
 #include "stream/wire/connection.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 #include "stream/wire/token.hpp"
 
@@ -24,41 +24,8 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_ahead = 64;
-constexpr std::int64_t max_port = 65535;
 /// Of names and layouts: with what stands between them they fit into a frame.
 constexpr std::size_t most_told_bytes = max_request_bytes / 16 * 15;
-
-/// What interrupts `work`: not an error of its own, which is thrown.
-template <class Work>
-std::exception_ptr interruption_of(const Work& work) {
-    try {
-        work();
-    } catch (const Error&) {
-        throw;
-    } catch (const std::bad_alloc&) {
-        throw;
-    } catch (...) {
-        return std::current_exception();
-    }
-    return nullptr;
-}
-
-/// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
-template <class Work>
-void collectively_unless_interrupted(Together& together, const Work& work) {
-    std::exception_ptr interrupted;
-    try {
-        collectively(together, [&] {
-            interrupted = interruption_of(work);
-            if (interrupted)
-                throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
-                                 " was interrupted");
-        });
-    } catch (...) {
-        if (interrupted) std::rethrow_exception(interrupted);
-        throw;
-    }
-}
 
 /// Whether each process that receives gets elements of each array.
 bool all_get_messages(const std::vector<WantedArray>& wanted) {
@@ -89,15 +56,27 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                              ", or 0 to choose by the arrays' size");
     });
     limit_ = deadline_after(options_.timeout_seconds);
-    std::string welcome;
-    collectively_unless_interrupted(*together_, [&] {
-        if (rank() == 0) welcome = introduce(first, Record().add("nprocs", size())).text();
+    collectively(*together_, [&] {
+        if (rank() > 0) return;
+        welcome_ = introduce(first, {.nprocs = size()});
+        if (welcome_.type != Frame::Type::welcome)
+            throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
+        // The first one was reached; where a tunnel leads there, it knows itself otherwise.
+        if (!welcome_.senders.empty()) {
+            welcome_.senders[0].host = first.host;
+            welcome_.senders[0].port = first.port;
+        }
     });
     if (!token_) token_.emplace();
-    share_of_first(*together_, [&](Words& words) { words.pass(*token_).pass(welcome); });
-    collectively(*together_, [&] { read_welcome(Value::parse_record(welcome), first); });
-    collectively_unless_interrupted(*together_, [&] {
-        if (rank() > 0) introduce(first, Record().add("key", key_).add("rank", rank()));
+    share_of_first(*together_, [&](Words& words) {
+        words.pass(*token_);
+        welcome_.pass(words);
+    });
+    habits_.goes_ahead = welcome_.goes_ahead && !options_.newest;
+    habits_.is_pressed = welcome_.is_pressed;
+    habits_.tells_by_messages = welcome_.tells_by_messages && habits_.goes_ahead;
+    collectively(*together_, [&] {
+        if (rank() > 0) introduce(first, {.key = welcome_.key, .rank = rank()});
         control_ = std::make_unique<FrameLink>(connection_);
         steps_ = std::make_unique<IncomingSteps>(
             *control_, rank(), [this](int producer) { return dial_to(producer); });
@@ -141,12 +120,13 @@ Dialing Consumer::dialing_to_the_end() {
 
 /// Connects, and hears whether this process is taken for one of the consumer's: where not, all of
 /// them are told, and none takes the end of the stream for an orderly one that another cannot see.
-Value Consumer::introduce(const Address& address, const Record& words) {
+Frame Consumer::introduce(const Address& address, Frame words) {
     const Dialing how = dialing();
-    Value said;
+    Frame said;
+    words.type = Frame::Type::control;
     try {
         // The first process may be there before the stream.
-        connection_ = dial(address, Record(words).add("role", "control"), how, limit_, rank() == 0);
+        connection_ = dial(address, std::move(words), how, limit_, rank() == 0);
         said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
     } catch (const Error& error) {
         const bool has_gone = rank() > 0 && error.code() == ErrorCode::timeout;
@@ -154,44 +134,24 @@ Value Consumer::introduce(const Address& address, const Record& words) {
         throw make_error(ErrorCode::peer_failed, "the stream at ", address.text(),
                          " has ended, or accepts no more processes: ", error.what());
     }
-    if (said.is("type", "end")) throw Error(ErrorCode::invalid_state, "the stream has ended");
-    if (said.is("type", "failed")) throw said_error(said);
+    if (said.type == Frame::Type::end)
+        throw Error(ErrorCode::invalid_state, "the stream has ended");
+    if (said.type == Frame::Type::failed) throw *said.error;
     return said;
-}
-
-/// What the stream says of itself.
-void Consumer::read_welcome(const Value& said, const Address& address) {
-    for (const Value& item : said.list("producers", max_processes)) {
-        const auto& parts = item.items();
-        if (parts.size() != 3)
-            throw Error(ErrorCode::io,
-                        "the stream's welcome has a malformed address of a sending process");
-        const auto port = static_cast<int>(parts[1].as_number("port", 1, max_port));
-        senders_.push_back({{parts[0].as_name("host"), port}, parts[2].as_name("name")});
-    }
-    // The first one was reached; where a tunnel leads there, it knows itself otherwise.
-    if (!senders_.empty()) senders_.front().address = address;
-    key_ = said.name("key");
-    pathways_ = static_cast<int>(said.number("pathways", 1, max_pathways));
-    habits_.goes_ahead = said.number("ahead", 0, 1) != 0 && !options_.newest;
-    habits_.is_pressed = said.flag("pressed");
-    habits_.tells_by_messages = said.flag("tells_by_messages") && habits_.goes_ahead;
 }
 
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
 IncomingSteps::Links Consumer::dial_to(int producer) {
-    if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
+    if (producer < 0 || static_cast<std::size_t>(producer) >= welcome_.senders.size())
         throw make_error(ErrorCode::io,
                          "the stream named a sending process that it does not have: ", producer);
-    const Sender& sender = senders_[static_cast<std::size_t>(producer)];
+    const Frame::Sender& sender = welcome_.senders[static_cast<std::size_t>(producer)];
     const Dialing how = dialing_to_the_end();
     const auto words = [this](int pathway) {
-        return Record()
-            .add("role", "data")
-            .add("key", key_)
-            .add("rank", rank())
-            .add("pathway", pathway);
+        return Frame{
+            .type = Frame::Type::data, .key = welcome_.key, .rank = rank(), .pathway = pathway};
     };
+    const auto pathways = static_cast<int>(welcome_.pathways);
     IncomingSteps::Links links;
     if (options_.shared_memory && !sender.local_name.empty()) {
         if (auto connection = dial_local(sender.local_name, words(0), how)) {
@@ -202,10 +162,10 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     }
     const Deadline limit = greeting_end(std::nullopt);
     try {
-        for (int pathway = 0; pathway < pathways_; ++pathway)
+        for (int pathway = 0; pathway < pathways; ++pathway)
             links.push_back(std::make_unique<DataReceiver>(
-                dial(sender.address, words(pathway), how, limit, false), producer, pathway,
-                pathways_, counters_));
+                dial({sender.host, sender.port}, words(pathway), how, limit, false), producer,
+                pathway, pathways, counters_));
     } catch (const Error& error) {
         if (error.code() != ErrorCode::timeout) throw;
         throw make_error(ErrorCode::peer_failed, "sending process ", producer,
@@ -216,20 +176,21 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
 
 std::vector<SentArray> Consumer::arrays(std::optional<double> timeout_seconds) {
     std::vector<SentArray> known;
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         check_seconds(timeout_seconds);
         require_own_process();
         if (rank() != 0) return;
-        wait_for_arrays(timeout_seconds);
-        const Entered entered(*this);
+        Lock lock = entered();
+        raise_error();
+        steps_->ask_for_arrays();
+        if (!wait(lock, deadline_after(timeout_seconds),
+                  [this] { return steps_->arrays_are_known(); }))
+            throw make_error(ErrorCode::timeout, "the stream sent no array within ",
+                             *timeout_seconds, " s; arrays() can be called again");
         for (const auto& [number, array] : steps_->known()) known.push_back(array);
     });
     share_of_first(*together_, [&known](Words& words) {
-        words.pass(known, [&words](SentArray& array) {
-            std::string said = words.reads() ? "" : array.words().bytes();
-            words.pass(said);
-            if (words.reads()) array = SentArray::of(Value::parse_record(said));
-        });
+        words.pass(known, [&words](SentArray& array) { array.pass(words); });
     });
     return known;
 }
@@ -271,11 +232,8 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     is_subscribed_ = true;
     std::ranges::sort(wanted,
                       [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
-    ValueList words;
-    for (const WantedArray& one : wanted)
-        words.add(ValueList().add(one.name).add(bytes_of_layout(one.layout)));
-    const std::string same = Record().add("arrays", words).bytes();
-    const std::int64_t sum = geometry::text_digest(same);
+    const std::int64_t sum =
+        geometry::text_digest(Frame{.type = Frame::Type::subscribe, .wanted = wanted}.bytes());
     const auto everyone = together_->gather({sum});
     if (std::ranges::count(everyone, Together::Numbers{sum}) != size()) {
         const Error why(ErrorCode::mismatch,
@@ -285,7 +243,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
         throw why;
     }
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
-    begin_steps(words, std::move(wanted));
+    begin_steps(std::move(wanted));
 }
 
 void Consumer::subscribe_to_all() {
@@ -298,27 +256,24 @@ void Consumer::subscribe_to_all() {
     });
     is_subscribed_ = true;
     habits_.tells_by_messages = false;
-    begin_steps({}, {});
+    begin_steps({});
 }
 
 /// Requests arrays, all if the list is empty, and waits until the stream has confirmed the requests
 /// and credits of all processes: each step that begins after that is for this consumer.
-void Consumer::begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted) {
-    collectively_unless_interrupted(*together_, [&] {
-        Entered entered(*this);
+void Consumer::begin_steps(std::vector<WantedArray> wanted) {
+    collectively(*together_, [&] {
+        Lock lock = entered();
         try {
             raise_error();
-            steps_->want(std::move(wanted), options_.ahead, habits_);
             if (rank() == 0)
-                control_->say(Record()
-                                  .add("type", "subscribe")
-                                  .add("arrays", arrays)
-                                  .add("newest", options_.newest)
-                                  .add("hears_by_messages", habits_.tells_by_messages)
-                                  .bytes());
-            steps_->give_credit();
+                control_->say({.type = Frame::Type::subscribe,
+                               .tells_by_messages = habits_.tells_by_messages,
+                               .wanted = wanted,
+                               .newest = options_.newest});
+            steps_->want(std::move(wanted), options_.ahead, habits_);
             start_thread();
-            if (rank() == 0 && !wait(entered.lock(), deadline_after(options_.timeout_seconds),
+            if (rank() == 0 && !wait(lock, deadline_after(options_.timeout_seconds),
                                      [this] { return steps_->is_subscribed(); }))
                 throw make_error(ErrorCode::timeout,
                                  "the stream did not confirm the requested arrays within ",
@@ -355,8 +310,16 @@ std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& 
 }
 
 void Consumer::taken() {
-    const Entered entered(*this);
+    const Lock lock = entered();
     if (open_) steps_->taken(*std::exchange(open_, std::nullopt));
+}
+
+/// The lock; the thread waits as long as a call of the program wants it.
+Consumer::Lock Consumer::entered() {
+    ++wanting_;
+    Lock lock(turns_->lock);
+    --wanting_;
+    return lock;
 }
 
 bool Consumer::is_own_process() const {
@@ -372,7 +335,7 @@ void Consumer::require_own_process() const {
 
 void Consumer::fail(const Error& why) {
     if (!is_own_process()) return;
-    const Entered entered(*this);
+    const Lock lock = entered();
     fail_here(why);
 }
 
@@ -385,8 +348,8 @@ void Consumer::close() {
     if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
     wake_->set();
     {
-        const Entered entered(*this);
-        if (!error_) say_bye({});
+        const Lock lock = entered();
+        if (!error_) say_bye(std::nullopt);
         control_->end();
         turns_->program_left.notify_all();
     }
@@ -394,9 +357,10 @@ void Consumer::close() {
 }
 
 /// Says that this process leaves, and which steps it has taken: others may still wait for these.
-void Consumer::say_bye(Record words) {
-    words.add("type", "bye").add("place", static_cast<std::int64_t>(steps_->taken_before()));
-    control_->say(words.bytes());
+void Consumer::say_bye(std::optional<Error> why) {
+    control_->say({.type = Frame::Type::bye,
+                   .place = static_cast<std::int64_t>(steps_->taken_before()),
+                   .error = std::move(why)});
     control_->finish();
     steps_->end_data();
 }
@@ -428,38 +392,24 @@ void Consumer::start_thread() {
     }
 }
 
-std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_seconds) {
+const ArrivedStep* Consumer::next(std::optional<double> timeout_seconds) {
     require_own_process();
-    Entered entered(*this);
+    Lock lock = entered();
     if (!is_subscribed_)
         throw Error(ErrorCode::invalid_state,
                     "no arrays were requested; call subscribe() before next()");
     if (open_) {
         raise_error();
     } else {
-        if (!wait(entered.lock(), deadline_after(timeout_seconds),
+        if (!wait(lock, deadline_after(timeout_seconds),
                   [this] { return steps_->has_ready() || steps_->is_over(); }))
             throw make_error(ErrorCode::timeout, "no step arrived within ", *timeout_seconds,
                              " s; next() can be called again");
         open_ = steps_->next();
     }
-    if (!open_) {
-        steps_->check_names();
-        return std::nullopt;
-    }
-    Step step{open_->number, {}};
-    for (const auto& [array, messages] : open_->arrays) step.arrays.push_back(array);
-    return step;
-}
-
-void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
-    Entered entered(*this);
-    raise_error();
-    steps_->ask_for_arrays();
-    if (!wait(entered.lock(), deadline_after(timeout_seconds),
-              [this] { return steps_->arrays_are_known(); }))
-        throw make_error(ErrorCode::timeout, "the stream sent no array within ", *timeout_seconds,
-                         " s; arrays() can be called again");
+    if (open_) return &*open_;
+    steps_->check_names();
+    return nullptr;
 }
 
 /// Reads until it is done; false where the deadline passed.
@@ -480,12 +430,9 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const std::function<bo
     while (true) {
         raise_error();
         if (is_done()) return true;
-        const Clock::time_point now = Clock::now();
-        const bool is_late = deadline && now >= *deadline;
+        const bool is_late = is_over(deadline);
         auto time = together_->look_time();
-        if (deadline)
-            time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
-                              std::chrono::milliseconds(0), time);
+        if (deadline) time = std::min(time, time_until(*deadline));
         const bool was_interrupted = !take_turn(lock, time, true);
         if (interrupted_) std::rethrow_exception(std::exchange(interrupted_, nullptr));
         if (was_interrupted || Clock::now() - looked >= together_->look_time()) {
@@ -568,7 +515,7 @@ void Consumer::raise_error() const {
 void Consumer::fail_here(const Error& why) {
     if (error_ || closed_) return;
     // Said before anybody here sees it: who sees it closes, and then it would not be said.
-    say_bye(Record().add("code", error_code_name(why.code())).add("words", few_words(why.what())));
+    say_bye(why);
     error_ = why;
 }
 

@@ -52,16 +52,11 @@ public:
 
     // Local.
 
-    /// The arrays of a step that has come.
-    struct Step {
-        std::int64_t number = 0;
-        std::vector<IncomingArray*> arrays;
-    };
     /// Waits so long (nothing: for ever) for the next step, or returns the last one again if it was
-    /// not taken; none if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
+    /// not taken; null if the stream has ended. Throws timeout, invalid_state (closed), peer_failed
     /// (a process of either program failed), io (what came makes no sense, or was damaged again and
     /// again), mismatch, wrong_type, no_memory, and what an interruption throws.
-    std::optional<Step> next(std::optional<double> timeout_seconds);
+    const ArrivedStep* next(std::optional<double> timeout_seconds);
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
@@ -94,25 +89,18 @@ public:
     std::atomic<int> reason_milliseconds{10'000};
 
 private:
-    /// A process that sends: where it listens, and under which name on its machine.
-    struct Sender {
-        Address address;
-        std::string local_name;
-    };
     /// What a forked process must not touch, since threads that it does not have use it.
     struct Turns {
         std::mutex lock;
         std::condition_variable program_left;
         std::thread thread;
     };
-    class Entered;
     using Lock = std::unique_lock<std::mutex>;
 
-    Value introduce(const Address& address, const Record& words);
-    void read_welcome(const Value& said, const Address& address);
+    Frame introduce(const Address& address, Frame words);
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
-    void begin_steps(const ValueList& arrays, std::vector<WantedArray> wanted);
+    void begin_steps(std::vector<WantedArray> wanted);
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
@@ -120,8 +108,10 @@ private:
     bool is_own_process() const;
     void require_own_process() const;
 
+    Lock entered();
+
     // Under the lock.
-    void say_bye(Record words);
+    void say_bye(std::optional<Error> why);
     void raise_error() const;
     void fail_here(const Error& why);
     bool wait(Lock& lock, const Deadline& deadline, const std::function<bool()>& is_done);
@@ -129,7 +119,6 @@ private:
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
     bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
 
-    void wait_for_arrays(std::optional<double> timeout_seconds);
     void start_thread();
     void run();
     void rest(Lock& lock, int& dozes);
@@ -137,12 +126,10 @@ private:
     const std::shared_ptr<Together> together_;
     const StreamSourceOptions options_;
     const pid_t process_;
-    Deadline limit_;  ///< of connecting
-    std::string key_;
+    Deadline limit_;                    ///< of connecting
     std::optional<std::string> token_;  ///< known once the first process has connected
-    int pathways_ = 1;
+    Frame welcome_;                     ///< what the stream has said of itself
     StreamHabits habits_;
-    std::vector<Sender> senders_;
     std::shared_ptr<Connection> connection_;
     std::unique_ptr<FrameLink> control_;
     ReceptionCounters counters_;
@@ -162,20 +149,6 @@ private:
     std::exception_ptr interrupted_;               ///< while it connected: raised when it has
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;
-};
-
-/// Has the lock of a consumer.
-class Consumer::Entered {
-public:
-    explicit Entered(Consumer& consumer) {
-        ++consumer.wanting_;
-        lock_ = Lock(consumer.turns_->lock);
-        --consumer.wanting_;
-    }
-    Lock& lock() { return lock_; }
-
-private:
-    Lock lock_;
 };
 
 }  // namespace datamover::stream

@@ -3,12 +3,7 @@
 // verified; no input is trusted.
 #include "stream/receiver/incoming_data.hpp"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "datamover/error.hpp"
 #include "geometry/checked.hpp"
@@ -114,18 +109,10 @@ void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemor
     compile_for(*destination.memory);
     for (const auto& [producer, relation] : relations_) {
         const auto bytes = messages.by_producer.at(producer)->bytes();
+        const std::optional<std::size_t> place = place_of(producer);
+        if (place && bytes.data() == destination.data + *place) continue;
         const AddressBounds all{0, static_cast<std::int64_t>(bytes.size())};
         relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
-    }
-}
-
-void IncomingArray::unpack_rest(const ArrayMessages& messages) {
-    compile_for(*new_memory_);
-    for (const auto& [producer, relation] : relations_) {
-        const std::byte* const message = messages.by_producer.at(producer)->bytes().data();
-        const std::optional<std::size_t> place = place_of(producer);
-        if (!place || message != messages.new_memory.get() + *place)
-            relation.scatter(message, messages.new_memory.get());
     }
 }
 
@@ -133,12 +120,6 @@ namespace {
 
 /// Other connections have their turn after so many reads.
 constexpr int reads_in_turn = 16;
-constexpr std::size_t files_at_once = 4;
-
-iovec piece_of(std::span<std::byte> bytes) {
-    return {bytes.data(), bytes.size()};
-}
-
 }  // namespace
 
 DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int producer, int pathway,
@@ -154,7 +135,7 @@ DataReceiver::DataReceiver(std::shared_ptr<const Connection> connection, int pro
 }
 
 void DataReceiver::grant(std::uint64_t taken, std::uint64_t may, bool alone) {
-    unsent_.send(Grant{taken, may, alone}.write());
+    unsent_.send(bytes_of_header(sealed(Grant{.taken = taken, .may = may, .alone = alone})));
 }
 
 template <class Work>
@@ -181,9 +162,16 @@ void DataReceiver::resume(MessageFinder& finder) {
 bool DataReceiver::receive_once(MessageFinder& finder) {
     const std::span<std::byte> header = std::span(header_).subspan(header_bytes_);
     const std::size_t wanted = body_.size() + header.size();
-    const std::optional<std::size_t> come = read(body_, header);
-    if (!come) return false;
-    std::size_t count = *come;
+    std::size_t count = 0;
+    try {
+        count = connection_->receive(body_, header, &files_).value_or(0);
+    } catch (const Error&) {
+        has_ended_ = true;
+    }
+    if (count == 0) return false;
+    if (files_.size() > Segment::max_of_connection)
+        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
+                         " memory segments");
     const bool is_all = count == wanted;
     if (!body_.empty()) {
         const std::size_t of_body = std::min(count, body_.size());
@@ -199,55 +187,16 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
     return true;
 }
 
-/// How many bytes have come; nothing where none have.
-std::optional<std::size_t> DataReceiver::read(std::span<std::byte> body,
-                                              std::span<std::byte> header) {
-    std::array<iovec, 2> pieces{piece_of(body), piece_of(header)};
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(files_at_once * sizeof(int))> rights;
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
-    if (connection_->is_local()) {
-        message.msg_control = rights.data();
-        message.msg_controllen = rights.size();
-    }
-    ssize_t count = 0;
-    do {
-        count = ::recvmsg(socket(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (count < 0 && errno == EINTR);
-    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
-    if (count <= 0) {
-        has_ended_ = true;
-        return std::nullopt;
-    }
-    for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
-         control = CMSG_NXTHDR(&message, control))
-        if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS)
-            keep_files(CMSG_DATA(control), control->cmsg_len - CMSG_LEN(0));
-    if (files_.size() > Segment::max_of_connection)
-        throw make_error(ErrorCode::peer_failed, "it shared more than ", Segment::max_of_connection,
-                         " memory segments");
-    return static_cast<std::size_t>(count);
-}
-
-void DataReceiver::keep_files(void* control, std::size_t bytes) {
-    for (std::size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
-        int file = -1;
-        std::memcpy(&file, static_cast<const std::byte*>(control) + at, sizeof file);
-        files_.emplace_back(file);
-    }
-}
-
 /// Reads a header and finds the place of its bytes.
 void DataReceiver::begin(MessageFinder& finder) {
-    const ChunkHeader header = ChunkHeader::read(header_);
+    const auto header = header_at<ChunkHeader>(header_);
     const auto message = finder.find(producer_, header);
     is_paused_ = message == nullptr;
     if (is_paused_) return;
     header_bytes_ = 0;
     message->go_on(header.offset, header.bytes, pathway_, pathways_);
     coming_ = Coming{message, header};
-    if (!header.is_shared) {
+    if (!header.is_shared()) {
         body_ = message->place(header.offset, header.bytes);
         return;
     }

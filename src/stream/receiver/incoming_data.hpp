@@ -20,8 +20,8 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
@@ -66,16 +66,6 @@ private:
     std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
 };
 
-/// An array that a process wants its part of, in every step.
-struct WantedArray {
-    std::string name;
-    Layout layout;  ///< of the receiving processes
-    /// The type that it must have, as JSON; empty: any.
-    std::string dtype;
-    /// Whether it comes in memory of its own in each step, which is `dense_memory`'s.
-    bool comes_in_new_memory = false;
-};
-
 /// The memory of this process's part of an array.
 struct DestinationMemory {
     std::byte* data = nullptr;
@@ -108,10 +98,13 @@ public:
     std::size_t new_bytes() const;
     /// Where a message lies in it that needs no unpacking: it comes there.
     std::optional<std::size_t> place_of(int producer) const;
-    /// Puts messages where their elements belong. Throws as AddressRelation::bind_scatter.
+    /// Puts messages where their elements belong, but those that came there. Throws as
+    /// AddressRelation::bind_scatter.
     void unpack(const ArrayMessages& messages, const DestinationMemory& destination);
-    /// The same in the new memory, with those that did not come where they belong.
-    void unpack_rest(const ArrayMessages& messages);
+    /// The same in the new memory.
+    void unpack_new(const ArrayMessages& messages) {
+        unpack(messages, {messages.new_memory.get(), &*new_memory_, {0, new_memory_->end_bytes}});
+    }
 
 private:
     void compile_for(const MemoryLayout& memory);
@@ -178,8 +171,6 @@ private:
     template <class Work>
     void naming_producer(const Work& work);
     bool receive_once(MessageFinder& finder);
-    std::optional<std::size_t> read(std::span<std::byte> body, std::span<std::byte> header);
-    void keep_files(void* control, std::size_t bytes);
     void begin(MessageFinder& finder);
     std::shared_ptr<const SegmentView> segment(std::uint64_t number);
     void check(MessageFinder& finder, std::uint32_t checksum);
@@ -188,7 +179,7 @@ private:
     Unsent unsent_;
     const int producer_, pathway_, pathways_;
     ReceptionCounters& counters_;
-    std::array<std::byte, ChunkHeader::size_bytes> header_{};
+    std::array<std::byte, sizeof(ChunkHeader)> header_{};
     std::size_t header_bytes_ = 0;  ///< that have come
     std::span<std::byte> body_;     ///< that is missing
     std::optional<Coming> coming_;

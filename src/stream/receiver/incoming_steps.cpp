@@ -11,14 +11,6 @@
 namespace datamover::stream {
 namespace {
 
-/// The arrays of a step. Throws io.
-std::vector<std::uint32_t> arrays_of(const Value& said) {
-    std::vector<std::uint32_t> arrays;
-    for (const Value& item : said.list("arrays", max_array_number))
-        arrays.push_back(static_cast<std::uint32_t>(item.as_number("arrays", 0, max_array_number)));
-    return arrays;
-}
-
 /// Whether any of the connections to a sending process has.
 bool has_ended(const IncomingSteps::Links& links) {
     return std::ranges::any_of(links, [](const auto& link) { return link->has_ended(); });
@@ -88,9 +80,9 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
     const short events = events_of(control_.socket());
     if ((events & POLLOUT) != 0) control_.unsent().send_more();
     if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
-        for (Value& said : control_.receive(max_frame_bytes)) {
+        for (Frame& said : control_.receive(max_frame_bytes)) {
             // What has failed is not begun any more.
-            if (said.is("type", "failed")) hear(said);
+            if (said.type == Frame::Type::failed) hear(said);
             if (!awaits_reason_) frames_.push_back(std::move(said));
         }
     }
@@ -102,60 +94,60 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
 void IncomingSteps::hear_frames(bool may_connect) {
     while (!frames_.empty() && !has_ended_) {
         if (!may_connect && takes_connecting(frames_.front())) return;
-        const Value said = std::move(frames_.front());
+        Frame said = std::move(frames_.front());
         frames_.pop_front();
         hear(said);
     }
 }
 
 /// Whether an array begins with what is said, perhaps.
-bool IncomingSteps::takes_connecting(const Value& said) const {
-    if (!said.is("type", "step")) return false;
-    const auto arrays = arrays_of(said);
-    return std::ranges::any_of(arrays, [this](std::uint32_t number) {
+bool IncomingSteps::takes_connecting(const Frame& said) const {
+    return std::ranges::any_of(said.numbers, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
-        return array == begun_.end() || !is_connected(*array->second);
+        return array == begun_.end() ||
+               std::ranges::any_of(array->second->sizes(), [this](const auto& entry) {
+                   return !links_.contains(entry.first);
+               });
     });
 }
 
-bool IncomingSteps::is_connected(const IncomingArray& array) const {
-    return std::ranges::all_of(array.sizes(),
-                               [this](const auto& entry) { return links_.contains(entry.first); });
-}
-
-void IncomingSteps::hear(const Value& said) {
-    if (said.is("type", "array")) {
-        learn(said);
-    } else if (said.is("type", "arrays")) {
-        arrays_are_known_ = true;
-        asks_for_arrays_ = false;
-    } else if (said.is("type", "subscribed")) {
-        is_subscribed_ = true;
-    } else if (said.is("type", "step")) {
-        hear_of_step(said);
-    } else if (said.is("type", "end")) {
-        hear_of_end(said);
-    } else if (said.is("type", "failed")) {
-        const Error error = said_error(said);
-        was_told_ = true;
-        throw error;
-    } else {
-        throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
+void IncomingSteps::hear(Frame& said) {
+    switch (said.type) {
+        case Frame::Type::array:
+            return learn(std::move(said.array));
+        case Frame::Type::arrays:
+            arrays_are_known_ = true;
+            asks_for_arrays_ = false;
+            return;
+        case Frame::Type::subscribed:
+            is_subscribed_ = true;
+            return;
+        case Frame::Type::step:
+            return hear_of_step(said);
+        case Frame::Type::end:
+            dropped_ = static_cast<std::uint64_t>(said.dropped);
+            announce_all_before(static_cast<std::uint64_t>(said.steps));
+            has_ended_ = was_told_ = true;
+            return;
+        case Frame::Type::failed:
+            was_told_ = true;
+            throw *said.error;
+        default:
+            throw Error(ErrorCode::io, "the stream sent a frame of an unexpected type");
     }
 }
 
 void IncomingSteps::ask_for_arrays() {
     if (std::exchange(asks_for_arrays_, true)) return;
     arrays_are_known_ = false;
-    control_.say(Record().add("type", "arrays").bytes());
+    control_.say({.type = Frame::Type::arrays});
 }
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
-void IncomingSteps::learn(const Value& said) {
+void IncomingSteps::learn(SentArray known) {
     if (known_.size() >= static_cast<std::size_t>(max_array_number))
         throw make_error(ErrorCode::io, "the stream described more than ", max_array_number,
                          " arrays");
-    SentArray known = SentArray::of(said);
     const auto number = static_cast<std::uint32_t>(known.number);
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream described array ", number, " twice");
@@ -193,14 +185,13 @@ void IncomingSteps::resume_paused() {
             if (link->is_paused()) link->resume(*this);
 }
 
-void IncomingSteps::hear_of_step(const Value& said) {
-    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
-    const auto place = static_cast<std::uint64_t>(said.number("place"));
-    std::vector<std::uint32_t> arrays = arrays_of(said);
+void IncomingSteps::hear_of_step(Frame& said) {
+    dropped_ = static_cast<std::uint64_t>(said.dropped);
+    const auto place = static_cast<std::uint64_t>(said.place);
     announce_all_before(place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
-    for (const std::uint32_t number : arrays) {
+    for (const std::uint32_t number : said.numbers) {
         const auto known = known_.find(number);
         const WantedArray* const wanted =
             known != known_.end() ? wanted_of(known->second.name) : nullptr;
@@ -214,7 +205,7 @@ void IncomingSteps::hear_of_step(const Value& said) {
         connect(*begun_.at(number));
         arrays_announced_.insert(number);
     }
-    announce(place, said.number("step"), std::move(arrays));
+    announce(place, said.number, std::move(said.numbers));
     if (has_begun) resume_paused();
 }
 
@@ -255,13 +246,6 @@ void IncomingSteps::announce(std::uint64_t place, std::int64_t number,
     for (const std::uint32_t array : arrays) step.messages += begun_.at(array)->sizes().size();
     step.announced = std::move(arrays);
     if (!habits_.goes_ahead) grant();
-}
-
-void IncomingSteps::hear_of_end(const Value& said) {
-    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
-    if (is_told_by_messages())
-        announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
-    has_ended_ = was_told_ = true;
 }
 
 /// What is announced comes behind the steps before it whose messages are still to come.
@@ -351,8 +335,8 @@ std::shared_ptr<std::byte> IncomingSteps::unpack_new(
     std::pair<IncomingArray*, ArrayMessages>& arrived) {
     auto& [array, messages] = arrived;
     if (messages.new_memory == nullptr)
-        messages.new_memory = array_pool_.take_bytes(array->new_bytes());
-    array->unpack_rest(messages);
+        messages.new_memory = array_pool_->take_bytes(array->new_bytes());
+    array->unpack_new(messages);
     return messages.new_memory;
 }
 
@@ -361,8 +345,8 @@ std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& 
                                                            ArrayMessages& come, int producer,
                                                            std::uint64_t bytes) {
     const std::optional<std::size_t> place = array.place_of(producer);
-    if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
-    if (come.new_memory == nullptr) come.new_memory = array_pool_.take_bytes(array.new_bytes());
+    if (!place) return std::make_shared<IncomingMessage>(bytes, *message_pool_);
+    if (come.new_memory == nullptr) come.new_memory = array_pool_->take_bytes(array.new_bytes());
     return std::make_shared<IncomingMessage>(
         bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
 }
@@ -423,15 +407,11 @@ void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, St
     suits_arrays_ = ahead == 0 && habits.goes_ahead && !takes_all_;
     ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
     habits_ = habits;
-}
-
-void IncomingSteps::give_credit() {
     say_credit(ahead_);
 }
 
 void IncomingSteps::say_credit(std::uint64_t steps) const {
-    control_.say(
-        Record().add("type", "credit").add("steps", static_cast<std::int64_t>(steps)).bytes());
+    control_.say({.type = Frame::Type::credit, .steps = static_cast<std::int64_t>(steps)});
 }
 
 /// Grants more steps of arrays that are small.
@@ -479,10 +459,7 @@ void IncomingSteps::say_taken() {
     const bool is_said_by_grant =
         habits_.tells_by_messages && !habits_.is_pressed && links_.contains(0);
     if (!is_said_by_grant)
-        control_.say(Record()
-                         .add("type", "done")
-                         .add("place", static_cast<std::int64_t>(taken_) - 1)
-                         .bytes());
+        control_.say({.type = Frame::Type::done, .place = static_cast<std::int64_t>(taken_) - 1});
 }
 
 void IncomingSteps::grant() {

@@ -52,12 +52,10 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial)
         : control_(control), rank_(rank), dial_(std::move(dial)) {}
 
-    /// Says what is wanted, before the stream hears of it; nothing: all arrays, whole, also those
-    /// that are told of later. Memory may be taken for `ahead` steps; 0: for as many as suit the
-    /// arrays.
+    /// Says what is wanted, and lets the stream send once it knows that, too; nothing: all arrays,
+    /// whole, also those that are told of later. Memory may be taken for `ahead` steps; 0: for as
+    /// many as suit the arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
-    /// Lets the stream send, once it knows what is wanted.
-    void give_credit();
 
     /// Whether something has come that only a call of take_in with `may_connect` hears.
     bool has_unheard() const { return !has_ended_ && !frames_.empty(); }
@@ -131,18 +129,16 @@ private:
     static constexpr std::size_t most_unused_arrays = 4;
 
     void hear_frames(bool may_connect);
-    bool takes_connecting(const Value& said) const;
-    void hear(const Value& said);
+    bool takes_connecting(const Frame& said) const;
+    void hear(Frame& said);
     void want_whole(const SentArray& known);
-    void learn(const Value& said);
+    void learn(SentArray known);
     void begin(std::uint32_t number, const WantedArray& wanted);
-    bool is_connected(const IncomingArray& array) const;
     void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
-    void hear_of_step(const Value& said);
-    void hear_of_end(const Value& said);
+    void hear_of_step(Frame& said);
     bool is_told_by_messages() const;
     void announce_what_came();
     void announce_all_before(std::uint64_t place);
@@ -159,13 +155,15 @@ private:
     FrameLink& control_;
     const int rank_;
     const Dial dial_;
-    MemoryPool message_pool_;  ///< which outlives the messages
-    MemoryPool array_pool_{most_unused_arrays};
+    /// Which outlive the messages.
+    const std::shared_ptr<MemoryPool> message_pool_ = std::make_shared<MemoryPool>(),
+                                      array_pool_ =
+                                          std::make_shared<MemoryPool>(most_unused_arrays);
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;
     bool suits_arrays_ = false, takes_all_ = false;
-    std::deque<Value> frames_;  ///< heard later
+    std::deque<Frame> frames_;  ///< heard later
     std::map<std::uint32_t, SentArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
     std::map<int, Links> links_;                                     ///< by sending process

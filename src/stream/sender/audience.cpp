@@ -27,6 +27,8 @@ constexpr int max_times_asked = 16;
 
 /// One program that listens: its processes, what it wants, and how far it is.
 struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
+    using Type = Frame::Type;
+
     Consumer(Audience& audience_, std::int64_t nprocs_)
         : audience(audience_),
           nprocs(nprocs_),
@@ -54,28 +56,24 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     bool takes(const SentArray& array) const { return takes_all || wanted->contains(array.name); }
     /// Whether steps that begin are for it.
     bool gets_steps() const { return stage == Stage::active && !left; }
-    /// Whether more may come of a step before this one.
-    bool is_within_step_before(std::int64_t sequence) const {
-        return gets_steps() && queue.is_within_step() &&
-               queue.waiting().back().sequence != sequence;
-    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
         return !queue.travelling().empty() || (!waiting.empty() && waiting.front().complete);
     }
     /// Tells all processes.
-    void say(const Record& words) {
-        for (const auto& [rank, link] : links) link->say(words.bytes());
+    void say(Frame frame) {
+        const std::string bytes = frame.bytes();
+        for (const auto& [rank, link] : links) link->say(bytes);
     }
     void tell_array(const SentArray& array) {
-        if (told.insert(array.number).second) say(array.words());
+        if (told.insert(array.number).second) say({.type = Type::array, .array = array});
     }
     void tell_arrays() {
         asks_for_arrays = false;
         for (const SentArray& array : audience.arrays_) tell_array(array);
         if (const auto first = links.find(0); first != links.end())
-            first->second->say(Record().add("type", "arrays").bytes());
+            first->second->say({.type = Type::arrays});
     }
     /// Whether it is known that it can take an array, in a step with no more bytes than are kept.
     bool fits(const SentArray& array, std::int64_t sequence) const {
@@ -109,23 +107,26 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         return false;
     }
     /// Whether the process may say more.
-    bool hear(std::int64_t rank, const Value& said) {
-        const auto is = [&said](std::string_view name) { return said.is("type", name); };
-        if (audience.has_ended_) return !is("bye");
+    bool hear(std::int64_t rank, Frame& said) {
+        if (audience.has_ended_) return said.type != Type::bye;
         if (!links.contains(rank))
             throw Error(ErrorCode::peer_failed, "the consumer has left the stream");
-        if (is("bye")) {
+        if (said.type == Type::bye) {
             hear_of_leaving(rank, said);
-        } else if (is("done")) {
-            take_all_before(rank, static_cast<std::uint64_t>(said.number("place")) + 1);
-        } else if (is("credit")) {
+        } else if (said.type == Type::done) {
+            take_all_before(rank, static_cast<std::uint64_t>(said.place) + 1);
+        } else if (said.type == Type::credit) {
             std::int64_t& granted = progress[static_cast<std::size_t>(rank)].granted;
-            granted += said.number("steps", 1, max_credits - granted);
+            if (said.steps > max_credits - granted)
+                throw make_error(ErrorCode::io, "process ", rank, " granted ", said.steps,
+                                 " steps more than ", granted, "; at most ", max_credits,
+                                 " are possible");
+            granted += said.steps;
             confirm_if_complete();
-        } else if (is("subscribe") && rank == 0 && !wanted) {
+        } else if (said.type == Type::subscribe && rank == 0 && !wanted) {
             subscribe(said);
             confirm_if_complete();
-        } else if (is("arrays") && rank == 0) {
+        } else if (said.type == Type::arrays && rank == 0) {
             if (links.at(rank)->unsent().is_empty()) times_asked = 0;
             if (++times_asked > max_times_asked)
                 throw make_error(ErrorCode::io, "arrays() was requested more than ",
@@ -138,30 +139,25 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
         tell_who_left();
         pump();
         audience.changed_.notify_all();
-        return !is("bye");
+        return said.type != Type::bye;
     }
     /// A process says which steps it has taken, and perhaps an error that it had.
-    void hear_of_leaving(std::int64_t rank, const Value& said) {
-        const std::int64_t place = said.has("place") ? said.number("place") : 0;
-        const bool is_orderly = !said.has("code");
-        const Error error = is_orderly ? Error(ErrorCode::peer_failed, "") : said_error(said);
-        if (!left || place < left->place)
-            left = Departure{
-                place,
-                make_error(
-                    error.code(), "process ", rank, " of the consumer ",
-                    is_orderly ? "left the stream before this step" : "failed: ", error.what()),
-                is_orderly};
+    void hear_of_leaving(std::int64_t rank, const Frame& said) {
+        const Error why = said.error ? make_error(said.error->code(), "process ", rank,
+                                                  " of the consumer failed: ", said.error->what())
+                                     : make_error(ErrorCode::peer_failed, "process ", rank,
+                                                  " of the consumer left the stream before this "
+                                                  "step");
+        if (!left || said.place < left->place) left = Departure{said.place, why, !said.error};
         part_with(rank);
     }
-    void subscribe(const Value& said) {
+    void subscribe(Frame& said) {
         std::map<std::string, Layout> requested;
-        for (const Value& item : said.list("arrays", max_array_number)) {
-            if (item.items().size() != 2)
-                throw Error(ErrorCode::io,
-                            "the requested arrays must be pairs of a name and a layout");
-            requested.insert_or_assign(item.items()[0].as_name("name"),
-                                       layout_of_bytes(item.items()[1].text(), nprocs));
+        for (WantedArray& one : said.wanted) {
+            if (one.layout.nprocs() != nprocs)
+                throw make_error(ErrorCode::io, "a requested layout has ", one.layout.nprocs(),
+                                 " processes; the consumer has ", nprocs);
+            requested.insert_or_assign(std::move(one.name), std::move(one.layout));
         }
         takes_all = requested.empty();
         if (takes_all && nprocs != 1)
@@ -169,16 +165,15 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
                         "a consumer of several processes must request at least one array");
         wanted = std::move(requested);
         hears_by_messages =
-            said.flag("hears_by_messages") && audience.flow_.policy == Policy::block && !takes_all;
-        if (said.flag("newest"))
-            queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
+            said.tells_by_messages && audience.flow_.policy == Policy::block && !takes_all;
+        if (said.newest) queue = StepQueue(Policy::drop_oldest, 1, audience.flow_.queue_bytes);
     }
     /// Tells the first process that the stream knows what the consumer wants and has a credit of
     /// each of its processes.
     void confirm_if_complete() {
         if (stage != Stage::connected || left || !wanted || least_credit() < 1) return;
         stage = Stage::subscribed;
-        links.at(0)->say(Record().add("type", "subscribed").bytes());
+        links.at(0)->say({.type = Type::subscribed});
     }
     /// Takes note of what a process has taken, as it says over one or two connections.
     void take_all_before(std::int64_t rank, std::uint64_t place) {
@@ -208,6 +203,11 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
             audience.changed_.notify_all();  // another stream may have the place
         }
     }
+    /// Nothing more comes of the step that was sent last.
+    void finish_step() {
+        queue.complete();
+        pump();
+    }
     /// Sends what it has credits for.
     void pump() {
         while (!links.empty() && least_credit() > 0) {
@@ -219,18 +219,15 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     void send(const Step& step) {
         // All processes may have taken it before it was granted to all.
         if (is_told_by_messages(step)) return release_taken();
-        ValueList arrays;
         for (const int array : step.arrays) {
             announced.insert(array);
             tell_array(audience.arrays_[static_cast<std::size_t>(array)]);
-            arrays.add(array);
         }
-        say(Record()
-                .add("type", "step")
-                .add("place", step.place)
-                .add("step", step.number)
-                .add("arrays", arrays)
-                .add("dropped", queue.dropped()));
+        say({.type = Type::step,
+             .place = step.place,
+             .number = step.number,
+             .dropped = queue.dropped(),
+             .numbers = {step.arrays.begin(), step.arrays.end()}});
     }
     /// Tells all processes at once that they get no more, and has the consumer forgotten.
     void leave(const Error& error) {
@@ -249,7 +246,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     void tell_who_left() {
         if (!left) return;
         const ConsumerPtr kept = shared_from_this();
-        const std::string failed = failed_words(left->why).bytes();
+        const std::string failed = Frame{.type = Type::failed, .error = left->why}.bytes();
         for (const auto& [rank, link] : std::map(links)) {
             if (progress[static_cast<std::size_t>(rank)].taken < left->place) continue;
             link->say(failed);
@@ -278,7 +275,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
                       "the same steps"));
         audience.counts_.steps_dropped += queue.dropped();
         audience.counts_.consumers_left += stage == Stage::active;
-        say(Record().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
+        say({.type = Type::end, .steps = steps, .dropped = queue.dropped()});
     }
 
     Audience& audience;
@@ -312,7 +309,7 @@ struct Audience::Consumer : std::enable_shared_from_this<Audience::Consumer> {
     std::optional<Departure> left;
 };
 
-Audience::Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
+Audience::Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
                    const std::string& name)
     : flow_(flow),
       least_(least),
@@ -345,20 +342,17 @@ Audience::ConsumerPtr Audience::find(const std::string& key) const {
     return found != consumers_.end() ? *found : nullptr;
 }
 
-bool Audience::is_within_step_before(std::int64_t sequence) {
-    const std::lock_guard lock(lock_);
-    return std::ranges::any_of(consumers_, [sequence](const ConsumerPtr& consumer) {
-        return consumer->is_within_step_before(sequence);
-    });
-}
-
-void Audience::finish_steps_before(std::int64_t sequence) {
+bool Audience::finish_steps_before(std::int64_t sequence, bool is_agreed) {
     const std::lock_guard lock(lock_);
     for (const ConsumerPtr& consumer : consumers_) {
-        if (!consumer->is_within_step_before(sequence)) continue;
-        consumer->queue.complete();
-        consumer->pump();
+        const StepQueue& queue = consumer->queue;
+        if (!consumer->gets_steps() || !queue.is_within_step() ||
+            queue.waiting().back().sequence == sequence)
+            continue;
+        if (!is_agreed) return false;
+        consumer->finish_step();
     }
+    return true;
 }
 
 std::optional<Decision> Audience::decide(int array, std::int64_t sequence,
@@ -523,10 +517,7 @@ void Audience::refuse_all(const Error& why) {
 
 void Audience::finish_steps() {
     const std::lock_guard lock(lock_);
-    for (const ConsumerPtr& consumer : consumers_) {
-        consumer->queue.complete();
-        consumer->pump();
-    }
+    for (const ConsumerPtr& consumer : consumers_) consumer->finish_step();
 }
 
 bool Audience::wait_until_taken(std::chrono::milliseconds time) {
@@ -563,7 +554,7 @@ StreamCounters Audience::counters() {
     return counters;
 }
 
-void Audience::serve(std::shared_ptr<const Connection> connection, const Value& words) {
+void Audience::serve(std::shared_ptr<const Connection> connection, const Frame& said) {
     const auto link = std::make_shared<ControlLink>(std::move(connection));
     {
         const std::lock_guard lock(lock_);
@@ -580,7 +571,7 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Value& 
         const LinkPtr& link;
     };
     const Finish finish{*this, link};
-    const auto [consumer, rank] = join(words, link);
+    const auto [consumer, rank] = join(said, link);
     listen(*link, consumer, rank);
 }
 
@@ -593,7 +584,7 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     };
     try {
         while (true) {
-            for (const Value& said : link.wait()) {
+            for (Frame& said : link.wait()) {
                 const std::lock_guard lock(lock_);
                 if (!consumer->hear(rank, said)) return;
             }
@@ -607,32 +598,35 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     }
 }
 
-std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Value& words,
+std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Frame& said,
                                                               const LinkPtr& link) {
     const std::lock_guard lock(lock_);
     if (has_ended_) {
-        link->say(Record().add("type", "end").add("dropped", 0).bytes());
+        link->say({.type = Frame::Type::end});
         throw Error(ErrorCode::peer_failed, "the stream has ended");
     }
     ConsumerPtr consumer;
-    std::int64_t rank = 0;
-    if (!words.has("key")) {
-        const std::int64_t nprocs = words.number("nprocs", 1, max_processes);
+    const std::int64_t rank = said.rank;
+    if (said.key.empty() && rank == 0) {
         make_place();
-        consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, nprocs));
-        link->say(Record(welcome_).add("key", consumer->key).bytes());
+        consumer = consumers_.emplace_back(std::make_shared<Consumer>(*this, said.nprocs));
+        Frame welcome = welcome_;
+        welcome.key = consumer->key;
+        link->say(std::move(welcome));
     } else {
-        consumer = find(words.name("key"));
+        consumer = find(said.key);
         if (consumer == nullptr || consumer->left)
             throw Error(ErrorCode::io, "the consumer that this process belongs to has left");
-        rank = words.number("rank", 1, consumer->nprocs - 1);
+        if (rank >= consumer->nprocs)
+            throw make_error(ErrorCode::io, "a connection is of process ", rank,
+                             "; the consumer has ", consumer->nprocs);
     }
     if (!consumer->links.emplace(rank, link).second)
         throw make_error(ErrorCode::io, "process ", rank, " of the consumer is already connected");
-    if (rank > 0) link->say(Record().add("type", "joined").bytes());
+    if (rank > 0) link->say({.type = Frame::Type::joined});
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
-        link->say(arrays_[static_cast<std::size_t>(number)].words().bytes());
+        link->say({.type = Frame::Type::array, .array = arrays_[static_cast<std::size_t>(number)]});
     changed_.notify_all();
     return {consumer, rank};
 }

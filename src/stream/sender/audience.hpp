@@ -24,7 +24,7 @@
 #include "stream/sender/places.hpp"
 #include "stream/sender/step_queue.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
@@ -61,7 +61,7 @@ class Audience : private PlaceHolder {
 public:
     /// The first decision waits for `least` consumers. Each consumer gets `welcome` with its key
     /// added.
-    Audience(Flow flow, std::int64_t least, Record welcome, std::shared_ptr<Places> places,
+    Audience(Flow flow, std::int64_t least, Frame welcome, std::shared_ptr<Places> places,
              const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
@@ -71,10 +71,9 @@ public:
 
     /// Takes note of an array before its first step, and answers who asked for arrays.
     void add_array(SentArray array);
-    /// Whether a consumer gets more of a step before this one, for all that is known.
-    bool is_within_step_before(std::int64_t sequence);
-    /// Nothing more comes of the steps before this one.
-    void finish_steps_before(std::int64_t sequence);
+    /// Ends the steps before this one, if all processes are known to have gone on to it; whether no
+    /// consumer gets more of one of these.
+    bool finish_steps_before(std::int64_t sequence, bool is_agreed);
     /// Who gets an array of a step; no consumer is within an earlier one. None: somebody who blocks
     /// has no room yet, or the stream no place, also not after `time`. The array is in no queue
     /// before `carry_out`: until then the call may turn out to be wrong on another process. Throws
@@ -109,7 +108,7 @@ public:
 
     /// Serves the control connection of one process of a consumer until it ends. Throws peer_failed
     /// where it does without a word, timeout, io or others where what came makes no sense.
-    void serve(std::shared_ptr<const Connection> connection, const Value& words);
+    void serve(std::shared_ptr<const Connection> connection, const Frame& said);
 
     /// A process of a consumer has taken all steps before a place, as it says over its data
     /// connection. Throws io where it cannot have, and ends the consumer.
@@ -140,7 +139,7 @@ private:
     std::optional<Decision> decide_now(const SentArray& array, std::int64_t sequence);
     Decision taken_back();
     void admit(std::int64_t sequence);
-    std::pair<ConsumerPtr, std::int64_t> join(const Value& words, const LinkPtr& link);
+    std::pair<ConsumerPtr, std::int64_t> join(const Frame& said, const LinkPtr& link);
     void make_place();
     ConsumerPtr find(const std::string& key) const;  ///< null: it has gone
 
@@ -148,7 +147,7 @@ private:
 
     const Flow flow_;
     std::int64_t least_;
-    const Record welcome_;
+    const Frame welcome_;
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;

@@ -31,7 +31,7 @@ constexpr std::uint64_t hearing_bytes = 1 << 18;
 
 MemoryPtr Box::memory(std::size_t bytes) {
     if (bytes_kept() >= hearing_bytes) tell(News::hears);
-    return pool_.take(bytes);
+    return pool_->take(bytes);
 }
 
 void Box::put(std::uint64_t place, std::uint32_t array, MemoryPtr message, std::int64_t number) {
@@ -72,17 +72,17 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
     return {std::max(number, count_), std::nullopt};
 }
 
-void Box::add(BoxReader* reader, int pathway, bool is_local) {
+void Box::add(DataSender* reader, int pathway, bool is_local) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     if (!readers_.emplace(pathway, reader).second)
         throw make_error(ErrorCode::io, "pathway ", pathway,
                          " of the process is connected already");
-    if (is_local) pool_.share();
+    if (is_local) pool_->share();
     if (has_ended_) reader->end();
 }
 
-void Box::remove(BoxReader* reader) {
+void Box::remove(DataSender* reader) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
@@ -90,7 +90,7 @@ void Box::remove(BoxReader* reader) {
     has_ended_ = true;
     kept_.clear();
     kept_bytes_ = 0;
-    pool_.end();
+    pool_->end();
 }
 
 void Box::end_all() {
@@ -106,8 +106,8 @@ std::uint64_t Box::bytes_kept() {
 
 void ChunkOnItsWay::begin(const ChunkHeader& header, std::span<const std::byte> body, int file) {
     file_.reset();
-    words_ = header.write();
-    header_ = words_;
+    sealed_ = sealed(header);
+    header_ = bytes_of_header(sealed_);
     body_ = body;
     if (file >= 0) file_.emplace(file);
 }
@@ -161,6 +161,7 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
       box_(box),
       loops_back_(connection.loops_back()),
       stays_here_(loops_back_ || connection.is_local()),
+      most_at_once_(stays_here_ ? std::numeric_limits<std::uint64_t>::max() : most_sent_at_once),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
       habits_(habits),
@@ -191,8 +192,8 @@ void DataSender::sends_more() {
     if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
     try {
         const std::uint64_t before = said_taken_;
-        send_what_goes(most_at_once());
-        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once());
+        send_what_goes(most_at_once_);
+        if (rests_ && waits_ && hear_grants()) send_what_goes(most_at_once_);
         if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake_.set();
         tell_taken(std::move(lock), before);
     } catch (...) {
@@ -221,10 +222,6 @@ void DataSender::tell(News news) {
         default:
             sends_more();
     }
-}
-
-std::uint64_t DataSender::most_at_once() const {
-    return stays_here_ ? std::numeric_limits<std::uint64_t>::max() : most_sent_at_once;
 }
 
 void DataSender::hears() {
@@ -300,9 +297,12 @@ bool DataSender::hear_grants() {
     const auto come = connection_.receive(room);
     if (!come) return false;
     if (wrong_) return true;
-    grants_.insert(grants_.end(), come->begin(), come->end());
+    grants_.insert(grants_.end(), room.begin(), room.begin() + *come);
     try {
-        obey_grants();
+        std::span<const std::byte> rest = grants_;
+        for (; rest.size() >= sizeof(Grant); rest = rest.subspan(sizeof(Grant)))
+            obey(header_at<Grant>(rest));
+        grants_.erase(grants_.begin(), grants_.end() - static_cast<std::ptrdiff_t>(rest.size()));
     } catch (const Error& error) {
         wrong_ = error;
         wake_.set();  // the thread ends the connection
@@ -310,20 +310,12 @@ bool DataSender::hear_grants() {
     return true;
 }
 
-/// All of them that have come whole.
-void DataSender::obey_grants() {
-    std::span<const std::byte> rest = grants_;
-    while (rest.size() >= Grant::size_bytes) {
-        obey(Grant::read(rest.first<Grant::size_bytes>()));
-        rest = rest.subspan(Grant::size_bytes);
-    }
-    grants_.erase(grants_.begin(), grants_.end() - static_cast<std::ptrdiff_t>(rest.size()));
-}
-
 void DataSender::obey(const Grant& grant) {
+    if (grant.alone > 1)
+        throw make_error(ErrorCode::io, "received a grant that is malformed: ", grant.alone);
     may_ = std::max(may_, grant.may);
     said_taken_ = std::max(said_taken_, grant.taken);
-    if (grant.alone) {
+    if (grant.alone != 0) {
         if (!alone_) alone_.emplace();
         alone_->erase(alone_->begin(), alone_->lower_bound(grant.taken));
         alone_->insert(grant.may - 1);
@@ -391,9 +383,14 @@ bool DataSender::begin_chunk() {
     if (end <= at) return false;
     const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
-                       kept.number};
+    ChunkHeader header{.checksum = crc32c(chunk),
+                       .array = kept.array,
+                       .place = kept.place,
+                       .offset = at,
+                       .bytes = bytes,
+                       .number = kept.number};
     if (sending_->is_shared) {
+        header.magic = ChunkHeader::shared_magic;
         const Segment& segment = *kept.message->segment();
         header.segment = segment.number();
         header.position = at;
@@ -451,12 +448,6 @@ std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source,
     return bound;
 }
 
-/// A message, with what of it is still to be packed.
-struct Outbox::Packing {
-    MemoryPtr message;
-    std::vector<PackingPieces::Bound> left;
-};
-
 Outbox::Outbox(int pathways, SendingHabits habits) : pathways_(pathways), habits_(habits) {
     if (pathways < 1 || pathways > max_pathways)
         throw make_error(ErrorCode::invalid_argument, "pathways is ", pathways,
@@ -472,42 +463,37 @@ void Outbox::open(const std::string& key, int nprocs) {
 
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
-    const Boxes boxes = boxes_of(key);
-    std::vector<Packing> messages;
-    for (const Outgoing& one : outgoing)
-        messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
-    for (std::size_t n = 0; n < messages.size(); ++n)
-        put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array, messages[n], number);
-}
-
-/// Packs what goes to one process, except pieces, which are packed when it is put.
-Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    const AddressRelation& relation = outgoing.relation;
-    const auto bytes = static_cast<std::size_t>(relation.size()) *
-                       static_cast<std::size_t>(relation.source_elem_bytes());
-    Packing packing{box.memory(bytes), {}};
-    std::byte* const memory = packing.message->bytes().data();
-    if (!outgoing.pieces.empty()) {
-        packing.left = outgoing.pieces.bind(source, memory);
-    } else {
-        const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
-        relation.bind_gather(source.data, source.bounds, memory, all)();
-    }
-    return packing;
-}
-
-/// Puts a message, and packs its pieces while it is sent. Everything that can fail is done before.
-void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-                 std::int64_t number) {
-    const auto pack_piece = [&packing](const PackingPieces::Bound& piece) {
-        piece.pack();
-        packing.message->set_packed(piece.end);
+    /// A message, with what of it is packed when it is put.
+    struct Message {
+        MemoryPtr memory;
+        std::vector<PackingPieces::Bound> pieces{};
     };
-    if (!packing.left.empty()) pack_piece(packing.left.front());
-    box.put(place, array, packing.message, number);
-    for (std::size_t n = 1; n < packing.left.size(); ++n) {
-        pack_piece(packing.left[n]);
-        box.tell(n + 1 == packing.left.size() ? News::all_packed : News::more_packed);
+    const Boxes boxes = boxes_of(key);
+    std::vector<Message> messages;
+    // All that can fail.
+    for (const Outgoing& one : outgoing) {
+        const std::int64_t bytes = one.relation.size() * one.relation.source_elem_bytes();
+        Box& box = *boxes.at(static_cast<std::size_t>(one.peer));
+        auto& [memory, pieces] =
+            messages.emplace_back(Message{box.memory(static_cast<std::size_t>(bytes))});
+        std::byte* const to = memory->bytes().data();
+        if (one.pieces.empty())
+            one.relation.bind_gather(source.data, source.bounds, to, {0, bytes})();
+        else
+            pieces = one.pieces.bind(source, to);
+    }
+    for (std::size_t n = 0; n < messages.size(); ++n) {
+        Box& box = *boxes[static_cast<std::size_t>(outgoing[n].peer)];
+        const auto& [memory, pieces] = messages[n];
+        if (pieces.empty()) box.put(place, array, memory, number);
+        for (const PackingPieces::Bound& piece : pieces) {
+            piece.pack();
+            memory->set_packed(piece.end);
+            if (&piece == &pieces.front())
+                box.put(place, array, memory, number);
+            else
+                box.tell(&piece == &pieces.back() ? News::all_packed : News::more_packed);
+        }
     }
 }
 

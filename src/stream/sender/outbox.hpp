@@ -23,8 +23,8 @@
 #include "datamover/error.hpp"
 #include "plan/compile.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/message_memory.hpp"
-#include "stream/wire/message_words.hpp"
 
 namespace datamover::stream {
 
@@ -50,15 +50,7 @@ enum class News {
     frees    ///< it frees memory: what has been sent is read no more afterwards
 };
 
-/// What a data connection is to the box.
-class BoxReader {
-public:
-    virtual ~BoxReader() = default;
-    /// Called by the sending program. Does not wait, nor throw.
-    virtual void tell(News news) = 0;
-    /// Called under the box's lock.
-    virtual void end() = 0;
-};
+class DataSender;
 
 /// Called by the sending program and by the threads of data connections.
 class Box {
@@ -87,30 +79,30 @@ public:
               const std::optional<std::set<std::uint64_t>>& alone);
 
     /// As MemoryPool's.
-    void free_unused() { pool_.free_unused(); }
+    void free_unused() { pool_->free_unused(); }
 
     /// From now on a connection hears of messages; a local one has them put where it can read them.
     /// Throws io where the pathway has one.
-    void add(BoxReader* reader, int pathway, bool is_local);
+    void add(DataSender* reader, int pathway, bool is_local);
     /// Waits until it has done what it was called for. With the last one all is forgotten, and no
     /// other may come: no process of a consumer connects twice.
-    void remove(BoxReader* reader);
+    void remove(DataSender* reader);
     /// Ends the connections that are there, and each that comes.
     void end_all();
 
     std::uint64_t bytes_kept();
     /// With memory that is there for other messages.
-    std::uint64_t bytes_held() const { return pool_.bytes_held(); }
+    std::uint64_t bytes_held() const { return pool_->bytes_held(); }
 
 private:
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
     std::uint64_t kept_bytes_ = 0;
-    std::uint64_t count_ = 0;            ///< of all that were ever put
-    std::map<int, BoxReader*> readers_;  ///< by pathway; changed under both
+    std::uint64_t count_ = 0;             ///< of all that were ever put
+    std::map<int, DataSender*> readers_;  ///< by pathway; changed under both
     bool has_ended_ = false;
-    MemoryPool pool_;
+    const std::shared_ptr<MemoryPool> pool_ = std::make_shared<MemoryPool>();
 };
 
 struct SendingHabits {
@@ -130,7 +122,7 @@ public:
     bool is_sent() const { return header_.empty() && body_.empty(); }
 
 private:
-    std::array<std::byte, ChunkHeader::size_bytes> words_{};
+    ChunkHeader sealed_;
     std::span<const std::byte> header_, body_;  ///< what is left of both
     std::optional<Descriptor> file_;
 };
@@ -138,22 +130,24 @@ private:
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
 /// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
 /// listens where the program does not come.
-class DataSender final : public BoxReader {
+class DataSender {
 public:
     /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
     /// that all steps before a place are. Throws io where there can be no
     /// more.
     DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                SendingHabits habits, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
-    ~DataSender() override;
+    ~DataSender();
     DataSender(const DataSender&) = delete;
     DataSender& operator=(const DataSender&) = delete;
 
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();
 
-    void tell(News news) override;
-    void end() override;
+    /// Called by the sending program. Does not wait, nor throw.
+    void tell(News news);
+    /// Called under the box's lock.
+    void end();
 
     // For tests: so long the thread leaves listening to a program that was here.
     inline static std::atomic<int> patience_milliseconds{2};
@@ -181,7 +175,6 @@ private:
 
     // Under the lock.
     bool hear_grants();
-    void obey_grants();
     void obey(const Grant& grant);
     void send_what_goes(std::uint64_t most);
     bool begin_next();
@@ -189,12 +182,12 @@ private:
     bool begin_chunk();
     /// Of the message that it sends no more has been packed yet.
     bool waits_for_packing() const;
-    std::uint64_t most_at_once() const;
     int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
     const bool loops_back_, stays_here_;  ///< what it sends: on this machine, by sockets or at all
+    const std::uint64_t most_at_once_;    ///< of a message, by the program
     const int pathway_, pathways_;
     const SendingHabits habits_;
     const Event wake_;
@@ -306,11 +299,7 @@ public:
     std::uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
-    struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
-    static Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
-    static void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
-                    std::int64_t number);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();

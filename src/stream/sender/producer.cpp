@@ -14,7 +14,7 @@
 #include "plan/compile.hpp"
 #include "stream/wire/connection.hpp"
 #include "stream/wire/frames.hpp"
-#include "stream/wire/message_words.hpp"
+#include "stream/wire/headers.hpp"
 #include "stream/wire/plan_between.hpp"
 
 namespace datamover::stream {
@@ -31,13 +31,9 @@ void pass_places(Words& words, std::vector<Decision::Place>& places) {
 void pass_decision(Words& words, Decision& decision) {
     words.pass(decision.joined, [&](Decision::Newcomer& one) {
         words.pass(one.key).pass(one.nprocs).pass(one.takes_all);
-        std::vector<std::pair<std::string, std::string>> wanted;
-        for (const auto& [name, layout] : one.wanted)
-            wanted.emplace_back(name, bytes_of_layout(layout));
-        words.pass(wanted, [&](auto& pair) { words.pass(pair.first).pass(pair.second); });
-        if (!words.reads()) return;
-        for (const auto& [name, layout] : wanted)
-            one.wanted.insert_or_assign(name, layout_of_bytes(layout, one.nprocs));
+        std::vector<std::pair<std::string, Layout>> wanted(one.wanted.begin(), one.wanted.end());
+        words.pass(wanted, [&](auto& pair) { pass_layout(words.pass(pair.first), pair.second); });
+        one.wanted = {wanted.begin(), wanted.end()};
     });
     words.pass(decision.gone, [&](std::string& key) { words.pass(key); });
     std::vector<Decision::Place> taken(decision.taken.begin(), decision.taken.end());
@@ -114,7 +110,7 @@ void require_same_calls(const std::vector<SaidCall>& everyone) {
 std::vector<SaidCall> calls_of(const std::vector<Together::Numbers>& everyone) {
     std::vector<SaidCall> calls;
     for (const Together::Numbers& numbers : everyone) {
-        Words words(numbers);
+        Words words(numbers, Words::Writer::same_end);
         calls.emplace_back().pass(words);
     }
     return calls;
@@ -162,48 +158,41 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
       has_manager_(places != nullptr),
       places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
       name_(std::move(name)) {
-    std::optional<Listeners> listeners;
+    Listeners listeners;
     collectively(*together_, [&] {
         check_options();
         const Address first = Address::of_text(address);
         token_ = options_.open ? "" : options_.token ? *options_.token : new_token();
-        listeners.emplace(first, together_->rank(), options_.shared_memory);
+        listeners = listen_at(first, together_->rank(), options_.shared_memory);
     });
     /// What the processes tell each other of themselves.
     struct Self {
-        std::string token, host;
-        int port = 0;
-        std::string local_name, name, policy;
-        void pass(Words& words) {
-            words.pass(token).pass(host).pass(port).pass(local_name).pass(name).pass(policy);
-        }
+        std::string token, name, policy;
+        Frame::Sender sender;
+        void pass(Words& words) { sender.pass(words.pass(token).pass(name).pass(policy)); }
     };
-    Self mine{token_,
-              listeners->address().host,
-              listeners->address().port,
-              listeners->local_name(),
-              name_,
-              options_.policy};
+    const Address& here = listeners.address;
+    Self mine{token_, name_, options_.policy, {here.host, here.port, listeners.local_name}};
     Words words;
     mine.pass(words);
-    ValueList producers;
+    std::vector<Frame::Sender> senders;
     std::vector<std::string> names, policies;
     for (const Together::Numbers& numbers : together_->gather(words.numbers())) {
         Self said;
-        Words theirs(numbers);
+        Words theirs(numbers, Words::Writer::same_end);
         said.pass(theirs);
         if (names.empty()) {
             token_ = said.token;
-            address_ = Address{said.host, said.port}.text();
+            address_ = Address{said.sender.host, said.sender.port}.text();
             identity_ = geometry::text_digest(address_);
         }
-        producers.add(ValueList().add(said.host).add(said.port).add(said.local_name));
+        senders.push_back(said.sender);
         names.push_back(concat("name=\"", said.name, '"'));
         policies.push_back(concat("policy=\"", said.policy, '"'));
     }
     require_same("options", names);
     require_same("options", policies);
-    collectively(*together_, [&] { begin(*listeners, producers); });
+    collectively(*together_, [&] { begin(listeners, std::move(senders)); });
 }
 
 void Producer::check_options() const {
@@ -226,25 +215,26 @@ bool Producer::is_pressed() const {
 }
 
 /// Lets consumers connect.
-void Producer::begin(Listeners& listeners, const ValueList& producers) {
+void Producer::begin(Listeners& listeners, std::vector<Frame::Sender> senders) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways),
                                        SendingHabits{!is_pressed(), together_->size() > 1});
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
         const Flow flow = flow_of(options_);
-        Record welcome;
-        welcome.add("type", "welcome")
-            .add("pathways", options_.pathways)
-            .add("producers", producers)
-            .add("ahead", flow.policy != Policy::drop_oldest)
-            .add("pressed", is_pressed())
-            .add("tells_by_messages", flow.policy == Policy::block);
+        const bool blocks = flow.policy == Policy::block;
+        Frame welcome{.type = Frame::Type::welcome,
+                      .pathways = options_.pathways,
+                      .senders = std::move(senders),
+                      .goes_ahead = blocks,
+                      .is_pressed = is_pressed(),
+                      .tells_by_messages = blocks};
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
         if (!options_.open && !options_.token) token_file_.emplace(address_, token_);
     }
-    reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
+    reception_ =
+        std::make_unique<Reception>(std::move(listeners.sockets), token_, outbox_, audience_);
 }
 
 /// In a forked process, whose parent may be in a call, nobody would end the wait for a turn.
@@ -540,7 +530,7 @@ void Producer::send(const std::string& name, const SentPart& part,
     if (!arrays_.contains(name)) add(name, part);
     const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;
-    const SentCall call{name, arrays_.at(name).number, sequence, number};
+    const SentCall call{arrays_.at(name), sequence, number};
     try {
         const Decision decision = decide(call);
         sequence_ = sequence;
@@ -605,10 +595,9 @@ Decision Producer::decide(const SentCall& call) {
     for (bool is_agreed = together_->is_alone();; is_agreed = true) {
         SaidCall said = said_call(Call::decide);
         std::exception_ptr ended;
-        if (audience_ != nullptr && is_agreed) audience_->finish_steps_before(call.sequence);
-        if (audience_ != nullptr && !audience_->is_within_step_before(call.sequence)) {
+        if (audience_ != nullptr && audience_->finish_steps_before(call.sequence, is_agreed)) {
             const auto look = [&](std::chrono::milliseconds time) {
-                said.decision = audience_->decide(call.array, call.sequence, time);
+                said.decision = audience_->decide(call.array.number, call.sequence, time);
                 return said.decision.has_value();
             };
             ended = wait_in_round(said, [&](std::chrono::milliseconds time) {
@@ -634,10 +623,10 @@ Decision Producer::decide(const SentCall& call) {
         const bool is_decided = audience_ != nullptr && said.round == Round::done;
         // Nobody else is to hear of it, nor has anything to say.
         if (is_decided && together_->is_alone() && !has_failures()) {
-            audience_->carry_out(call.array, call.sequence, call.number);
+            audience_->carry_out(call.array.number, call.sequence, call.number);
             return *std::move(said.decision);
         }
-        said.name = call.name;
+        said.name = call.array.name;
         said.sequence = call.sequence;
         said.number = call.number;
         std::vector<SaidCall> everyone = gather_calls(*together_, std::move(said));
@@ -648,7 +637,7 @@ Decision Producer::decide(const SentCall& call) {
             throw WrongCall{ended ? ended : std::current_exception()};
         }
         if (ended) std::rethrow_exception(ended);
-        if (is_decided) audience_->carry_out(call.array, call.sequence, call.number);
+        if (is_decided) audience_->carry_out(call.array.number, call.sequence, call.number);
         SaidCall& first = everyone[0];
         if (first.round == Round::done) return *std::move(first.decision);
         if (first.round == Round::refused) throw Error(first.refusal);
@@ -678,7 +667,7 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     try {
         hear(decision);
         for (const Decision::Place& place : decision.to)
-            if (const auto why = error_in(*together_, [&] { pack_for(place, call.name, part); }))
+            if (const auto why = error_in(*together_, [&] { pack_for(place, call.array, part); }))
                 failures_.by_key.emplace(place.first, *why);
     } catch (...) {  // told to the others before it goes on here
         failures_.ended = std::current_exception();
@@ -694,15 +683,14 @@ void Producer::pack(const SentCall& call, const Decision& decision, const SentPa
     if (audience_ != nullptr) audience_->sent(call.sequence);
 }
 
-void Producer::pack_for(const Decision::Place& place, const std::string& name,
+void Producer::pack_for(const Decision::Place& place, const SentArray& array,
                         const SentPart& part) {
-    const SentArray& array = arrays_.at(name);
     Recipient& to = recipients_.at(place.first);
     if (std::exchange(to.place, place.second) != place.second) to.packed = 0;
     const bool is_whole = ++to.packed == to.wanted.size();
     auto found = to.relations.find(array.number);
     if (found == to.relations.end()) {
-        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(name);
+        const Layout layout = to.takes_all ? whole_of(array.layout) : to.wanted.at(array.name);
         found = to.relations
                     .try_emplace(array.number, array.layout, layout, together_->rank(),
                                  array.elem_bytes)

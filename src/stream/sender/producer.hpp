@@ -107,8 +107,7 @@ std::vector<SaidCall> gather_calls(Together& together, SaidCall mine);
 
 /// An array of a step, as the sending program sends it.
 struct SentCall {
-    const std::string& name;
-    int array = 0;              ///< its number
+    const SentArray& array;
     std::int64_t sequence = 0;  ///< of the step, among all steps of the stream
     std::int64_t number = 0;    ///< the number that the sending program gave the step
 };
@@ -220,7 +219,7 @@ private:
 
     void check_options() const;
     bool is_pressed() const;
-    void begin(Listeners& listeners, const ValueList& producers);
+    void begin(Listeners& listeners, std::vector<Frame::Sender> senders);
     void require_own_process() const;
     void check_open() const;
     std::int64_t checked(const std::string& name, const SentPart& part,
@@ -240,7 +239,7 @@ private:
     void undo(const SentCall& call, bool may_be_sent_again);
     void hear(const Decision& decision);
     void pack(const SentCall& call, const Decision& decision, const SentPart& part);
-    void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
+    void pack_for(const Decision::Place& place, const SentArray& array, const SentPart& part);
     void end_failed(const Decision& decision);
     bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();

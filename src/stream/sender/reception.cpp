@@ -121,44 +121,36 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
         connection->end();
         remove(std::move(connection));
     }
-    Value greet(const Connection& connection) const {
+    Frame greet(const Connection& connection) const {
         connection.look_after();
         connection.limit_sending(greeting_seconds);
-        send_frame(connection, Record().add("datamover_stream", protocol_version));
-        Value words = read_frame(connection, max_greeting_bytes,
-                                 Clock::now() + std::chrono::seconds(greeting_seconds));
-        if (!may_connect(connection, words)) {
-            send_frame(connection,
-                       failed_words(Error(ErrorCode::invalid_argument,
-                                          "the stream requires its token, which was not sent; pass "
-                                          "token= or set DATAMOVER_STREAM_TOKEN")));
-            throw Error(ErrorCode::io, "a connection has a wrong token");
-        }
-        return words;
-    }
-    bool may_connect(const Connection& connection, const Value& words) const {
-        if (token.empty() || connection.is_of_this_user()) return true;
-        const Value* const sent = words.find("token");
-        return sent != nullptr && sent->kind() == Value::Kind::text &&
-               equal_in_constant_time(sent->text(), token);
+        send_frame(connection, {.type = Frame::Type::greeting});
+        Frame said = read_frame(connection, max_greeting_bytes,
+                                Clock::now() + std::chrono::seconds(greeting_seconds));
+        if (token.empty() || connection.is_of_this_user() ||
+            equal_in_constant_time(said.token, token))
+            return said;
+        send_frame(connection, {.type = Frame::Type::failed,
+                                .error = Error(ErrorCode::invalid_argument,
+                                               "the stream requires its token, which was not sent; "
+                                               "pass token= or set DATAMOVER_STREAM_TOKEN")});
+        throw Error(ErrorCode::io, "a connection has a wrong token");
     }
     void serve(const ConnectionPtr& connection) {
-        const Value words = greet(*connection);
+        const Frame said = greet(*connection);
         {
             const std::lock_guard held(lock);
             find(connection)->is_silent = false;
         }
-        if (words.is("role", "data")) {
-            const std::string& key = words.name("key");
-            const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
+        if (said.type == Frame::Type::data) {
             TakenCall taken;
-            if (audience != nullptr && pathway == 0)
-                taken = [this, &key, rank](std::uint64_t place) {
-                    audience->taken_before(key, rank, place);
+            if (audience != nullptr && said.pathway == 0)
+                taken = [this, &said](std::uint64_t place) {
+                    audience->taken_before(said.key, said.rank, place);
                 };
-            outbox->serve(*connection, key, rank, pathway, std::move(taken));
-        } else if (words.is("role", "control") && audience != nullptr) {
-            audience->serve(connection, words);
+            outbox->serve(*connection, said.key, said.rank, said.pathway, std::move(taken));
+        } else if (said.type == Frame::Type::control && audience != nullptr) {
+            audience->serve(connection, said);
         } else {
             throw Error(ErrorCode::io, "a connection must be for control or for data");
         }

@@ -44,13 +44,30 @@ bool set_option(int socket, int level, int option, const auto& value) {
     return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
+constexpr std::size_t files_at_once = 4;
+
+iovec piece_of(std::span<const std::byte> bytes) {
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+/// Takes the file descriptors out of a message that has come.
+void keep_files(msghdr& message, std::deque<Descriptor>& files) {
+    for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+         control = CMSG_NXTHDR(&message, control)) {
+        if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+        for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= control->cmsg_len;
+             at += sizeof(int)) {
+            int file = -1;
+            std::memcpy(&file, reinterpret_cast<const std::byte*>(control) + at, sizeof file);
+            files.emplace_back(file);
+        }
+    }
+}
+
 /// sendmsg of two pieces, and of a file descriptor unless it is below 0; again where a signal
 /// interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
 std::size_t send_once(int socket, std::span<const std::byte> first,
                       std::span<const std::byte> second, int file, int flags) {
-    const auto piece_of = [](std::span<const std::byte> bytes) {
-        return iovec{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    };
     std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -172,10 +189,22 @@ std::size_t Connection::send_now(std::span<const std::byte> first,
     return send_once(socket(), first, second, file, MSG_DONTWAIT);
 }
 
-std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> into) const {
+std::optional<std::size_t> Connection::receive(std::span<std::byte> first,
+                                               std::span<std::byte> second,
+                                               std::deque<Descriptor>* files) const {
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(files_at_once * sizeof(int))> rights;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    if (files != nullptr && is_local_) {
+        message.msg_control = rights.data();
+        message.msg_controllen = rights.size();
+    }
     while (true) {
-        const ssize_t count = ::recv(socket(), into.data(), into.size(), MSG_DONTWAIT);
-        if (count > 0) return into.first(static_cast<std::size_t>(count));
+        const ssize_t count = ::recvmsg(socket(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (count > 0 && files != nullptr) keep_files(message, *files);
+        if (count > 0) return static_cast<std::size_t>(count);
         if (count == 0) throw Error(ErrorCode::peer_failed, "the other end closed the connection");
         if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
         if (errno != EINTR) fail(errno);
@@ -186,7 +215,7 @@ void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
                       const Look& look) const {
     while (!into.empty()) {
         if (const auto come = receive(into))
-            into = into.subspan(come->size());
+            into = into.subspan(*come);
         else if (!wait_for(socket(), POLLIN, deadline, look))
             throw Error(ErrorCode::timeout, "the other end of the connection sent nothing in time");
     }

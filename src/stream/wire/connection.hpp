@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -113,9 +114,11 @@ public:
     /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
     /// `look` throws.
     void read(std::span<std::byte> into, Clock::time_point deadline, const Look& look = {}) const;
-    /// What has come, in `into`; nothing where nothing has. Does not wait. Throws peer_failed where
-    /// the connection has ended.
-    std::optional<std::span<std::byte>> receive(std::span<std::byte> into) const;
+    /// How many bytes have come, into one memory and then another; nothing where none have. Does
+    /// not wait. Files that a local end has handed over are added to `files`, or closed without it.
+    /// Throws peer_failed where the connection has ended.
+    std::optional<std::size_t> receive(std::span<std::byte> first, std::span<std::byte> second = {},
+                                       std::deque<Descriptor>* files = nullptr) const;
     /// Says that no more is sent.
     void end_sending() const;
     /// Ends it, whoever uses it in another thread.

@@ -63,23 +63,15 @@ std::optional<Address> numbers_of(int socket, decltype(&::getsockname) get) {
     return Address{host.data(), std::stoi(port.data())};
 }
 
-/// The address of a local socket under a name without a file.
-class LocalAddress {
-public:
-    explicit LocalAddress(const std::string& name)
-        : bytes_(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) {
-        address_.sun_family = AF_UNIX;
-        // It begins with a 0.
-        std::memcpy(address_.sun_path + 1, name.data(),
-                    std::min(name.size(), sizeof address_.sun_path - 1));
-    }
-    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
-    socklen_t bytes() const { return bytes_; }
-
-private:
-    sockaddr_un address_{};
-    socklen_t bytes_;
-};
+/// The address of a local socket under a name without a file, and its bytes.
+std::pair<sockaddr_un, socklen_t> local_address(const std::string& name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    // It begins with a 0.
+    const std::size_t count = std::min(name.size(), sizeof address.sun_path - 1);
+    std::memcpy(address.sun_path + 1, name.data(), count);
+    return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count)};
+}
 
 /// The address of this machine from which data goes to another one. Throws io.
 std::string host_on_the_way_to(const std::string& first_host) {
@@ -163,21 +155,17 @@ std::optional<Address> peer_end(int socket) {
     return numbers_of(socket, &::getpeername);
 }
 
-Listeners::Listeners(const Address& first, int rank, bool local) {
-    refuse_any(first, first.host);
-    listen({own_host(first.host, rank), rank == 0 ? first.port : 0});
-    refuse_any(first, address_.host);  // "0" does not look like it
-    if (local) listen_locally();
-}
+namespace {
 
-void Listeners::listen(const Address& address) {
+/// Adds a socket that listens at an address.
+void listen(Listeners& listeners, const Address& address) {
     const Found found = looked_up(address, SOCK_STREAM);
     const auto refuse = [&address] {
         throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(errno));
     };
     const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) refuse();
-    sockets_.emplace_back(socket);
+    listeners.sockets.emplace_back(socket);
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (found->ai_family == AF_INET6)
@@ -186,22 +174,20 @@ void Listeners::listen(const Address& address) {
         refuse();
     const auto own = own_end(socket);
     if (!own) throw Error(ErrorCode::io, "cannot find the address that a process listens at");
-    address_ = *own;
+    listeners.address = *own;
 }
 
 /// Under a name without a file. Where the system has no such names there is no socket.
-void Listeners::listen_locally() {
+void listen_locally(Listeners& listeners) {
     const std::string name = "datamover-" + random_digits(name_bytes);
-    const LocalAddress address(name);
+    const auto [address, bytes] = local_address(name);
     Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::bind(socket.get(), address.get(), address.bytes()) != 0 ||
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0 ||
         ::listen(socket.get(), backlog) != 0)
         return;
-    sockets_.push_back(std::move(socket));
-    local_name_ = name;
+    listeners.sockets.push_back(std::move(socket));
+    listeners.local_name = name;
 }
-
-namespace {
 
 constexpr std::chrono::milliseconds redial_time{50};
 /// A connection that takes nothing for so long has failed.
@@ -245,28 +231,37 @@ std::shared_ptr<Connection> connected(const sockaddr* address, socklen_t bytes,
 }
 
 /// Says who this is.
-void introduce(const Connection& connection, const std::string& where, Record words,
+void introduce(const Connection& connection, const std::string& where, Frame words,
                const Dialing& dialing, Clock::time_point until) {
     connection.look_after();
     connection.limit_sending(stalled_seconds);
-    const Value greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
-    if (greeting.number("datamover_stream") != protocol_version)
+    const Frame greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
+    if (greeting.type != Frame::Type::greeting || greeting.version != protocol_version)
         throw make_error(ErrorCode::io, where,
                          " speaks another version of the protocol; install the same version of "
                          "datamover at both ends");
-    words.add("token", dialing.token(connection));
-    send_frame(connection, words);
+    words.token = dialing.token(connection);
+    send_frame(connection, std::move(words));
 }
 
 }  // namespace
+
+Listeners listen_at(const Address& first, int rank, bool local) {
+    refuse_any(first, first.host);
+    Listeners listeners;
+    listen(listeners, {own_host(first.host, rank), rank == 0 ? first.port : 0});
+    refuse_any(first, listeners.address.host);  // "0" does not look like it
+    if (local) listen_locally(listeners);
+    return listeners;
+}
 
 Clock::time_point greeting_end(const Deadline& deadline) {
     const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
     return deadline ? std::min(*deadline, end) : end;
 }
 
-std::shared_ptr<Connection> dial(const Address& address, const Record& words,
-                                 const Dialing& dialing, const Deadline& deadline, bool again) {
+std::shared_ptr<Connection> dial(const Address& address, Frame words, const Dialing& dialing,
+                                 const Deadline& deadline, bool again) {
     const Clock::time_point begin = Clock::now();
     while (true) {
         int error = 0;
@@ -293,13 +288,13 @@ std::shared_ptr<Connection> dial(const Address& address, const Record& words,
     }
 }
 
-std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+std::shared_ptr<Connection> dial_local(const std::string& name, Frame words,
                                        const Dialing& dialing) {
     if (name.size() >= sizeof(sockaddr_un::sun_path)) return nullptr;
-    const LocalAddress address(name);
+    const auto [address, bytes] = local_address(name);
     int error = 0;
-    const auto connection =
-        connected(address.get(), address.bytes(), greeting_end(std::nullopt), dialing.look, error);
+    const auto connection = connected(reinterpret_cast<const sockaddr*>(&address), bytes,
+                                      greeting_end(std::nullopt), dialing.look, error);
     if (connection == nullptr) return nullptr;
     introduce(*connection, "the local connection", words, dialing, greeting_end(std::nullopt));
     return connection;

@@ -39,27 +39,16 @@ std::optional<Address> own_end(int socket);
 std::optional<Address> peer_end(int socket);
 
 /// Sockets that listen.
-class Listeners {
-public:
-    /// Process 0 listens at the address, the others at ports of their own, at that address or,
-    /// where it is not this machine's, at the one that leads there. With `local` also under a name
-    /// that processes of this machine can find. Throws io.
-    Listeners(const Address& first, int rank, bool local);
-
-    /// Where this process can be reached.
-    const Address& address() const { return address_; }
-    /// "" where there is none.
-    const std::string& local_name() const { return local_name_; }
-    std::vector<Descriptor> take() { return std::exchange(sockets_, {}); }
-
-private:
-    void listen(const Address& address);
-    void listen_locally();
-
-    std::vector<Descriptor> sockets_;
-    Address address_;
-    std::string local_name_;
+struct Listeners {
+    std::vector<Descriptor> sockets{};
+    Address address{};         ///< where this process can be reached
+    std::string local_name{};  ///< "" if there is none
 };
+
+/// Process 0 listens at the address, the others at ports of their own, at that address or, where it
+/// is not this machine's, at the one that leads there. With `local` also under a name that
+/// processes of this machine can find. Throws io.
+Listeners listen_at(const Address& first, int rank, bool local);
 
 /// Whoever has connected hears a greeting within this time. Changed by tests alone.
 inline std::atomic<int> greeting_milliseconds{10'000};
@@ -76,10 +65,10 @@ struct Dialing {
 
 /// Connects; with `again`, tries again while nobody listens. Throws timeout (nobody listened in
 /// time), io (somebody else does), peer_failed, and what `look` throws.
-std::shared_ptr<Connection> dial(const Address& address, const Record& words,
-                                 const Dialing& dialing, const Deadline& deadline, bool again);
+std::shared_ptr<Connection> dial(const Address& address, Frame words, const Dialing& dialing,
+                                 const Deadline& deadline, bool again);
 /// Connects to a process of this machine; null where nobody of that name is here. Throws as `dial`.
-std::shared_ptr<Connection> dial_local(const std::string& name, const Record& words,
+std::shared_ptr<Connection> dial_local(const std::string& name, Frame words,
                                        const Dialing& dialing);
 
 }  // namespace datamover::stream

@@ -124,10 +124,12 @@ Memory::Memory(std::size_t bytes)
         throw make_error(ErrorCode::no_memory, "out of memory for a message of ", bytes, " bytes");
 }
 
+MemoryPool::MemoryPool(std::size_t most_unused) : most_unused_(most_unused), process_(::getpid()) {}
+
 MemoryPtr MemoryPool::take(std::size_t bytes) {
-    Owned memory = kept_->take(bytes);
+    Owned memory = take_owned(bytes);
     try {
-        const auto give_back = [kept = std::weak_ptr(kept_)](const Memory* at) noexcept {
+        const auto give_back = [kept = weak_from_this()](const Memory* at) noexcept {
             Owned back(at);
             if (const auto pool = kept.lock()) pool->give_back(std::move(back));
         };
@@ -138,67 +140,65 @@ MemoryPtr MemoryPool::take(std::size_t bytes) {
 }
 
 void MemoryPool::share() {
-    const std::lock_guard guard(kept_->lock);
-    kept_->shares_memory = true;
+    const std::lock_guard guard(lock_);
+    shares_memory_ = true;
 }
 
 void MemoryPool::free_unused() {
-    const std::lock_guard guard(kept_->lock);
-    kept_->keeps_memory = false;
-    for (auto& [bytes, same] : kept_->unused)
-        std::erase_if(same, [this](const Owned& memory) { return !kept_->free(*memory); });
+    const std::lock_guard guard(lock_);
+    keeps_memory_ = false;
+    for (auto& [bytes, same] : unused_)
+        std::erase_if(same, [this](const Owned& memory) { return !free(*memory); });
 }
 
 void MemoryPool::end() {
-    const std::lock_guard guard(kept_->lock);
-    kept_->has_ended = true;
-    for (const auto& [bytes, same] : kept_->unused)
-        for (const Owned& memory : same) kept_->held_bytes -= memory->has_memory() ? bytes : 0;
+    const std::lock_guard guard(lock_);
+    has_ended_ = true;
+    for (const auto& [bytes, same] : unused_)
+        for (const Owned& memory : same) held_bytes_ -= memory->has_memory() ? bytes : 0;
     // Not given back page by page: a process that still reads a segment would find it empty.
-    kept_->unused.clear();
+    unused_.clear();
 }
 
 std::uint64_t MemoryPool::bytes_held() const {
-    const std::lock_guard guard(kept_->lock);
-    return kept_->held_bytes;
+    const std::lock_guard guard(lock_);
+    return held_bytes_;
 }
 
-MemoryPool::Kept::Kept(std::size_t most) : most_unused(most), process(::getpid()) {}
-
-bool MemoryPool::Kept::takes_segments(std::size_t bytes) const {
-    return shares_memory && !has_ended && bytes >= Segment::least_bytes &&
-           segments < Segment::max_of_connection;
+bool MemoryPool::takes_segments(std::size_t bytes) const {
+    return shares_memory_ && !has_ended_ && bytes >= Segment::least_bytes &&
+           segments_ < Segment::max_of_connection;
 }
 
-MemoryPool::Owned MemoryPool::Kept::take(std::size_t bytes) {
+MemoryPool::Owned MemoryPool::take_owned(std::size_t bytes) {
     bool wants_segment = false;
     {
-        const std::lock_guard guard(lock);
-        keeps_memory = true;
+        const std::lock_guard guard(lock_);
+        keeps_memory_ = true;
         if (Owned memory = take_unused(bytes)) return memory;
         wants_segment = takes_segments(bytes);
-        segments += wants_segment;
-        held_bytes += bytes;
+        segments_ += wants_segment;
+        held_bytes_ += bytes;
     }
     // To reserve pages takes long: those who give memory back do not wait for it.
     try {
         std::unique_ptr<Segment> segment = wants_segment ? Segment::make(bytes) : nullptr;
         if (segment != nullptr) return std::make_unique<Memory>(std::move(segment));
         auto memory = std::make_unique<Memory>(bytes);
-        const std::lock_guard guard(lock);
-        segments -= wants_segment;
+        const std::lock_guard guard(lock_);
+        segments_ -= wants_segment;
         return memory;
     } catch (...) {
-        const std::lock_guard guard(lock);
-        segments -= wants_segment;
-        held_bytes -= bytes;
+        const std::lock_guard guard(lock_);
+        segments_ -= wants_segment;
+        held_bytes_ -= bytes;
         throw;
     }
 }
 
-MemoryPool::Owned MemoryPool::Kept::take_unused(std::size_t bytes) {
-    const auto found = unused.find(bytes);
-    if (found == unused.end()) return nullptr;
+MemoryPool::Owned MemoryPool::take_unused(std::size_t bytes) {
+    const auto found = unused_.find(bytes);
+    if (found == unused_.end()) return nullptr;
     std::vector<Owned>& same = found->second;
     // Private memory gives way to segments as soon as the receiver can read those.
     if (takes_segments(bytes))
@@ -210,32 +210,32 @@ MemoryPool::Owned MemoryPool::Kept::take_unused(std::size_t bytes) {
     if (last == same.rend()) last = same.rbegin();
     if (!(*last)->has_memory()) {
         if (!(*last)->segment()->reserve()) return nullptr;
-        held_bytes += bytes;
+        held_bytes_ += bytes;
     }
     Owned memory = std::move(*last);
     same.erase(std::next(last).base());
     return memory;
 }
 
-bool MemoryPool::Kept::free(const Memory& memory) {
-    if (memory.has_memory()) held_bytes -= memory.bytes().size();
+bool MemoryPool::free(const Memory& memory) {
+    if (memory.has_memory()) held_bytes_ -= memory.bytes().size();
     if (memory.segment() == nullptr) return false;
     memory.segment()->give_memory_back();
     return true;
 }
 
-void MemoryPool::Kept::give_back(Owned memory) noexcept {
-    std::unique_lock guard(lock, std::try_to_lock);
+void MemoryPool::give_back(Owned memory) noexcept {
+    std::unique_lock guard(lock_, std::try_to_lock);
     // In a forked child the lock may be a thread's that is not there, for ever; and the memory of a
     // segment is the parent's, too.
-    if ((!guard || memory->segment() != nullptr) && ::getpid() != process) return;
+    if ((!guard || memory->segment() != nullptr) && ::getpid() != process_) return;
     if (!guard) guard.lock();
     const std::size_t bytes = memory->bytes().size();
-    const auto drop = [&] { held_bytes -= memory->has_memory() ? bytes : 0; };
+    const auto drop = [&] { held_bytes_ -= memory->has_memory() ? bytes : 0; };
     try {
-        auto& same = unused[bytes];
-        if (has_ended || same.size() >= most_unused) return drop();
-        if (keeps_memory || free(*memory)) same.push_back(std::move(memory));
+        auto& same = unused_[bytes];
+        if (has_ended_ || same.size() >= most_unused_) return drop();
+        if (keeps_memory_ || free(*memory)) same.push_back(std::move(memory));
     } catch (const std::bad_alloc&) {  // it goes back to the system
         drop();
     }

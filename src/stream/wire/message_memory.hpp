@@ -106,12 +106,11 @@ private:
 using MemoryPtr = std::shared_ptr<const Memory>;
 
 /// Memory that comes back when nobody has it any more; by any thread, also after the pool's end. In
-/// a child that was forked meanwhile it goes to the system.
-class MemoryPool {
+/// a child that was forked meanwhile it goes to the system. A pool is kept by a shared pointer.
+class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 public:
     /// Keeps at most so many of each size that nobody uses.
-    explicit MemoryPool(std::size_t most_unused = SIZE_MAX)
-        : kept_(std::make_shared<Kept>(most_unused)) {}
+    explicit MemoryPool(std::size_t most_unused = SIZE_MAX);
 
     /// Such as was used before, where there is any; best of what came back last, which is in the
     /// processor's caches. Throws no_memory.
@@ -131,26 +130,21 @@ public:
 
 private:
     using Owned = std::unique_ptr<const Memory>;
-    struct Kept {
-        explicit Kept(std::size_t most);
-        Owned take(std::size_t bytes);
-        Owned take_unused(std::size_t bytes);
-        bool takes_segments(std::size_t bytes) const;
-        void give_back(Owned memory) noexcept;
-        /// Frees memory that nobody uses. Segments stay, without memory: the receiver knows them,
-        /// and would take no others in their place. Whether it stays.
-        bool free(const Memory& memory);
+    Owned take_owned(std::size_t bytes);
+    Owned take_unused(std::size_t bytes);
+    bool takes_segments(std::size_t bytes) const;
+    void give_back(Owned memory) noexcept;
+    /// Frees memory that nobody uses. Segments stay, without memory: the receiver knows them, and
+    /// would take no others in their place. Whether it stays.
+    bool free(const Memory& memory);
 
-        const std::size_t most_unused;
-        const pid_t process;
-        std::mutex lock;
-        std::map<std::size_t, std::vector<Owned>> unused;
-        std::uint64_t held_bytes = 0;
-        int segments = 0;
-        bool keeps_memory = true, shares_memory = false, has_ended = false;
-    };
-
-    std::shared_ptr<Kept> kept_;
+    const std::size_t most_unused_;
+    const pid_t process_;
+    mutable std::mutex lock_;
+    std::map<std::size_t, std::vector<Owned>> unused_;
+    std::uint64_t held_bytes_ = 0;
+    int segments_ = 0;
+    bool keeps_memory_ = true, shares_memory_ = false, has_ended_ = false;
 };
 
 }  // namespace datamover::stream

@@ -56,22 +56,10 @@ constexpr std::size_t max_dtype_characters = 1 << 16;
 
 }  // namespace
 
-Record SentArray::words() const {
-    return Record()
-        .add("type", "array")
-        .add("number", number)
-        .add("name", name)
-        .add("dtype", dtype)
-        .add("elem_bytes", elem_bytes)
-        .add("nprocs", layout.nprocs())
-        .add("layout", bytes_of_layout(layout));
-}
-
-SentArray SentArray::of(const Value& said) {
-    return {static_cast<int>(said.number("number", 0, max_array_number)), said.name("name"),
-            said.name("dtype", max_dtype_characters),
-            layout_of_bytes(said.bytes("layout"), said.number("nprocs", 1, max_processes)),
-            said.number("elem_bytes", 1, max_elem_bytes)};
+void SentArray::pass(Words& words) {
+    words.pass(number, 0, max_array_number).pass_name(name).pass_name(dtype, max_dtype_characters);
+    words.pass(elem_bytes, 1, max_elem_bytes);
+    pass_layout(words, layout);
 }
 
 MotionPlan plan_between(const Layout& source, const Layout& destination) {
@@ -92,19 +80,25 @@ std::string bytes_of_layout(const Layout& layout) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Layout layout_of_bytes(std::string_view bytes, std::int64_t nprocs) {
-    Layout layout;
+Layout layout_of_bytes(std::string_view bytes) {
     try {
-        layout = MotionPlan::from_bytes(
-                     {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()})
-                     .source();
+        return MotionPlan::from_bytes(
+                   {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()})
+            .source();
     } catch (const Error& error) {
         throw make_error(ErrorCode::io, "cannot read a layout: ", error.what());
     }
-    if (layout.nprocs() != nprocs)
-        throw make_error(ErrorCode::io, "a layout has ", layout.nprocs(), " processes; ", nprocs,
-                         " are expected");
-    return layout;
+}
+
+void pass_layout(Words& words, Layout& layout) {
+    std::string bytes;
+    if (!words.reads()) bytes = bytes_of_layout(layout);
+    words.pass(bytes);
+    if (!words.reads()) return;
+    layout = layout_of_bytes(bytes);
+    if (layout.nprocs() > max_processes)
+        throw make_error(ErrorCode::io, "a layout has ", layout.nprocs(), " processes; at most ",
+                         max_processes, " are accepted");
 }
 
 }  // namespace datamover::stream

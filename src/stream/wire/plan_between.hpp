@@ -9,7 +9,7 @@
 
 #include "datamover/layout.hpp"
 #include "datamover/motion_plan.hpp"
-#include "stream/wire/frames.hpp"
+#include "stream/wire/words.hpp"
 
 namespace datamover::stream {
 
@@ -26,10 +26,19 @@ struct SentArray {
     Layout layout;  ///< of the sending processes
     std::int64_t elem_bytes = 0;
 
-    /// The array as a frame describes it. Throws as bytes_of_layout.
-    Record words() const;
-    /// The array of a frame, of which nothing is trusted. Throws io.
-    static SentArray of(const Value& said);
+    /// Throws as pass_layout.
+    void pass(Words& words);
+};
+
+/// An array that a process wants its part of, in every step. The stream hears of its name and
+/// layout alone.
+struct WantedArray {
+    std::string name;
+    Layout layout;  ///< of the receiving processes
+    /// The type that it must have, as JSON; empty: any.
+    std::string dtype{};
+    /// Whether it comes in memory of its own in each step, which is `dense_memory`'s.
+    bool comes_in_new_memory = false;
 };
 
 /// An ordinary redistribution. Its ranks are processes of the sending program where they send and
@@ -46,7 +55,10 @@ Layout whole_of(const Layout& layout);
 std::string bytes_of_layout(const Layout& layout);
 
 /// The layout of which these are the bytes; nothing in them is trusted. Throws io where it cannot
-/// be read or is for another number of processes.
-Layout layout_of_bytes(std::string_view bytes, std::int64_t nprocs);
+/// be read.
+Layout layout_of_bytes(std::string_view bytes);
+
+/// Writes or reads a layout as bytes. Throws as these.
+void pass_layout(Words& words, Layout& layout);
 
 }  // namespace datamover::stream

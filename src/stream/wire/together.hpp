@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Together: agreement among the processes at one end of a stream, for one process or many, with MPI
-// or without, and the words that they exchange.
+// or without.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -22,71 +21,9 @@
 #include "datamover/error.hpp"
 #include "geometry/make_error.hpp"
 #include "stream/wire/connection.hpp"
+#include "stream/wire/words.hpp"
 
 namespace datamover::stream {
-
-class Words {
-public:
-    /// Writes: each call appends a value.
-    Words() = default;
-    /// Reads: each call replaces its value. Throws mismatch if there are no more: the other process
-    /// made another call.
-    explicit Words(std::vector<std::int64_t> numbers)
-        : reads_(true), numbers_(std::move(numbers)) {}
-
-    bool reads() const { return reads_; }
-    const std::vector<std::int64_t>& numbers() const { return numbers_; }
-
-    template <class Number>
-    Words& pass(Number& number) {
-        if (reads_)
-            number = static_cast<Number>(numbers_[next(1)]);
-        else
-            numbers_.push_back(static_cast<std::int64_t>(number));
-        return *this;
-    }
-    Words& pass(std::string& text) {
-        std::size_t bytes = text.size();
-        pass(bytes);
-        const std::size_t count = bytes / 8 + (bytes % 8 != 0);
-        if (!reads_) numbers_.resize(numbers_.size() + count, 0);
-        const std::size_t at = reads_ ? next(count) : numbers_.size() - count;
-        if (reads_) text.resize(bytes);
-        if (bytes == 0) return *this;
-        if (reads_)
-            std::memcpy(text.data(), numbers_.data() + at, bytes);
-        else
-            std::memcpy(numbers_.data() + at, text.data(), bytes);
-        return *this;
-    }
-    Words& pass(Error& error) {
-        auto code = static_cast<std::int64_t>(error.code());
-        std::string text = error.what();
-        pass(code).pass(text);
-        if (reads_) error = Error(static_cast<ErrorCode>(code), text);
-        return *this;
-    }
-    /// A list: `each` passes the parts of one item.
-    template <class Item, class Each>
-    Words& pass(std::vector<Item>& items, const Each& each) {
-        std::size_t count = items.size();
-        pass(count);
-        if (reads_) items.clear();
-        for (std::size_t n = 0; n < count; ++n) each(reads_ ? items.emplace_back() : items[n]);
-        return *this;
-    }
-
-private:
-    std::size_t next(std::size_t count) {
-        if (numbers_.size() - at_ < count)
-            throw Error(ErrorCode::mismatch, "another process of the stream makes another call");
-        return std::exchange(at_, at_ + count);
-    }
-
-    bool reads_ = false;
-    std::vector<std::int64_t> numbers_;
-    std::size_t at_ = 0;
-};
 
 /// The processes of the sending end. Here it is one, without MPI; a group of several overrides all.
 class Together {
@@ -167,10 +104,38 @@ inline bool is_over(const Deadline& deadline) {
     return deadline && Clock::now() > *deadline;
 }
 
-/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+/// What interrupts `work`: not an error of its own, which is thrown.
 template <class Work>
-void collectively(Together& together, Work&& work) {
-    together.agree(error_in(together, std::forward<Work>(work)));
+std::exception_ptr interruption_of(const Work& work) {
+    try {
+        work();
+    } catch (const Error&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
+/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. What
+/// interrupts it goes on here after the others know. Collective.
+template <class Work>
+void collectively(Together& together, const Work& work) {
+    std::exception_ptr interruption;
+    const auto mine = error_in(together, [&] {
+        interruption = interruption_of(work);
+        if (interruption)
+            throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                             " was interrupted");
+    });
+    try {
+        together.agree(mine);
+    } catch (...) {
+        if (interruption) std::rethrow_exception(interruption);
+        throw;
+    }
 }
 
 /// Has all processes have what `pass`, which is called with Words, passes on process 0. Collective.
@@ -178,7 +143,7 @@ template <class Pass>
 void share_of_first(Together& together, const Pass& pass) {
     Words mine;
     if (together.rank() == 0) pass(mine);
-    Words said(together.gather(mine.numbers()).front());
+    Words said(together.gather(mine.numbers()).front(), Words::Writer::same_end);
     pass(said);
 }
 
