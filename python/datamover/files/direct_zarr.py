@@ -148,8 +148,7 @@ def layout_of(said: dict[str, Any]) -> Layout:
         Of any type: it is not plain, or its metadata is wrong. Arrays that are empty, a single
         element or too large for any memory are not plain.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = _layout_of_v3(said) if said.get("zarr_format") == 3 else _layout_of_v2(said)
     size = math.prod(found.shape)
     require(len(found.shape) == len(found.chunks) > 0 and min(found.chunks) > 0 < size)

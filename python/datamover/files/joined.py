@@ -83,8 +83,7 @@ def contents(path: str, as_stored: bool = False) -> Iterator[dict[str, Described
         It cannot be read, also while it is open.
     """
     if os.path.isdir(path):
-        with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with addresses.failing(f"{path} cannot be read"), warnings.catch_warnings(action="ignore"):
             group = zarr_python().open_group(path, mode="r", use_consolidated=False)
             yield {name: _of_array(group[name]) for name in zarr_group.arrays(path)}
         return

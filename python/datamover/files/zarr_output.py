@@ -182,8 +182,7 @@ def made_in_memory(spec: ArraySpec, options: MoveOptions) -> tuple[Any, dict[str
     said = arguments(spec, options)  # raises for options that the format does not have
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             made = created(lambda store: create_in(store, spec.shape, stored, chunks, shards, said))
             kept = spec.dtype.newbyteorder("=").name in DTYPES or _keeps_values(
                 stored, spec.dtype, shards is not None, options.zarr_format or 3
